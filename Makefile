@@ -1,6 +1,14 @@
-# The one door. `make` alone prints what there is. Everything can be run twice; the second time is fast and needs no network.
-# Variables: ARGS (arguments of demo and bench), PYTEST (arguments of pytest in test), PYTHON (the interpreter for .venv), SECONDS, TARGETS and SEED
-# (of fuzz: how long each, and which; of soak and kills: how long in all, which families, and the seed of their draws).
+# Entry point for all tasks. `make` without arguments lists the targets.
+# Every target can be repeated; the second run is fast and needs no network.
+# Variables:
+#   ARGS      arguments of demo and bench
+#   PYTEST    arguments of pytest in test
+#   WORKERS   number of pytest processes
+#   PYTHON    interpreter for .venv
+#   SECONDS   fuzz: duration of each target; soak, kills: total duration
+#   TARGETS   fuzz: targets to run; soak: families to draw
+#   SEED      soak, kills: seed of the random draws
+#   LONG      soak: tests whose long variants run
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -12,16 +20,23 @@ MAKEFLAGS += --no-builtin-rules
 PYTHON ?= python3
 ARGS ?=
 PYTEST ?=
+WORKERS ?= 4
 SECONDS ?= 600
 TARGETS ?=
+LONG ?= $(if $(TARGETS),,tests)
 SEED ?=
 
-# rustup installs here and the shell that called make may not know it yet; mkfs is in sbin, which not every PATH has.
+# rustup installs to this directory, which may not be in the caller's PATH yet.
+# mkfs is in sbin, which is missing from some users' PATH.
 export CARGO_HOME ?= $(HOME)/.cargo
 export PATH := $(CARGO_HOME)/bin:$(PATH):/usr/sbin:/sbin
 export PYTHON
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_ROOT_USER_ACTION := ignore
+
+# setup compiles and downloads in two parallel sub-makes. They set SYSTEM to an empty value, so that
+# they do not check the system packages again.
+SYSTEM := system
 
 VENV := $(CURDIR)/.venv
 BIN := $(VENV)/bin
@@ -29,9 +44,9 @@ ONE_AT_A_TIME := flock .venv
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 
 NATIVE := python/fscost/_native.abi3.so
-NATIVE_SOURCES := $(shell find crates/bindings crates/explain/src crates/explain/Cargo.toml crates/latency/src crates/latency/Cargo.toml crates/raid crates/recording crates/replay/src crates/replay/Cargo.toml crates/ssd/src crates/ssd/Cargo.toml crates/traces/src crates/traces/Cargo.toml crates/wear -name '*.rs' -o -name Cargo.toml)
+NATIVE_SOURCES := $(wildcard crates/*/Cargo.toml) $(shell find crates/*/src -name '*.rs')
 
-# A copied, moved or half-made .venv (or one whose Python was upgraded away) is made again.
+# .venv is rebuilt if it was copied, moved or left incomplete, or if an upgrade removed its Python.
 ifneq ($(shell $(BIN)/python -c 'import pip' 2>/dev/null && cat .venv/.made-for 2>/dev/null),$(VENV))
 .PHONY: .venv/.made-for
 endif
@@ -41,32 +56,55 @@ help: ## Print this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: setup
-setup: $(NATIVE) binaries ## Install what is needed (packages as root, Rust, .venv), build; the program is then .venv/bin/fscost
+setup: system .venv/.made-for ## Install what is missing (packages as root, Rust, .venv), build; the program is then .venv/bin/fscost
+	@$(MAKE) --no-print-directory SYSTEM= binaries & compiling=$$!; \
+	$(MAKE) --no-print-directory SYSTEM= .venv/.packages || { wait $$compiling; exit 1; }; \
+	wait $$compiling
+	@$(MAKE) --no-print-directory SYSTEM= $(NATIVE)
+
+.PHONY: tools
+tools: ## Install also QEMU, the mkfs programs for guests, the programs of all workloads, and what the tests need (as root)
+	@tools/setup-system --all
 
 .PHONY: demo
 demo: setup ## Compare ext4, ext4 noatime, ext4 without journal, xfs and btrfs on reading a tree (needs root)
 	@$(BIN)/fscost compare --workload read-all --repetitions 3 $(ARGS)
 
 .PHONY: test
-test: setup .venv/.dev-packages ## Run all tests, Rust's and then Python's (as root: without it those that mount are skipped)
-	cargo test --workspace --exclude fscost-bindings --locked
+test: tools setup .venv/.dev-packages ## Run all tests, Rust's beside Python's, then each fuzz target (as root: without it those that mount are skipped)
+	@$(MAKE) --no-print-directory SYSTEM= --jobs=2 test-rust test-python
 	fuzz/run 3
-	$(BIN)/python -m pytest --numprocesses 2 $(PYTEST)
+
+# The Python tests mostly wait for disks, timers and guests, so the Rust tests compile meanwhile.
+# Neither may inherit this make's jobserver, because cargo would use it as its own.
+# The output of the Rust tests is printed at once when they finish.
+ALONE := env -u MAKEFLAGS -u MFLAGS
+
+.PHONY: test-rust test-python
+test-rust:
+	@mkdir -p $(TARGET)
+	@{ $(ALONE) cargo test --workspace --exclude fscost-bindings --locked && $(ALONE) fuzz/run 0; } \
+	  >$(TARGET)/test-rust.log 2>&1 || { cat $(TARGET)/test-rust.log; echo 'the Rust tests FAILED' >&2; exit 1; }
+	@cat $(TARGET)/test-rust.log
+
+test-python:
+	$(ALONE) $(BIN)/python -m pytest --numprocesses $(WORKERS) $(PYTEST)
 
 .PHONY: fuzz
 fuzz: system ## Explain damaged recordings until one breaks what must hold: SECONDS=600 for each of TARGETS="ext xfs btrfs others arrays strip recording dm_log_writes trace_FORMAT latency"
 	@fuzz/run $(SECONDS) $(TARGETS)
 
 .PHONY: soak
-soak: setup ## Compare rows with what their writes held, on random file systems (needs root): SECONDS=3600 in all, TARGETS="ext xfs f2fs", SEED=…
+soak: tools setup .venv/.dev-packages ## Run the variants that `make test` leaves out, then compare rows with what their writes held, on random file systems (needs root): SECONDS=3600 of these; TARGETS="ext xfs f2fs" draws only, LONG="tests/whole" those variants, SEED=…
+	$(if $(LONG),FSCOST_TEST_LONG=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) -m long $(LONG))
 	PYTHONPATH=. $(BIN)/python -m tests.oracles.soak $(SECONDS) $(or $(SEED),$(shell date +%s)) $(TARGETS)
 
 .PHONY: kills
-kills: setup ## Kill processes of runs in guests at random instants, count what each kill costs (needs root): SECONDS=3600, SEED=…
+kills: tools setup ## Kill processes of runs in guests at random instants, count what each kill costs (needs root): SECONDS=3600, SEED=…
 	PYTHONPATH=. $(BIN)/python -m tests.whole.kill_soak $(SECONDS) $(or $(SEED),$(shell date +%s))
 
 .PHONY: check check-rust check-python check-repository
-check: check-rust check-python check-repository ## Formats, lints, types, walls between the rooms, lock files; with -k all that is wrong, not the first
+check: check-rust check-python check-repository ## Formats, lints, types, walls between the rooms, lock files; -k reports all problems, not only the first
 
 check-rust: system
 	cargo fmt --version >/dev/null && cargo clippy --version >/dev/null || rustup component add rustfmt clippy
@@ -88,14 +126,14 @@ check-repository: .venv/.dev-packages
 	$(BIN)/python -m pytest --quiet tests/repo
 
 .PHONY: bench
-bench: setup .venv/.dev-packages ## Measure the overhead of recording, explanations, guests, wear, arrays and trace readers (needs root); one: ARGS='explain …', 'classify …', 'overhead …', 'report', 'vm …', 'wear …', 'raid' or 'traces …'
+bench: tools setup .venv/.dev-packages ## Measure the overhead of recording, explanations, guests, wear, arrays and trace readers (needs root); one: ARGS='explain …', 'classify …', 'overhead …', 'report', 'vm …', 'wear …', 'raid' or 'traces …'
 	cargo build --package fscost-explain --package fscost-device --examples --release --locked
 	set -- $(ARGS); \
 	if [[ $$# -gt 0 ]]; then $(BIN)/python benches/$$1.py "$${@:2}"; \
 	else for each in overhead classify explain report vm wear raid traces; do $(BIN)/python benches/$$each.py; done; fi
 
 .PHONY: fmt
-fmt: setup .venv/.dev-packages ## Format the Rust and Python code and mend what the linter can mend safely
+fmt: setup .venv/.dev-packages ## Format the Rust and Python code and apply the safe fixes of the linter
 	cargo fmt --all
 	cargo fmt --manifest-path fuzz/Cargo.toml
 	$(BIN)/ruff check --fix-only --quiet .
@@ -114,7 +152,8 @@ lock: .venv/.dev-packages ## Bring the lock files up to the declared dependencie
 
 .PHONY: docs
 docs: setup .venv/.docs-packages ## Build the documentation as a site in target/site, with pages made of the program itself
-	PATH=$(BIN):$$PATH NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs --quiet build --clean
+	RUSTDOCFLAGS=-Dwarnings cargo doc --quiet --workspace --exclude fscost-bindings --lib --no-deps --locked
+	PATH=$(BIN):$$PATH NO_MKDOCS_2_WARNING=1 FSCOST_RUSTDOC=$(TARGET)/doc $(BIN)/mkdocs --quiet build --clean
 	@echo target/site/index.html
 
 TOOLS := $(TARGET)/tools
@@ -133,13 +172,14 @@ audit: .venv/.dev-packages $(TOOLS)/bin/cargo-deny ## Look for known vulnerabili
 	for lock in requirements.lock requirements-dev.lock; do \
 	  $(BIN)/uv --quiet tool run pip-audit@2.10.1 --strict --progress-spinner off --disable-pip --require-hashes --requirement $$lock; done
 
-# maturin puts what lies in MODULE.data/scripts beside the entry point; it lies there only while the wheel is made.
+# maturin installs the files in MODULE.data/scripts beside the entry point. The folder exists only
+# while the wheel is built.
 .PHONY: wheel
 wheel: setup $(TOOLS)/bin/cargo-about ## Make target/wheels/fscost-….whl, complete with the two binaries and the licences of their crates
 	trap 'rm -rf fscost._native.data LICENSE-THIRD-PARTY.md' EXIT; \
 	$(TOOLS)/bin/cargo-about generate --locked --fail about.hbs >LICENSE-THIRD-PARTY.md; \
 	mkdir -p fscost._native.data/scripts; \
-	install -s $(TARGET)/release/fscost-disk $(TARGET)/$(STATIC)/release/fscost-agent fscost._native.data/scripts/; \
+	install -s $(BIN)/fscost-disk $(BIN)/fscost-agent fscost._native.data/scripts/; \
 	$(BIN)/maturin build --release --locked --interpreter $(BIN)/python --out target/wheels
 
 .PHONY: clean
@@ -147,40 +187,44 @@ clean: ## Remove everything built here, and .venv; results of runs stay
 	rm -rf .venv target build .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis
 	find python tests \( -name __pycache__ -prune -o -name '*.so' \) -exec rm -rf {} +
 
-# What follows is one file for each thing that setup does, so that it is done once.
+# Each step of setup has its own target file, so that it runs only once.
 
 .PHONY: system
 system:
 	@tools/setup-system
 
-.venv/.made-for: | system
-	rm -rf .venv
-	$(PYTHON) -m venv .venv
-	echo $(VENV) >$@
+.venv/.made-for: | $(SYSTEM)
+	@rm -rf .venv
+	@$(PYTHON) -m venv .venv
+	@echo $(VENV) >$@
 
+# pip does not compile modules, because that takes as long as unpacking them; Python compiles them
+# on import. Modules for tests are compiled in advance: there, a compiler warning would be an error.
 .venv/.packages: requirements.lock .venv/.made-for
-	$(ONE_AT_A_TIME) $(BIN)/pip --quiet install --require-hashes --no-deps --requirement requirements.lock
-	touch $@
+	@$(ONE_AT_A_TIME) $(BIN)/pip --quiet install --no-compile --require-hashes --no-deps --requirement requirements.lock
+	@touch $@
 
 .venv/.dev-packages: requirements-dev.lock .venv/.packages
-	$(ONE_AT_A_TIME) $(BIN)/pip --quiet install --require-hashes --no-deps --requirement requirements-dev.lock
+	$(ONE_AT_A_TIME) $(BIN)/pip --quiet install --no-compile --require-hashes --no-deps --requirement requirements-dev.lock
+	$(BIN)/python -W ignore -m compileall -qq -j 0 $(VENV)/lib || :
 	touch $@
 
 .venv/.docs-packages: requirements-docs.lock .venv/.packages
-	$(ONE_AT_A_TIME) $(BIN)/pip --quiet install --require-hashes --no-deps --requirement requirements-docs.lock
+	$(ONE_AT_A_TIME) $(BIN)/pip --quiet install --no-compile --require-hashes --no-deps --requirement requirements-docs.lock
 	touch $@
 
-$(NATIVE): Cargo.toml Cargo.lock pyproject.toml $(NATIVE_SOURCES) .venv/.packages | system
-	PIP_QUIET=1 VIRTUAL_ENV=$(VENV) $(ONE_AT_A_TIME) $(BIN)/maturin develop --release --locked
-	touch $@
+$(NATIVE): Cargo.toml Cargo.lock pyproject.toml $(NATIVE_SOURCES) .venv/.packages | $(SYSTEM)
+	@PIP_QUIET=1 VIRTUAL_ENV=$(VENV) CARGO_TERM_QUIET=true $(ONE_AT_A_TIME) $(BIN)/maturin develop --quiet --release --locked
+	@touch $@
 
 .PRECIOUS: $(NATIVE)
 
-# The agent is the first process of guests, which have no library: static. The target is named so that only it is, not what builds it.
-STATIC := $(shell uname -m)-unknown-linux-gnu
-
+# The agent is the first process of guests, which have no libraries: both programs are static.
+# Only the final crate gets the flag, so that crates shared with the native module compile once.
 .PHONY: binaries
-binaries: | system .venv/.made-for
-	cargo build --package fscost-device --release --locked
-	RUSTFLAGS='-C target-feature=+crt-static' cargo build --package fscost-agent --release --locked --target $(STATIC)
-	@ln -sfn $(TARGET)/release/fscost-disk $(TARGET)/$(STATIC)/release/fscost-agent $(BIN)/
+binaries: | $(SYSTEM) .venv/.made-for
+	@[[ -x $(TARGET)/release/fscost-disk ]] || echo 'setup: compiling fscost, a few minutes at the first time' >&2
+	@for program in device:fscost-disk agent:fscost-agent; do \
+	  cargo rustc --quiet --package fscost-$${program%:*} --bin $${program#*:} --release --locked -- -C target-feature=+crt-static; \
+	done
+	@install -C $(TARGET)/release/fscost-disk $(TARGET)/release/fscost-agent $(BIN)/

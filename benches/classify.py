@@ -1,14 +1,14 @@
-"""What an explanation costs, against the issue's budget: 1 GB of recorded content and 500,000
-requests a second and core in the classifier, and less
-than 1 GiB of memory for a recording of 50 GB. Requests of 100 KiB cannot come as often as the
-second says, nor requests of 1 KiB fill the first: a recording
-whose requests have 4 KiB or less on average is held to requests a second, any other to bytes.
-Beside it the field's nearest: blkparse summing the same
-requests by process.
+"""Cost of an explanation, against the issue's budget.
+
+The budget is 1 GB of recorded content and 500,000 requests a second and core in the classifier, and
+less than 1 GiB of memory for a recording of 50 GB. Requests of 100 KiB cannot reach the request
+rate, and requests of 1 KiB cannot reach the byte rate. So a recording whose requests have 4 KiB or
+less on average is held to requests a second, any other to bytes. The table also has blkparse, the
+nearest comparable tool, summing the same requests by process.
 
 The recordings are of built-in workloads, made here (needs root), or found with --recordings. Times
-are CPU times, the least of several runs: others may use
-the machine. The classifier is one thread; frames are unpacked on others, which `whole` counts too.
+are CPU times, the minimum of several runs, because the machine may be shared. The classifier is one
+thread; other threads decompress the frames, and `whole` counts these too.
 """
 
 import argparse
@@ -33,7 +33,7 @@ ROOT = Path(__file__).parents[1]
 WORKLOADS = {"small-files": 16, "fsync-log": 8, "big-file": 1, "random-write": 1, "source-tree": 1}
 PROFILES = ("ext4", "xfs", "btrfs")
 SMALL_BYTES = 4096
-"""Content of a request, on average over all requests: up to here the budget is in requests."""
+"""Maximum content of a request, on average over all requests, for a budget in requests."""
 BUDGET_BYTES_PER_S = 1e9
 BUDGET_REQUESTS_PER_S = 500_000
 BUDGET_PEAK_BYTES = 1 << 30
@@ -66,7 +66,7 @@ DIRECTION = {
 
 
 def make_recordings(folder: Path, workloads: Sequence[str]) -> None:
-    """One cell of each family and workload."""
+    """Record one cell for each family and workload."""
     fscost = Path(sys.executable).with_name("fscost")
     on = [argument for profile in PROFILES for argument in ("--on", profile)]
     once = ["--min-repetitions", "1", "--max-repetitions", "1", "--keep", "all"]
@@ -87,7 +87,7 @@ def make_recordings(folder: Path, workloads: Sequence[str]) -> None:
 
 
 def measure(program: Path, recording: Path, runs: int) -> dict[str, Any]:
-    """The run with the least CPU time, and how much more the slowest took."""
+    """Return the run with the least CPU time, and the excess of the slowest run."""
     found = []
     for _ in range(runs):
         done = subprocess.run(
@@ -102,7 +102,7 @@ def measure(program: Path, recording: Path, runs: int) -> dict[str, Any]:
 
 
 def process_peak_bytes(recording: Path) -> int:
-    """The most memory that `fscost explain` has resident, Python included."""
+    """Return the peak resident memory of `fscost explain`, Python included."""
     fscost = Path(sys.executable).with_name("fscost")
     with subprocess.Popen([fscost, "explain", recording], stdout=subprocess.DEVNULL) as process:
         _, status, used = os.wait4(process.pid, 0)
@@ -113,8 +113,8 @@ def process_peak_bytes(recording: Path) -> int:
 
 
 def write_trace(recording: Path, trace: Path) -> None:
-    """The requests in blktrace's binary form: queued, issued and completed, as blktrace itself
-    records them."""
+    """Write the requests in blktrace's binary form: queued, issued and completed, as blktrace
+    itself records them."""
     number = 0
     with capture.opened(recording) as source, trace.open("wb") as out:
         for batch in source.requests():
@@ -148,8 +148,8 @@ def write_trace(recording: Path, trace: Path) -> None:
 
 
 def blkparse_s(recording: Path, folder: Path, runs: int) -> float | None:
-    """CPU seconds of blkparse for its summary by process, no line printed for each request; None
-    without blkparse."""
+    """Return CPU seconds of blkparse for its summary by process, without a line for each request;
+    None without blkparse."""
     blkparse = shutil.which("blkparse")
     if blkparse is None:
         return None
@@ -178,7 +178,7 @@ def blkparse_s(recording: Path, folder: Path, runs: int) -> float | None:
 
 
 def report(name: str, found: dict[str, Any]) -> dict[str, Any]:
-    """One line: which rate the recording is held to, and what is over budget."""
+    """Print one line: the rate that the recording is held to, and the figures over budget."""
     cpu_s = found["classifier_cpu_s"]
     rates = {"bytes": found["content_bytes"] / cpu_s, "requests": found["requests"] / cpu_s}
     request_bytes = found["content_bytes"] / found["requests"]
@@ -193,17 +193,21 @@ def report(name: str, found: dict[str, Any]) -> dict[str, Any]:
         over.append("memory")
     nearest = found.get("blkparse_cpu_s")
     print(
-        f"{found['family']:6} {name:18} {found['requests']:9} {found['content_bytes'] / 1e9:7.2f} {request_bytes / 1024:7.1f}   {rates['bytes'] / 1e9:6.2f} {rates['requests'] / 1e3:8.0f}"
-        f"   {found['content_bytes'] / found['whole_cpu_s'] / 1e9:6.2f} {found['requests'] / found['whole_cpu_s'] / 1e3:8.0f}"
-        f"   {found['rows'] / 1e6:6.2f} {found['peak_bytes'] / (1 << 20):6.0f}   {'-' if nearest is None else f'{nearest:.2f}':>8} {found['whole_cpu_s']:7.2f}"
-        f"   {found['runs']:2} {'+' + format(found['spread'], '.0%'):>6}   {held_to:8} {'OVER: ' + ', '.join(over) if over else 'met'}",
+        f"{found['family']:6} {name:18} {found['requests']:9} {found['content_bytes'] / 1e9:7.2f}"
+        f" {request_bytes / 1024:7.1f}   {rates['bytes'] / 1e9:6.2f} {rates['requests'] / 1e3:8.0f}"
+        f"   {found['content_bytes'] / found['whole_cpu_s'] / 1e9:6.2f}"
+        f" {found['requests'] / found['whole_cpu_s'] / 1e3:8.0f}   {found['rows'] / 1e6:6.2f}"
+        f" {found['peak_bytes'] / (1 << 20):6.0f}  "
+        f" {'-' if nearest is None else f'{nearest:.2f}':>8} {found['whole_cpu_s']:7.2f}  "
+        f" {found['runs']:2} {'+' + format(found['spread'], '.0%'):>6}   {held_to:8}"
+        f" {'OVER: ' + ', '.join(over) if over else 'met'}",
         flush=True,
     )
     return {"name": name, **found, "held_to": held_to, "over_budget": over}
 
 
 def main() -> None:
-    """Measure, print a line a recording, write everything."""
+    """Measure, print a line for each recording, and write everything."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
     parser.add_argument(
         "--recordings", type=Path, help="a folder of runs that kept theirs, instead of making them"
@@ -214,7 +218,10 @@ def main() -> None:
         "--large-gib",
         type=int,
         default=0,
-        help="also explain a recording with that much more written to big-file's places (50: the budget's)",
+        help=(
+            "also explain a recording with that much more written to big-file's places (50: the"
+            " budget's)"
+        ),
     )
     parser.add_argument("--out", type=Path, default=Path("bench-results"))
     arguments = parser.parse_args()
@@ -223,7 +230,9 @@ def main() -> None:
         print("NOT COMPARED: blkparse is missing (apt-get install blktrace)")
     print(f"{'':54}   classifier        whole             {'rows':>6} {'peak':>6}   CPU s:")
     print(
-        f"{'family':6} {'workload':18} {'requests':>9} {'GB':>7} {'KiB/req':>7}   {'GB/s':>6} {'kreq/s':>8}   {'GB/s':>6} {'kreq/s':>8}   {'M':>6} {'MiB':>6}   {'blkparse':>8} {'explain':>7}    n spread   held to"
+        f"{'family':6} {'workload':18} {'requests':>9} {'GB':>7} {'KiB/req':>7}   {'GB/s':>6}"
+        f" {'kreq/s':>8}   {'GB/s':>6} {'kreq/s':>8}   {'M':>6} {'MiB':>6}   {'blkparse':>8}"
+        f" {'explain':>7}    n spread   held to"
     )
     lines = []
     with tempfile.TemporaryDirectory(prefix="fscost-bench-") as name:
@@ -252,7 +261,7 @@ def main() -> None:
 
 
 def large(program: Path, recording: Path, folder: Path, gib: int) -> list[dict[str, Any]]:
-    """A recording of tens of gigabytes, for its memory: that of the whole process."""
+    """Measure the memory of the whole process for a recording of tens of gigabytes."""
     lines = []
     for name, (request_kib, order) in LARGE.items():
         out = folder / "large.fscost"

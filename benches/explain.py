@@ -1,17 +1,16 @@
-"""What the commands cost that a person waits for: `fscost explain` of a whole recording, with and
-without `--parquet`, its first line,
+"""Cost of the commands that a user waits for.
+
+These are `fscost explain` of a whole recording, with and without `--parquet`, its first line,
 `fscost --help`, and the export of an image beside a plain copy of the same bytes.
 
 Budgets on two idle cores: 1 GB of recorded content a second (300,000 requests a second where
-requests have 4 KiB or less on average),
-0.2 s to the first line, `--parquet` at most 1.3 times slower, an export as fast as `cp
---sparse=always` of that image.
+requests have 4 KiB or less on average), 0.2 s to the first line, `--parquet` at most 1.3 times
+slower, an export as fast as `cp --sparse=always` of that image.
 
-The recordings are of a tree of 60,000 files like a kernel's: unpacked, object files beside the
-sources, these removed, all removed. They
-are made here (needs root), or found with --recordings. Times are wall times, the least of several
-runs; beside each its CPU time, which
-says what an idle machine would take where this one is not.
+The recordings are of a tree of 60,000 files like a kernel's: unpacked, object files added beside
+the sources, the object files removed, everything removed. They are made here (needs root), or found
+with --recordings. Times are wall times, the minimum of several runs. Each has its CPU time beside
+it, which estimates the time on an idle machine.
 """
 
 import argparse
@@ -59,13 +58,13 @@ for line in sys.stdin:
 
 
 def make_recordings(folder: Path) -> None:
-    """One cell of each family."""
+    """Record one cell for each family."""
     inputs = folder / "inputs"
     inputs.mkdir()
     tree.make(
         inputs, Request({"files": FILES, "file_bytes": 11_000, "directories": 4500}, 1, None, print)
     )
-    # What a compiler writes compresses as programs do: the largest library at hand stands for it.
+    # Compiler output compresses as programs do; the largest library available stands in for it.
     libraries = sorted(Path(sys.prefix, "lib").rglob("*.so*"), key=lambda file: file.stat().st_size)
     (inputs / "blob").write_bytes(libraries[-1].read_bytes())
     (inputs / "build.py").write_text(BUILD)
@@ -88,8 +87,8 @@ def make_recordings(folder: Path) -> None:
 
 
 def timed(command: Sequence[str | Path]) -> dict[str, float]:
-    """Wall and CPU seconds of a command, and when its first output came; as a user runs it, with
-    compiled modules."""
+    """Return a command's wall and CPU seconds and the time of its first output. It runs as for a
+    user, with compiled modules."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=clean) as process:
@@ -105,12 +104,12 @@ def timed(command: Sequence[str | Path]) -> dict[str, float]:
 
 
 def least(runs: list[dict[str, float]]) -> dict[str, float]:
-    """Of each time."""
+    """Return the minimum of each time."""
     return {name: min(run[name] for run in runs) for name in runs[0]}
 
 
 def measure(recording: Path, folder: Path, runs: int) -> dict[str, Any]:
-    """All commands, one after the other in each round: what else the machine does meets all of
+    """Measure all commands in turn in each round, so that other load on the machine affects all of
     them."""
     found: dict[str, list[dict[str, float]]] = {
         "explain": [],
@@ -141,7 +140,7 @@ def measure(recording: Path, folder: Path, runs: int) -> dict[str, Any]:
 
 
 def report(name: str, found: dict[str, Any]) -> dict[str, Any]:
-    """One line, and what is over budget."""
+    """Print one line, and the figures over budget."""
     explain, parquet, export, copy = (
         found[each] for each in ("explain", "parquet", "export", "copy")
     )
@@ -162,17 +161,19 @@ def report(name: str, found: dict[str, Any]) -> dict[str, Any]:
     }
     over = [what for what, is_kept in checks.items() if not is_kept]
     print(
-        f"{name:8} {found['requests']:9,} {found['bytes'] / 1e9:5.2f}   {explain['wall_s']:6.2f} {explain['cpu_s']:6.2f}"
-        f" {found['bytes'] / explain['wall_s'] / 1e9:6.2f} {found['requests'] / explain['wall_s'] / 1e3:7.0f} {explain['first_s']:6.2f}"
-        f"   {ratios['parquet']:7.2f}   {export['wall_s']:6.2f} {export['cpu_s']:6.2f} {copy['wall_s']:6.2f} {ratios['export']:6.2f}"
-        f"   {'OVER: ' + ', '.join(over) if over else 'met'}",
+        f"{name:8} {found['requests']:9,} {found['bytes'] / 1e9:5.2f}   {explain['wall_s']:6.2f}"
+        f" {explain['cpu_s']:6.2f} {found['bytes'] / explain['wall_s'] / 1e9:6.2f}"
+        f" {found['requests'] / explain['wall_s'] / 1e3:7.0f} {explain['first_s']:6.2f}  "
+        f" {ratios['parquet']:7.2f}   {export['wall_s']:6.2f} {export['cpu_s']:6.2f}"
+        f" {copy['wall_s']:6.2f} {ratios['export']:6.2f}  "
+        f" {'OVER: ' + ', '.join(over) if over else 'met'}",
         flush=True,
     )
     return {"name": name, **found, "over_budget": over}
 
 
 def main() -> None:
-    """Measure, print a line a recording, write everything."""
+    """Measure, print a line for each recording, and write everything."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
     parser.add_argument(
         "--recordings", type=Path, help="a folder of recordings (*.fscost), instead of making them"
@@ -192,12 +193,14 @@ def main() -> None:
             recordings = {path.stem: path for path in sorted(arguments.recordings.glob("*.fscost"))}
         start = least([timed([FSCOST, "--help"]) for _ in range(arguments.runs)])
         print(
-            f"fscost --help: {start['wall_s']:.2f} s, {start['cpu_s']:.2f} s of CPU; load {os.getloadavg()[0]:.1f}"
+            f"fscost --help: {start['wall_s']:.2f} s, {start['cpu_s']:.2f} s of CPU; load"
+            f" {os.getloadavg()[0]:.1f}"
         )
         print(f"{'':24}   {'explain':30}        {'parquet':>7}   export               to a")
         print(
-            f"{'':8} {'requests':>9} {'GB':>5}   {'wall s':>6} {'CPU s':>6} {'GB/s':>6} {'kreq/s':>7} {'1st s':>6}   {'ratio':>7}"
-            f"   {'wall s':>6} {'CPU s':>6} {'cp s':>6} {'copy':>6}"
+            f"{'':8} {'requests':>9} {'GB':>5}   {'wall s':>6} {'CPU s':>6} {'GB/s':>6}"
+            f" {'kreq/s':>7} {'1st s':>6}   {'ratio':>7}   {'wall s':>6} {'CPU s':>6} {'cp s':>6}"
+            f" {'copy':>6}"
         )
         lines = [
             report(name, measure(path, folder, arguments.runs)) for name, path in recordings.items()

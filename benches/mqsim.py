@@ -2,8 +2,8 @@
 
 A device of 4 GiB of NAND is filled in order and then written at random, a page of 8 KiB at a time,
 with greedy collection. Both programs read the same file, and their whole CPU time counts. MQSim
-also computes when each operation happens, which the model does not: the ratio says what leaving
-that out is worth.
+also computes the time of each operation, which the model does not. The ratio shows the gain from
+leaving that out.
 """
 
 import os
@@ -27,14 +27,16 @@ SPARE = 0.28
 LOGICAL_PAGES = int(BLOCKS * PAGES_PER_BLOCK * (1 - SPARE))
 RANDOM_WRITES = 500_000
 GAP_NS = 1_000_000
-"""Between requests: MQSim stops with an error where requests overlap much (`locking an LPA`)."""
+"""Nanoseconds between requests: MQSim stops with an error if many requests overlap (`locking an
+LPA`)."""
 _SECTORS = PAGE_BYTES // 512
 _WRITE = 0
-"""MQSim's code of the operation."""
+"""MQSim's code for a write."""
 _MOST_CPU_S = 600
-"""MQSim takes 10 s for this trace, and hangs in some versions and settings."""
+"""Maximum CPU seconds of MQSim. It takes 10 s for this trace, and hangs in some versions and
+settings."""
 _LEAST_SERVICED = 0.99
-"""MQSim ends with some requests in flight."""
+"""Minimum share of requests serviced: MQSim ends with some requests in flight."""
 _SERVICED = re.compile(r"total requests generated: (\d+) total requests serviced:(\d+)")
 
 _CHANGES = {
@@ -50,7 +52,7 @@ _CHANGES = {
     "Page_No_Per_Block": PAGES_PER_BLOCK,
     "Page_Capacity": PAGE_BYTES,
 }
-"""What differs from MQSim's defaults, which it takes for what is not in the file."""
+"""Differences from MQSim's defaults, which it uses for settings missing from the file."""
 _HOST = ("PCIe_Lane_Count", 4)
 _FLASH = (
     "Die_No_Per_Chip",
@@ -74,12 +76,12 @@ _FLOW = {
 
 
 class MQSimError(Exception):
-    """MQSim did not play the trace to its end; the text says how it ended."""
+    """Failure of MQSim to play the trace to its end; the text says how it ended."""
 
 
 @dataclass(frozen=True)
 class Played:
-    """By one program: CPU seconds, pages that the host wrote, pages programmed."""
+    """Result of one program: CPU seconds, pages that the host wrote, pages programmed."""
 
     seconds: float
     host_pages: int
@@ -87,17 +89,17 @@ class Played:
 
     @property
     def speed(self) -> float:
-        """Host pages a second of CPU time."""
+        """Return host pages a second of CPU time."""
         return self.host_pages / self.seconds
 
     @property
     def amplification(self) -> float:
-        """Of the whole trace, the fill included."""
+        """Return the write amplification of the whole trace, the fill included."""
         return self.programmed_pages / self.host_pages
 
 
 def write_trace(file: Path, random_writes: int = RANDOM_WRITES, seed: int = 1) -> None:
-    """`time device sector sectors operation`, a line for each request."""
+    """Write `time device sector sectors operation`, a line for each request."""
     rng = random.Random(seed)
     pages = [*range(LOGICAL_PAGES), *(rng.randrange(LOGICAL_PAGES) for _ in range(random_writes))]
     with file.open("w", encoding="ascii") as out:
@@ -137,7 +139,7 @@ def play_model(program: Path, trace: Path) -> Played:
 
 
 def table(model: Played, mqsim: Played) -> str:
-    """Both, and the ratio of their speeds."""
+    """Return a table of both, and the ratio of their speeds."""
     lines = [f"{'':10}{'CPU s':>10}{'k pages/s':>12}{'WA':>8}"]
     lines += [
         f"{name:10}{each.seconds:10.2f}{each.speed / 1e3:12.0f}{each.amplification:8.3f}"
@@ -148,13 +150,13 @@ def table(model: Played, mqsim: Played) -> str:
 
 
 def _average(found: ElementTree.Element, of: str) -> float:
-    """MQSim writes -nan where there was none."""
+    """Return an average; MQSim writes -nan if there was none."""
     value = float(found.attrib[f"Average_Page_Movement_For_{of}"])
     return value if value == value else 0.0
 
 
 def _run(command: Sequence[str], folder: Path) -> tuple[float, str]:
-    """CPU seconds, and what it prints."""
+    """Run a command; return its CPU seconds and its output."""
     with (folder / "output").open("w+b") as output:
         process = subprocess.Popen(
             command,
@@ -172,7 +174,7 @@ def _run(command: Sequence[str], folder: Path) -> tuple[float, str]:
         raise MQSimError(f"{signal.Signals(-process.returncode).name} ended it")
     if process.returncode:
         last = (text.strip().splitlines() or ["nothing"])[-1]
-        raise MQSimError(f"it exited with status {process.returncode}; its last words: {last}")
+        raise MQSimError(f"it exited with status {process.returncode}; last output: {last}")
     return usage.ru_utime + usage.ru_stime, text
 
 

@@ -1,11 +1,10 @@
-"""The recorder's overhead: the same cells on recorded disks and on plain loop devices over a file,
-side by side in one run.
+"""The recorder's overhead, compared with plain loop devices.
 
-Both lie on one tmpfs: the hardest case, no disk to hide behind. Pairs are interleaved, the order
-within a pair alternates, and what counts is the
-ratio within a pair. Budgets are those of the issue: whole workloads within 1.15 of the plain loop
-device (aim 1.10), a 4 KiB write + fsync loop within 1.6,
-the disk server's memory below 64 MiB + 64 bytes a request.
+The same cells run on recorded disks and on plain loop devices over a file, side by side in one run.
+Both are on one tmpfs, the hardest case, since no disk hides the overhead. Pairs are interleaved,
+the order within a pair alternates, and the ratio within a pair counts. Budgets are those of the
+issue: whole workloads within 1.15 of the plain loop device (aim 1.10), a 4 KiB write + fsync loop
+within 1.6, the disk server's memory below 64 MiB + 64 bytes a request.
 """
 
 import argparse
@@ -42,20 +41,21 @@ MEMORY_BUDGET_PER_REQUEST_BYTES = 64
 KINDS = ("plain", "recorded")
 FLOOR = "floor"
 """A disk served by the same FUSE session over a store that only keeps bytes
-(crates/device/examples/reply_only): what no recorder can go below."""
+(crates/device/examples/reply_only): the lower bound for any recorder."""
 ROOT = Path(__file__).parents[1]
 
 
 @dataclass(frozen=True)
 class Case:
-    """A workload and the ratio that each of its phases may have."""
+    """A workload and the maximum ratio of each of its phases."""
 
     workload: Workload
     budgets: dict[str, float]
 
 
 def cases() -> list[Case]:
-    """Whole workloads as the issue names them, large enough that a cell takes a second or more."""
+    """Return whole workloads as the issue names them, large enough that a cell takes a second or
+    more."""
     return [
         Case(
             workload.resolve("small-files", scale=8),
@@ -68,7 +68,7 @@ def cases() -> list[Case]:
 
 @dataclass(frozen=True)
 class Measured:
-    """One cell: wall time by phase, and the server's memory."""
+    """Wall time of one cell by phase, and the server's memory."""
 
     wall_s: dict[str, float]
     requests: int
@@ -85,7 +85,7 @@ def measure(
     input_: Path | None,
     binaries: Binaries,
 ) -> Measured:
-    """One cell on a recorded disk, or on a plain loop device."""
+    """Run one cell on a recorded disk, or on a plain loop device."""
     work = case.workload if input_ is None else _with_input(case.workload, input_)
     cell = Cell(resolve(profile), work, repetition, repetition, repetition)
     cell_dir = folder / "cell"
@@ -142,7 +142,7 @@ def _sparse(file: Path) -> str:
 
 @contextmanager
 def peak_memory(command_has: str) -> Iterator[list[int]]:
-    """The highest resident size of the disk server of this cell, as the kernel keeps it."""
+    """Yield the peak resident size of the cell's disk server, as the kernel keeps it."""
     peak, over = [0], threading.Event()
 
     def watch() -> None:
@@ -180,7 +180,7 @@ def _server(command_has: str) -> Path | None:
 
 
 def main() -> None:
-    """Measure, print a line a phase, write everything."""
+    """Measure, print a line for each phase, and write everything."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
     parser.add_argument("--pairs", type=int, default=7)
     parser.add_argument("--profile", default="ext4")
@@ -200,7 +200,8 @@ def main() -> None:
         "phases": [],
     }
     print(
-        f"{'workload':12} {'phase':12} {'plain s':>8} {'recorded s':>10} {'ratio':>6} {'95 %':>13} {'budget':>6}   server: CPU s, MiB"
+        f"{'workload':12} {'phase':12} {'plain s':>8} {'recorded s':>10} {'ratio':>6} {'95 %':>13}"
+        f" {'budget':>6}   server: CPU s, MiB"
     )
     with tempfile.TemporaryDirectory(prefix="fscost-bench-", dir="/dev/shm") as name:
         for case in cases():
@@ -219,14 +220,15 @@ def main() -> None:
     history.append("overhead", report["phases"])
     over = [p for p in report["phases"] if p["ratio"] > p["budget"]]
     print(
-        f"{out}; {'every budget is kept' if not over else 'over budget: ' + ', '.join(p['phase'] for p in over)}"
+        f"{out};"
+        f" {'every budget is kept' if not over else 'over budget: ' + ', '.join(p['phase'] for p in over)}"
     )
 
 
 def bench(
     case: Case, pairs: int, profile: str, folder: Path, binaries: Binaries, kinds: list[str]
 ) -> list[dict[str, Any]]:
-    """All pairs of one workload."""
+    """Run all pairs of one workload."""
     input_ = workload.inputs.prepare(case.workload, folder / "inputs" / case.workload.name)
     found: dict[str, list[Measured]] = {kind: [] for kind in kinds}
     for pair in range(-1, pairs):
@@ -248,14 +250,16 @@ def bench(
             )
         interval = "" if result.low is None else f"{result.low:.2f} – {result.high:.2f}"
         print(
-            f"{case.workload.name:12} {phase:12} {median['plain']:8.3f} {median['recorded']:10.3f} {result.ratio or 0:6.2f} {interval:>13}"
-            f" {budget:6.2f}   {server.server_cpu_s:.2f}, {server.server_peak_bytes / (1 << 20):.0f}",
+            f"{case.workload.name:12} {phase:12} {median['plain']:8.3f} {median['recorded']:10.3f}"
+            f" {result.ratio or 0:6.2f} {interval:>13} {budget:6.2f}   {server.server_cpu_s:.2f},"
+            f" {server.server_peak_bytes / (1 << 20):.0f}",
             flush=True,
         )
         if FLOOR in kinds:
             floor = ratio(walls[FLOOR], walls["plain"])
             print(
-                f"{'':12} {'  floor':12} {'':8} {sorted(walls[FLOOR].values())[pairs // 2]:10.3f} {floor.ratio or 0:6.2f}",
+                f"{'':12} {'  floor':12} {'':8} {sorted(walls[FLOOR].values())[pairs // 2]:10.3f}"
+                f" {floor.ratio or 0:6.2f}",
                 flush=True,
             )
         line = {

@@ -1,11 +1,11 @@
-"""How fast the array model takes writes: requests a second of CPU time, and bytes written to the
+"""Speed of the array model for writes: requests a second of CPU time, and bytes written to the
 members for each byte of the host.
 
     benches/raid.py
 
-Chunks of 64 KiB, arrays of 64 GiB a member, md's defaults. The issue names no budget; a recording
-is read at 0.3 million requests a second (`benches/explain.py`), and the model must not be what
-waits: at least three times that.
+Chunks of 64 KiB, arrays of 64 GiB a member, md's defaults. The issue names no budget. A recording
+is read at 0.3 million requests a second (`benches/explain.py`), and the model must not be the
+bottleneck: it needs at least three times that rate.
 """
 
 import os
@@ -24,12 +24,12 @@ ARRAYS = (
     ("raid5", 3, 1.5),
     ("raid6", 6, 1.5),
 )
-"""Level, members, and bytes written for each byte of whole rows."""
+"""Level, members, and bytes written for each byte of full stripes."""
 _LINE = re.compile(r"([\d.]+) M requests/s, ([\d.]+) GiB/s of the host, ([\d.]+) bytes written")
 
 
 def main() -> None:
-    """Print the table; exit 1 where the model is too slow or writes what it should not."""
+    """Print the table; exit 1 if the model is too slow or writes the wrong number of bytes."""
     program = build("fscost-raid") / "array_speed"
     print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors; times are CPU time")
     print(f"{'':8}{'members':>8}{'4 KiB at random':>24}{'1 MiB in order':>24}")

@@ -1,11 +1,11 @@
-"""How fast traces of other tools are read, in million lines a second of one core's CPU time.
+"""Speed of reading traces of other tools, in million lines a second of one core's CPU time.
 
     benches/traces.py [FORMAT …]        (default: all)
 
-Each trace is made here from the same random requests, with the numbers of digits that published
-traces have, and lies in the page cache. blkparse and blktrace have five events for each request
-(Q, G, I, D, C), as the kernel records them. The clock is the thread's CPU time, the best of several
-runs, because machines are shared. Records of blktrace and entries of dm-log-writes count as lines.
+Each trace is made here from the same random requests, with as many digits as published traces have,
+and is in the page cache. blkparse and blktrace have five events for each request (Q, G, I, D, C),
+as the kernel records them. The clock is the thread's CPU time, the best of several runs, because
+machines are shared. Records of blktrace and entries of dm-log-writes count as lines.
 """
 
 import argparse
@@ -26,11 +26,11 @@ PROFILE = {
     "CARGO_PROFILE_RELEASE_CODEGEN_UNITS": "4",
     "CARGO_PROFILE_RELEASE_INCREMENTAL": "false",
 }
-"""Cargo.toml's own release profile, also where ~/.cargo/config.toml has another."""
+"""Cargo.toml's own release profile, even if ~/.cargo/config.toml overrides it."""
 BUDGET_LINES_PER_S = 5e6
 LINES = 4_000_000
 CHUNK_LINES = 200_000
-"""Lines that are made; a file repeats them."""
+"""Number of lines generated; a file repeats them."""
 RUNS = 5
 SECTOR_BYTES = 512
 
@@ -45,7 +45,7 @@ class Request(NamedTuple):
 
 
 def requests(count: int) -> Iterator[Request]:
-    """Requests of 4 to 64 KiB on a disk of 1 TB, some microseconds apart."""
+    """Yield requests of 4 to 64 KiB on a disk of 1 TB, some microseconds apart."""
     draw = random.Random(12)
     time_ns = 0
     for _ in range(count):
@@ -55,7 +55,7 @@ def requests(count: int) -> Iterator[Request]:
 
 
 def blkparse(count: int) -> bytes:
-    """Five events for each request, in blkparse's default format."""
+    """Return five events for each request, in blkparse's default format."""
     lines = []
     for number, each in enumerate(requests(count // 5)):
         rwbs = "WS" if each.is_write else "R"
@@ -70,7 +70,8 @@ def blkparse(count: int) -> bytes:
 
 
 def blktrace(count: int) -> bytes:
-    """Five records for each request: struct blk_io_trace of include/uapi/linux/blktrace_api.h."""
+    """Return five records for each request: struct blk_io_trace of
+    include/uapi/linux/blktrace_api.h."""
     actions = ((1, 1 << 4), (4, 0), (5, 0), (7, 1 << 6), (8, 1 << 7))
     records = []
     for number, each in enumerate(requests(count // 5)):
@@ -84,7 +85,7 @@ def blktrace(count: int) -> bytes:
 
 
 def msr(count: int) -> bytes:
-    """100 ns since 1601."""
+    """Return lines with times in units of 100 ns since 1601."""
     names = ("Read", "Write")
     lines = (
         f"{128166372003061629 + each.time_ns // 100},usr,0,{names[each.is_write]},"
@@ -95,12 +96,12 @@ def msr(count: int) -> bytes:
 
 
 def fio_action(each: Request) -> str:
-    """Action, offset and length."""
+    """Return action, offset and length."""
     return f"{'write' if each.is_write else 'read'} {each.offset_bytes} {each.length_bytes}"
 
 
 def fio_version_2(count: int) -> bytes:
-    """A wait before each second request."""
+    """Return lines with a wait before every second request."""
     lines = []
     for each in requests(count * 2 // 3):
         if len(lines) % 3 == 0:
@@ -110,13 +111,13 @@ def fio_version_2(count: int) -> bytes:
 
 
 def fio_version_3(count: int) -> bytes:
-    """Microseconds since the start."""
+    """Return lines with microseconds since the start."""
     lines = (f"{each.time_ns // 1000} /dev/sda {fio_action(each)}\n" for each in requests(count))
     return "".join(lines).encode()
 
 
 def systor17(count: int) -> bytes:
-    """Seconds with nine decimals, of which six are exact."""
+    """Return lines with seconds of nine decimals, of which six are exact."""
     lines = []
     for number, each in enumerate(requests(count)):
         time_us = 1456095145133076 + each.time_ns // 1000
@@ -127,7 +128,7 @@ def systor17(count: int) -> bytes:
 
 
 def alibaba(count: int) -> bytes:
-    """A few devices, interleaved."""
+    """Return lines of a few devices, interleaved."""
     lines = (
         f"{each.time_ns % 97},{'RW'[each.is_write]},{each.offset_bytes},{each.length_bytes},"
         f"{1577808000000046 + each.time_ns // 1000}\n"
@@ -137,7 +138,7 @@ def alibaba(count: int) -> bytes:
 
 
 def tencent(count: int) -> bytes:
-    """Volumes interleaved, as in the published files."""
+    """Return lines of volumes, interleaved as in the published files."""
     lines = (
         f"{1538323199 + each.time_ns // 10**9},{each.offset_bytes // SECTOR_BYTES},"
         f"{each.length_bytes // SECTOR_BYTES},"
@@ -148,7 +149,7 @@ def tencent(count: int) -> bytes:
 
 
 def dm_log_writes(count: int) -> bytes:
-    """Entries of discards, which have no data, between writes of a sector."""
+    """Return entries of discards, which have no data, between writes of one sector."""
     entries = []
     for each in requests(count):
         sectors = 1 if each.is_write else each.length_bytes // SECTOR_BYTES
@@ -160,7 +161,7 @@ def dm_log_writes(count: int) -> bytes:
 
 
 class Kind(NamedTuple):
-    """How a trace is made, what its file begins with, and how many lines it has."""
+    """Generator of a trace, the beginning of its file, and its number of lines."""
 
     lines: Callable[[int], bytes]
     header: bytes = b""
@@ -183,7 +184,8 @@ KINDS = {
 
 
 def make(kind: Kind, path: Path) -> None:
-    """The chunk, repeated: page cache and branches see more than one chunk's worth of lines."""
+    """Write the chunk repeatedly, so that page cache and branch predictor see more than one chunk
+    of lines."""
     chunk = kind.lines(CHUNK_LINES)
     with path.open("wb") as out:
         out.write(kind.header)
@@ -192,7 +194,7 @@ def make(kind: Kind, path: Path) -> None:
 
 
 def build() -> Path:
-    """The program that reads one trace."""
+    """Build the program that reads one trace, and return it."""
     target = ROOT / "target" / "bench"
     command = ["cargo", "build", "--release", "--quiet", "--locked", "--target-dir", target]
     program = ["--package", "fscost-traces", "--example", "read_speed"]
@@ -201,7 +203,7 @@ def build() -> Path:
 
 
 def read(program: Path, path: Path) -> tuple[int, float]:
-    """Requests, and the least CPU seconds of several runs."""
+    """Return the number of requests, and the least CPU seconds of several runs."""
     runs = [
         subprocess.run([program, path], check=True, capture_output=True, text=True).stdout.split()
         for _ in range(RUNS)
@@ -210,7 +212,7 @@ def read(program: Path, path: Path) -> tuple[int, float]:
 
 
 def main() -> None:
-    """Print the table; exit 1 where the budget is missed."""
+    """Print the table; exit 1 if the budget is missed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
         "formats", nargs="*", metavar="FORMAT", help=f"of {', '.join(KINDS)}; all unless given"

@@ -1,5 +1,5 @@
-"""What a guest costs beyond the work done in it: seconds for a cell that does next to nothing,
-restored and booted, and the host's memory beyond the guest's.
+"""Cost of a guest beyond the work done in it: seconds for a cell that does almost nothing, restored
+and booted, and the host's memory beyond the guest's.
 
 Budget (emulated): 3 s a cell over the workload's own time, with KVM 1 s; 512 MiB of memory beyond
 the guest's. `make bench ARGS='vm --cells 5'`.
@@ -29,26 +29,26 @@ MIB = 1 << 20
 
 
 class Peak:
-    """The largest sum of the resident memory of our descendants: QEMU, with what the guest touched
-    of its memory, and the disk server."""
+    """Maximum total resident memory of this process's descendants: QEMU, with the guest memory
+    touched so far, and the disk server."""
 
     def __init__(self) -> None:
         self.bytes = 0
         self._done = threading.Event()
 
     def look(self) -> None:
-        """Until told to stop."""
+        """Sample the memory until told to stop."""
         while not self._done.wait(0.05):
             self.bytes = max(self.bytes, sum(map(_resident_bytes, _children())))
 
     def stop(self) -> None:
-        """No more."""
+        """Stop sampling."""
         self._done.set()
 
 
 @contextmanager
 def peak_memory() -> Iterator[Peak]:
-    """Of all children, while the block runs."""
+    """Yield the peak memory of all children while the block runs."""
     peak = Peak()
     thread = threading.Thread(target=peak.look)
     thread.start()
@@ -82,7 +82,7 @@ def _resident_bytes(pid: int) -> int:
 
 
 def run(lab: VmLab, profile: str, number: int, folder: Path) -> tuple[CellResult, float]:
-    """One cell that writes one file, and how long it took."""
+    """Run one cell that writes one file; return its result and its duration."""
     cell = Cell(resolve(profile), command(["sh", "-c", "echo x > file"]), number, number, number)
     begin = time.monotonic()
     result = lab.run(
@@ -95,7 +95,7 @@ def run(lab: VmLab, profile: str, number: int, folder: Path) -> tuple[CellResult
 
 
 def main() -> None:
-    """Print a table, and keep it as JSON."""
+    """Print a table, and save it as JSON."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cells", type=int, default=5)
     parser.add_argument("--profile", default="ext4")
@@ -129,9 +129,11 @@ def main() -> None:
                 "peak_bytes": peak.bytes,
             }
             print(
-                f"{asked.profile}, {how}: {statistics.median(times_s):.2f} s a cell ({min(times_s):.2f} to {max(times_s):.2f}), of which "
-                f"{statistics.median(virtual_s):.2f} virtual s in mkfs, mount and the command; {peak.bytes / MIB:.0f} MiB resident with the guest's; "
-                f"n = {asked.cells}, load {os.getloadavg()[0]:.1f}"
+                f"{asked.profile}, {how}: {statistics.median(times_s):.2f} s a cell"
+                f" ({min(times_s):.2f} to {max(times_s):.2f}), of which"
+                f" {statistics.median(virtual_s):.2f} virtual s in mkfs, mount and the command;"
+                f" {peak.bytes / MIB:.0f} MiB resident with the guest's; n = {asked.cells}, load"
+                f" {os.getloadavg()[0]:.1f}"
             )
     out = Path("bench-results")
     out.mkdir(exist_ok=True)

@@ -1,12 +1,11 @@
-"""How fast the SSD model takes writes: units a second of CPU time, memory, and the ratio to a naive
+"""Speed of the SSD model for writes: units a second of CPU time, memory, and the ratio to a naive
 replay.
 
     benches/wear.py [CAPACITY_GIB] [--mqsim PROGRAM]     (default: 256, and MQSim if it is on PATH)
 
 28 % over-provisioning, 4 KiB units, blocks of 1,024 units, greedy collection, steady state. The
-clock is the thread's CPU time, because machines
-are shared; a neighbour that takes the caches and the memory's bandwidth still slows it down, so the
-load is printed too.
+clock is the thread's CPU time, because machines are shared. A neighbour that uses the caches and
+the memory bandwidth still slows it down, so the load is printed too.
 """
 
 import argparse
@@ -27,7 +26,7 @@ PROFILE = {
     "CARGO_PROFILE_RELEASE_CODEGEN_UNITS": "4",
     "CARGO_PROFILE_RELEASE_INCREMENTAL": "false",
 }
-"""Cargo.toml's own release profile, also where ~/.cargo/config.toml has another: without it small
+"""Cargo.toml's own release profile, even if ~/.cargo/config.toml overrides it: without it small
 functions are not inlined."""
 ROWS = (
     ("random 4 KiB writes", "random", "plain", 10.0),
@@ -36,7 +35,7 @@ ROWS = (
     ("the same, charged by tag", "extents", "charged", None),
 )
 LEAST_CHARGED_SHARE = 0.5
-"""Attribution by cause, beside the same writes without it."""
+"""Minimum speed of attribution by cause, relative to the same writes without it."""
 _LINE = re.compile(
     r"(sequential|random): ([\d.]+) M units/s of the host, ([\d.]+) M units/s of NAND,"
     r" write amplification ([\d.]+)"
@@ -45,7 +44,7 @@ _BYTES = re.compile(r"([\d.]+) bytes for each physical unit")
 
 
 def build(package: str = "fscost-ssd") -> Path:
-    """The folder of the package's examples, which write to its model."""
+    """Build the package's examples, which write to its model, and return their folder."""
     target = ROOT / "target" / "bench"
     command = ["cargo", "build", "--release", "--quiet", "--locked", "--target-dir", target]
     programs = ["--package", package, "--examples"]
@@ -54,15 +53,15 @@ def build(package: str = "fscost-ssd") -> Path:
 
 
 def run(program: Path, *arguments: str) -> str:
-    """What the program prints."""
+    """Run a program, and return its output."""
     return subprocess.run([program, *arguments], check=True, capture_output=True, text=True).stdout
 
 
 def measured(
     program: Path, gib: str, kind: str, charged: str
 ) -> tuple[list[tuple[str, float, float, float]], float]:
-    """Each run's name and three numbers, and bytes for each physical unit. The faster of two:
-    neighbours on the machine only slow it down."""
+    """Return each run's name and three numbers, and bytes for each physical unit. The faster of two
+    runs counts, because neighbours on the machine only slow it down."""
     found = []
     for _ in range(2):
         answer = run(program, gib, kind, charged)
@@ -72,7 +71,7 @@ def measured(
 
 
 def beside_mqsim(simulator: Path, model: Path) -> str:
-    """The table of both, or why there is none."""
+    """Return the table of both, or the reason why there is none."""
     with tempfile.TemporaryDirectory() as name:
         trace = Path(name) / "trace"
         mqsim.write_trace(trace)
@@ -84,7 +83,7 @@ def beside_mqsim(simulator: Path, model: Path) -> str:
 
 
 def main() -> None:
-    """Print the table; exit 1 where a budget is missed."""
+    """Print the table; exit 1 if a budget is missed."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
     parser.add_argument("capacity_gib", nargs="?", default="256")
     parser.add_argument("--mqsim", type=Path, help="program to compare with (default: from PATH)")

@@ -1,7 +1,7 @@
-"""Why the bytes of a recording were written: `.venv/bin/python examples/why_written.py`.
+"""Print why the bytes of a recording were written: `.venv/bin/python examples/why_written.py`.
 
-Needs no root and no run: it reads a small recording of ext4 that the repository holds. Name another
-one as the argument; `fscost compare … --keep all` leaves them in `fscost-runs`.
+By default, it reads a small ext4 recording in the repository, so it needs neither root nor a run.
+Pass another recording as the argument; `fscost compare … --keep all` keeps those of all its cells.
 """
 
 import sys

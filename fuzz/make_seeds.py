@@ -26,8 +26,13 @@ SEEDS = {
     },
     "btrfs": {
         "btrfs": "btrfs -n 4096 -o strictatime",
-        "btrfs-mixed": "btrfs --mixed -n 4096 -m single -d single -o compress-force=zstd,strictatime",
-        "btrfs-old": "btrfs -n 4096 -m single -R ^free-space-tree,quota --csum xxhash -o space_cache=v1,strictatime",
+        "btrfs-mixed": (
+            "btrfs --mixed -n 4096 -m single -d single -o compress-force=zstd,strictatime"
+        ),
+        "btrfs-old": (
+            "btrfs -n 4096 -m single -R ^free-space-tree,quota --csum xxhash -o"
+            " space_cache=v1,strictatime"
+        ),
         "btrfs-raid1": "btrfs-raid1 -n 4096 -o strictatime",
     },
 }

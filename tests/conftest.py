@@ -1,5 +1,4 @@
-"""What all tests share: the seed, and the loud skip of tests that need a privilege which is not
-here."""
+"""Fixtures shared by all tests: the seed, and the visible skip of tests that lack a privilege."""
 
 import os
 import random
@@ -20,17 +19,17 @@ from xdist.remote import Producer
 from fscost.host import install_command, tool
 from fscost.lab.vm.qemu import PROGRAM as QEMU
 from fscost.report import document
-from fscost.run import need
+from fscost.run import estimate
 
 SEED = int(os.environ.get("FSCOST_TEST_SEED") or random.SystemRandom().randrange(1 << 32))
-"""One seed for a whole test run. Set FSCOST_TEST_SEED to the one that a failing run printed, and it
-happens again."""
+"""Seed of a whole test run. Set FSCOST_TEST_SEED to the seed printed by a failing run to repeat
+it."""
 os.environ["FSCOST_TEST_SEED"] = str(
     SEED
 )  # for pytest-xdist's workers, each of which reads this file
 
-# A shell's background job ignores SIGINT, and so does all that it starts (signal(7)); who tests
-# Ctrl-C would wait for ever.
+# A shell's background job ignores SIGINT, and so do all processes that it starts (signal(7)); tests
+# of Ctrl-C would wait for ever.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("fscost", deadline=None, print_blob=True)
@@ -38,7 +37,7 @@ settings.load_profile("fscost")
 
 
 def why_no_root_tests() -> str | None:
-    """None when file systems can be made and mounted here; else what is missing."""
+    """Return None if file systems can be made and mounted here; otherwise what is missing."""
     if os.geteuid() != 0:
         return "not root"
     for device in ("/dev/fuse", "/dev/loop-control"):
@@ -62,21 +61,19 @@ def why_no_root_tests() -> str | None:
 
 
 def why_no_guest_tests() -> str | None:
-    """None when virtual machines can run here."""
-    return None if tool(QEMU) is not None else f"{QEMU} is missing: `{install_command([QEMU])}`"
+    """Return None if virtual machines can run here; otherwise the reason."""
+    if tool(QEMU) is None:
+        return f"{QEMU} is missing: `{install_command([QEMU])}`"
+    return os.environ.get("FSCOST_TEST_NO_GUESTS") or None
 
 
 def why_no_long_tests() -> str | None:
-    """None when they are asked for: CI has 40 minutes for everything."""
-    return (
-        None
-        if os.environ.get("FSCOST_TEST_LONG")
-        else "it takes long, and its like runs; `FSCOST_TEST_LONG=1 make test` runs it too"
-    )
+    """Return None if long tests are requested; otherwise the reason."""
+    return None if os.environ.get("FSCOST_TEST_LONG") else "its like runs; `make soak` runs it"
 
 
 def why_no_browser_tests() -> str | None:
-    """None when a page can be opened in the distribution's Chromium."""
+    """Return None if a page can be opened in the distribution's Chromium; otherwise the reason."""
     missing = [name for name in ("chromium", "chromedriver") if shutil.which(name) is None]
     packages = "apt-get install chromium chromium-driver"
     return f"{' and '.join(missing)} missing: `{packages}`" if missing else None
@@ -88,7 +85,7 @@ WHY_NOT = {
     "browser": why_no_browser_tests,
     "long": why_no_long_tests,
 }
-"""By marker."""
+"""Check for each marker."""
 
 
 def pytest_report_header() -> list[str]:
@@ -130,7 +127,7 @@ def seed() -> int:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
-    """A folder with as much room as is asked for, in the words of tmpfs(5); one in a test."""
+    """Create a folder limited to a size in the syntax of tmpfs(5); one for each test."""
     folder = tmp_path / "disk"
     folder.mkdir()
 
@@ -146,16 +143,20 @@ def small_disk(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
 def roomy_host(monkeypatch: pytest.MonkeyPatch) -> None:
     """A host with disk and memory to spare, whatever this one has: a run is refused below 5 % free
     space."""
-    monkeypatch.setattr(need, "disk_usage", lambda _: SimpleNamespace(total=1 << 40, free=1 << 39))
-    of_host = need.memory_available_bytes
     monkeypatch.setattr(
-        need, "memory_available_bytes", lambda *meminfo: of_host(*meminfo) if meminfo else 1 << 34
+        estimate, "disk_usage", lambda _: SimpleNamespace(total=1 << 40, free=1 << 39)
+    )
+    of_host = estimate.memory_available_bytes
+    monkeypatch.setattr(
+        estimate,
+        "memory_available_bytes",
+        lambda *meminfo: of_host(*meminfo) if meminfo else 1 << 34,
     )
 
 
 @pytest.fixture(autouse=True)
 def _valid_documents(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever any test lets fscost print as JSON follows its schema."""
+    """Validate all JSON that fscost prints in any test against its schema."""
     printed = document.text
 
     def checked(kind: str, value: Mapping[str, Any]) -> str:
@@ -168,7 +169,7 @@ def _valid_documents(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def _seeded() -> Iterator[None]:
-    """Tests that draw from `random` without saying so are repeatable too, in any order."""
+    """Seed `random`, so that tests that draw from it implicitly are repeatable in any order."""
     state = random.getstate()
     random.seed(SEED)
     yield

@@ -1,24 +1,29 @@
-"""Loop devices that go with the process that attached them, even if it is killed: losetup(8) leaves
-them attached."""
+"""Loop devices that end with the process that attached them, even if it is killed: losetup(8)
+leaves them attached."""
 
 import errno
 import fcntl
 import os
 import struct
+import subprocess
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 # include/uapi/linux/loop.h
-_CONFIGURE, _GET_FREE = 0x4C0A, 0x4C82
+_CONFIGURE, _ADD, _REMOVE, _GET_FREE = 0x4C0A, 0x4C80, 0x4C81, 0x4C82
 _AUTOCLEAR, _DIRECT_IO = 4, 16
 _CONFIG = struct.Struct("=II52xI240x")
 """`struct loop_config`: descriptor, block size, flags."""
+_OWN_NUMBER = 200 + os.getpid() % 1000 * 10
+_SPARES = 4
 
 
 @contextmanager
 def attached(backing: int, *, direct: bool = False) -> Iterator[Path]:
-    """The node of a device on an open file; the kernel detaches it when its last user closes it."""
+    """Attach a device to an open file and yield its node; the kernel detaches it when its last user
+    closes it."""
     flags = _AUTOCLEAR | (_DIRECT_IO if direct else 0)
     descriptor, node = _configured(_CONFIG.pack(backing, 0, flags))
     try:
@@ -29,7 +34,7 @@ def attached(backing: int, *, direct: bool = False) -> Iterator[Path]:
 
 @contextmanager
 def attached_file(image: Path) -> Iterator[Path]:
-    """The node of a device on a file."""
+    """Attach a device to a file and yield its node."""
     with image.open("r+b") as file, attached(file.fileno()) as node:
         yield node
 
@@ -47,3 +52,38 @@ def _configured(config: bytes) -> tuple[int, Path]:
                     raise
             else:
                 return descriptor, node
+
+
+@contextmanager
+def own_loop_device(image: Path) -> Iterator[Path]:
+    """Yield the node of a device that nobody else is given, even while it has no image.
+
+    LOOP_CTL_GET_FREE gives the lowest device without an image, and some below this one are free.
+    The device is removed afterwards, with all its settings.
+    """
+    with Path("/dev/loop-control").open("rb") as control, ExitStack() as stack:
+        for number in range(_OWN_NUMBER - _SPARES, _OWN_NUMBER + 1):
+            fcntl.ioctl(control, _ADD, number)
+            stack.callback(_remove, control.fileno(), number)
+        node = Path(f"/dev/loop{_OWN_NUMBER}")
+        subprocess.run(["losetup", node, image], check=True)
+        stack.callback(lambda: subprocess.run(["losetup", "--detach", node], check=False))
+        yield node
+
+
+def replace_image(node: Path, image: Path) -> None:
+    """Replace the image, as if one disk were unplugged and another one got its name and number."""
+    subprocess.run(["losetup", "--detach", node], check=True)
+    subprocess.run(["losetup", node, image], check=True)
+
+
+def _remove(control: int, number: int) -> None:
+    until = time.monotonic() + 5
+    while time.monotonic() < until:
+        # A device is released shortly after it was detached; a spare one may be another program's.
+        with suppress(OSError):
+            fcntl.ioctl(control, _REMOVE, number)
+            return
+        if number != _OWN_NUMBER:
+            return
+        time.sleep(0.05)

@@ -1,4 +1,4 @@
-"""What fscost prints for programs, held against the schemas that it ships."""
+"""JSON that fscost prints for programs, validated by the schemas that it ships."""
 
 import json
 from functools import cache
@@ -17,7 +17,7 @@ def validator(kind: str) -> Draft202012Validator:
 
 
 def valid(text: str) -> Any:
-    """The document, after a check by the schema that it names."""
+    """Return the document after validating it against the schema that it names."""
     value = json.loads(text)
     kinds = {document.name(kind): kind for kind in document.VERSIONS}
     validator(kinds[value["schema"]]).validate(value)

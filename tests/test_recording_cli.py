@@ -1,4 +1,4 @@
-"""`fscost recording`, on a recording made by importing a dm-log-writes log: no root needed."""
+"""`fscost recording` on a recording made by importing a dm-log-writes log: no root needed."""
 
 import json
 import struct
@@ -22,8 +22,8 @@ def fscost(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def recording(tmp_path: Path) -> Path:
-    """Two writes of one sector at 1 MiB, a mark `middle` between them, a flush and a discard at the
-    end."""
+    """A recording with two writes of one sector at 1 MiB, a mark `middle` between them, and a flush
+    and a discard at the end."""
     entries = [
         (2048, 1, 0, b"\x11" * SECTOR, b""),
         (0, 0, MARK, b"", b"middle"),
@@ -98,10 +98,13 @@ def test_a_cut_recording_is_told(recording: Path) -> None:
         (["info", "/etc/passwd"], "not a recording"),
         (["info", "/nonexistent"], "/nonexistent"),
         (["info", "/"], "regular file"),
-        (["export", "--as", "image", "--disk", "journal", "{r}", "{t}/x"], "its disks are main"),
+        (
+            ["export", "--as", "image", "--disk", "journal", "{r}", "{t}/x"],
+            "name one of its disks: main",
+        ),
         (["export", "--as", "image", "--at", "never", "{r}", "{t}/x"], "middle"),
         (["export", "--as", "image", "{r}", "{r}"], "exists"),
-        (["export", "--as", "parquet", "--at", "middle", "{r}", "{t}/x"], "--at goes with"),
+        (["export", "--as", "parquet", "--at", "middle", "{r}", "{t}/x"], "--at requires"),
         (["import", "{r}", "{t}/x"], "dm-log-writes"),
     ],
 )

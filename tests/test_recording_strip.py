@@ -1,4 +1,5 @@
-"""`fscost recording strip` on the command line; what it takes out is tested in crates/explain."""
+"""`fscost recording strip` on the command line; its effect on content is tested in
+crates/explain."""
 
 import json
 import re
@@ -19,7 +20,7 @@ def fscost(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 def told(*arguments: str | Path) -> str:
     result = fscost(*arguments)
     assert result.returncode == 0
-    # Before it writes, it says how large the result can be.
+    # Before writing, the command says how large the result can be.
     assert re.fullmatch(r"(.*: up to .*B\n)?", result.stderr)
     return result.stdout
 

@@ -1,4 +1,4 @@
-"""The two workers of `make test` (pytest-xdist): what they share, and which tests each runs next."""
+"""The workers of `make test` (pytest-xdist): their shared state and the order of tests."""
 
 import ctypes
 import os
@@ -29,10 +29,11 @@ SINGLY = (
     "tests/whole/test_vm_residue.py",
     "tests/whole/test_vm_unprivileged.py",
 )
-"""Long tests that share nothing costly: whichever worker is free runs the next one. One worker runs
-all tests of any other file."""
+"""Long tests that share nothing costly: any free worker runs the next one. In other files one
+worker runs all tests."""
 
 LONGEST_FIRST = (
+    "tests/front_end/test_ublk_cells.py",
     "tests/whole/test_vm_study.py",
     "tests/bad_inputs/",
     "tests/analysis/strip/",
@@ -43,18 +44,18 @@ LONGEST_FIRST = (
     "tests/lab/vm/",
     "tests/whole/",
 )
-"""So that no worker is left with a long test at the end."""
+"""Tests to start first, so that no worker is left with a long test at the end."""
 
 
 class Scheduler(LoadScopeScheduling):
-    """Gives a free worker the longest unit of tests that is left."""
+    """A scheduler that gives a free worker the longest remaining unit of tests."""
 
     def _split_scope(self, nodeid: str) -> str:
         return unit(nodeid)
 
 
 def unit(nodeid: str) -> str:
-    """Tests of one unit run in one worker, in order."""
+    """Return the unit of a test: its tests run in one worker, in order."""
     if nodeid.startswith(SINGLY):
         return nodeid
     folder = next((folder for folder in TOGETHER if nodeid.startswith(folder)), None)
@@ -62,7 +63,7 @@ def unit(nodeid: str) -> str:
 
 
 def place(nodeid: str) -> int:
-    """Its place in the order of a run."""
+    """Return the place of a test in the order of a run."""
     firsts: Iterable[int] = (
         at for at, first in enumerate(LONGEST_FIRST) if nodeid.startswith(first)
     )

@@ -1,12 +1,11 @@
-//! What is asked of every recording, and what must hold of the answers.
+//! Checks that run on every recording.
 
 use fscost_explain::{Structure, Table, explain, recovery};
 use fscost_recording::{Event, Instant, Mark, Op, Recording, intervals, verify};
 use std::path::Path;
 
-/// Explain a recording that is whole; every write is covered exactly by its rows, and a hole
-/// punched by none or exactly: of them no more are taken for
-/// zeroes than the kernel counted.
+/// Explains an intact recording. Every write must be covered exactly by its rows, and every punched
+/// hole exactly or not at all. The holes taken for zeroes must not exceed what the kernel counted.
 pub fn explain_all(recording: &Recording) {
     let table = Table::new(recording).expect("a whole recording is explained");
     recovery(recording, u64::MAX, &[]).expect("a whole recording can be mounted, or not");
@@ -40,8 +39,8 @@ pub fn explain_all(recording: &Recording) {
     assert_eq!(punched_bytes, explained.punched_bytes.iter().sum::<u64>());
 }
 
-/// What was written, punched, and taken for zeroes since the last mark, beside what the kernel
-/// counted as written.
+/// Bytes written, punched, and taken for zeroes since the last mark, compared with the bytes that
+/// the kernel counted as written.
 struct Counted {
     disks: Vec<String>,
     before: Vec<Option<u64>>,
@@ -85,7 +84,8 @@ impl Counted {
     }
 }
 
-/// All that can be asked of a file that may or may not be a recording: answers or errors.
+/// Runs all operations on a file that may or may not be a recording. Each must return a result or
+/// an error.
 pub fn open_all(path: &Path) {
     let Ok(recording) = Recording::open(path) else {
         return;
@@ -116,8 +116,8 @@ pub fn open_all(path: &Path) {
     }
 }
 
-/// What an export keeps of two recordings is the same: reads are left out, and hole punches become
-/// discards.
+/// Asserts that two recordings are equal in everything that an export preserves. Reads are omitted,
+/// and hole punches become discards.
 pub fn assert_same_events(one: &Recording, other: &Recording) {
     let kept = |recording: &Recording| {
         let mut kept = Vec::new();
@@ -136,7 +136,7 @@ pub fn assert_same_events(one: &Recording, other: &Recording) {
     assert_eq!(kept(one), kept(other));
 }
 
-/// The same requests, and of no sector of a file's data what it held.
+/// Asserts that the requests are the same, and that no sector of file data kept its content.
 pub fn assert_stripped(recording: &Recording, stripped: &Recording) {
     let mut contents = Vec::new();
     for_each_event(stripped, |event, content| {

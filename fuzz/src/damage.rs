@@ -1,15 +1,16 @@
-//! What can go wrong with a recording, as an input describes it. Numbers are taken modulo what
-//! there is, so that every input means something.
+//! Damage to a recording, as described by an input. Numbers are taken modulo the available count,
+//! so that every input is valid.
 
 use crate::seed::{Entry, Seed};
 use arbitrary::Arbitrary;
 use fscost_recording::{MAX_REQUEST_BYTES, Op, SECTOR_BYTES};
 
 const SECTOR: usize = SECTOR_BYTES as usize;
-/// Enough to break several things that belong together; an input of any length stays quick.
+/// Maximum number of mutations. It is enough to break several related things, and keeps long inputs
+/// fast.
 const MOST: usize = 64;
 
-/// A seed, and what is done to it, in order.
+/// A seed and the mutations applied to it, in order.
 #[derive(Debug)]
 pub struct Damage {
     pub seed: u8,
@@ -19,8 +20,8 @@ pub struct Damage {
 impl<'a> Arbitrary<'a> for Damage {
     fn arbitrary(from: &mut arbitrary::Unstructured<'a>) -> arbitrary::Result<Self> {
         let seed = u8::arbitrary(from)?;
-        // One after the other to the end: bytes added to an input leave the meaning of those before
-        // them.
+        // Mutations are read one after the other until the end, so that appending bytes to an input
+        // does not change the meaning of earlier bytes.
         let mut mutations = Vec::new();
         while !from.is_empty() && mutations.len() < MOST {
             mutations.push(Mutation::arbitrary(from)?);
@@ -29,43 +30,43 @@ impl<'a> Arbitrary<'a> for Damage {
     }
 }
 
-/// One thing that goes wrong.
+/// A single mutation.
 #[derive(Debug, Arbitrary)]
 pub enum Mutation {
-    /// A number in what was written is another.
+    /// Changes a number in the written data.
     Number {
         place: Place,
         width: Width,
         big_endian: bool,
         value: Value,
     },
-    /// Some bytes of what was written are others.
+    /// Overwrites some bytes of the written data.
     Bytes {
         place: Place,
         bytes: [u8; 8],
         repeated: u8,
     },
-    /// A sector holds what another should.
+    /// Copies sectors to another place.
     Copy { from: Place, to: Place, sectors: u8 },
-    /// Requests are missing.
+    /// Removes requests.
     Drop { event: u16, count: u8 },
-    /// A request is made again later.
+    /// Repeats a request later.
     Again { event: u16, later: u16 },
-    /// Two requests change places.
+    /// Swaps two requests.
     Swap { event: u16, other: u16 },
-    /// A write ends early.
+    /// Truncates a write.
     Shorten { event: u16, sectors: u16 },
-    /// A request goes elsewhere.
+    /// Moves a request to another offset.
     Move { event: u16, sectors: i16 },
-    /// A request goes to another disk.
+    /// Moves a request to another disk.
     Disk { event: u16, disk: u8 },
-    /// A request clears its range.
+    /// Turns a request into one that clears its range.
     Clear { event: u16, op: Clears },
-    /// The recording ends before.
+    /// Ends the recording before this event.
     End { event: u16 },
 }
 
-/// A byte of what was written.
+/// A byte of the written data.
 #[derive(Debug, Clone, Copy, Arbitrary)]
 pub struct Place {
     write: u16,
@@ -83,12 +84,12 @@ pub enum Width {
 
 #[derive(Debug, Clone, Copy, Arbitrary)]
 pub enum Value {
-    /// That much more than it was.
+    /// Adds to the old value.
     Add(i8),
     Small(u8),
-    /// One bit.
+    /// A power of two.
     Power(u8),
-    /// One less than a power of two.
+    /// A power of two, minus one.
     AllBelow(u8),
     Any(u32),
 }
@@ -101,7 +102,7 @@ pub enum Clears {
 }
 
 impl Mutation {
-    /// Do it.
+    /// Applies the mutation.
     pub fn apply(&self, to: &mut Seed) {
         let entries = &mut to.entries;
         if entries.is_empty() {
@@ -125,22 +126,8 @@ impl Mutation {
                 place,
                 bytes,
                 repeated,
-            } => {
-                let bytes = bytes.repeat(usize::from(repeated % 8) + 1);
-                if let Some(field) = place.find(entries, bytes.len()) {
-                    let length = field.len();
-                    field.copy_from_slice(&bytes[..length]);
-                }
-            }
-            Mutation::Copy { from, to, sectors } => {
-                let bytes = (usize::from(sectors % 8) + 1) * SECTOR;
-                let [from, to] = [from, to].map(|place| Place { byte: 0, ..place });
-                let source = from.find(entries, bytes).map(|source| source.to_vec());
-                if let (Some(source), Some(target)) = (source, to.find(entries, bytes)) {
-                    let length = source.len().min(target.len());
-                    target[..length].copy_from_slice(&source[..length]);
-                }
-            }
+            } => place.overwrite(entries, &bytes.repeat(usize::from(repeated % 8) + 1)),
+            Mutation::Copy { from, to, sectors } => from.copy_sectors(entries, to, sectors),
             Mutation::Drop {
                 event,
                 count: dropped,
@@ -185,7 +172,7 @@ impl Mutation {
 }
 
 impl Place {
-    /// Up to so many bytes here. Writes with content alone are counted.
+    /// Returns up to `bytes` bytes at this place. Only writes with content are counted.
     fn find(self, entries: &mut [Entry], bytes: usize) -> Option<&mut [u8]> {
         let writes = entries.iter().filter(|e| !e.content.is_empty()).count();
         let number = usize::from(self.write).checked_rem(writes)?;
@@ -201,9 +188,26 @@ impl Place {
         let end = (at + bytes).min(content.len());
         content.get_mut(at..end)
     }
+
+    /// Overwrites this place with `bytes`, up to the end of the write.
+    fn overwrite(self, entries: &mut [Entry], bytes: &[u8]) {
+        if let Some(field) = self.find(entries, bytes.len()) {
+            let length = field.len();
+            field.copy_from_slice(&bytes[..length]);
+        }
+    }
+
+    /// Copies 1 to 8 sectors from here to `to`, up to the end of either write.
+    fn copy_sectors(self, entries: &mut [Entry], to: Place, sectors: u8) {
+        let bytes = (usize::from(sectors % 8) + 1) * SECTOR;
+        let [from, to] = [self, to].map(|place| Place { byte: 0, ..place });
+        if let Some(source) = from.find(entries, bytes).map(|source| source.to_vec()) {
+            to.overwrite(entries, &source);
+        }
+    }
 }
 
-/// Change a number of 1 to 8 bytes.
+/// Changes a number of 1 to 8 bytes.
 fn change(field: &mut [u8], big_endian: bool, value: Value) {
     let mut bytes = [0; 8];
     let length = field.len();

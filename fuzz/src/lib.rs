@@ -1,12 +1,13 @@
-//! What must hold for any input at all: no panic, every written byte covered by exactly one row,
-//! bounded memory and (libFuzzer's `-timeout`) time.
+//! Fuzz targets and the properties that must hold for any input: no panics, every written byte
+//! covered by exactly one row, bounded memory and bounded time (libFuzzer's `-timeout`).
 //!
-//! A target is a function of bytes, so that libFuzzer, a test over the corpus and a debugger run
-//! the same thing.
+//! Each target is a function of bytes, so that libFuzzer, a test over the corpus and a debugger run
+//! the same code.
 
 mod check;
 mod damage;
 mod models;
+mod ondisk;
 mod repair;
 mod seed;
 mod trace;
@@ -14,8 +15,8 @@ mod trace;
 use arbitrary::{Arbitrary as _, Unstructured};
 use check::{explain_all, open_all};
 use damage::Damage;
-use fscost_explain::Names;
 use fscost_recording::{Output, Recording, dm_log_writes};
+use fscost_strip::Names;
 use seed::Seed;
 use std::path::Path;
 
@@ -24,24 +25,25 @@ pub use trace::{
     trace_systor17, trace_tencent,
 };
 
-/// More than any input of a few hundred KB may take: allocating more aborts. The recorder's own
-/// frames are 21 MiB of it.
+/// Memory limit: more than any input of a few hundred KB may need. Allocating more aborts. The
+/// recorder's own frames take 21 MiB of it.
 const MEMORY_BYTES: usize = 256 << 20;
 
 #[global_allocator]
 static ALLOCATOR: cap::Cap<std::alloc::System> = cap::Cap::new(std::alloc::System, usize::MAX);
 
-/// What is run on an input; it returns if all that must hold holds.
+/// Function that runs on an input, and returns if all checks pass.
 pub type Target = fn(&[u8]);
 
-/// Every target by its name.
-pub const TARGETS: [(&str, Target); 18] = [
+/// All targets by name.
+pub const TARGETS: [(&str, Target); 19] = [
     ("ext", ext),
     ("xfs", xfs),
     ("btrfs", btrfs),
     ("others", others),
     ("arrays", arrays),
     ("strip", strip),
+    ("ondisk", ondisk::run),
     ("recording", recording),
     ("dm_log_writes", dm_log_writes),
     ("trace_alibaba", trace_alibaba),
@@ -56,46 +58,46 @@ pub const TARGETS: [(&str, Target); 18] = [
     ("canary", canary),
 ];
 
-/// Fails on an input that only coverage leads to, within seconds: `fuzz/run` is worth nothing where
-/// libFuzzer does not find it.
+/// Fails on an input that libFuzzer finds within seconds, but only if guided by coverage. If
+/// libFuzzer does not find it, `fuzz/run` is ineffective.
 ///
 /// # Panics
 ///
-/// On inputs that begin with `fsc`.
+/// Panics on inputs that begin with `fsc`.
 pub fn canary(input: &[u8]) {
     if input.first() == Some(&b'f') && input.get(1) == Some(&b's') && input.get(2) == Some(&b'c') {
         panic!("the canary is found");
     }
 }
 
-/// Damage to a small recording of ext2, ext3 or ext4.
+/// Damages a small recording of ext2, ext3 or ext4.
 pub fn ext(input: &[u8]) {
     family("ext", input);
 }
 
-/// Damage to a small recording of xfs.
+/// Damages a small recording of xfs.
 pub fn xfs(input: &[u8]) {
     family("xfs", input);
 }
 
-/// Damage to a small recording of btrfs.
+/// Damages a small recording of btrfs.
 pub fn btrfs(input: &[u8]) {
     family("btrfs", input);
 }
 
-/// Damage to a small recording of f2fs, nilfs2, jfs and others, of which the kernel here may have
-/// none.
+/// Damages a small recording of f2fs, nilfs2, jfs or another file system that the local kernel may
+/// not support.
 pub fn others(input: &[u8]) {
     family("others", input);
 }
 
-/// Damage to a small recording of the members of an md array.
+/// Damages a small recording of the members of an md array.
 pub fn arrays(input: &[u8]) {
     family("arrays", input);
 }
 
-/// Damage to a small recording of a family that can be stripped, whose contents are then taken out;
-/// the first byte says what becomes of names.
+/// Damages a small recording of a strippable family, and strips it. The first byte selects the
+/// treatment of names.
 pub fn strip(input: &[u8]) {
     let Some((&names, input)) = input.split_first() else {
         return;
@@ -104,7 +106,7 @@ pub fn strip(input: &[u8]) {
     let seeds = ["ext", "xfs", "btrfs"].into_iter().flat_map(seed::of);
     damaged(&seeds.collect::<Vec<_>>(), input, |folder, damaged| {
         let path = folder.join("stripped");
-        fscost_explain::strip(damaged, new(&path), names, &[7; 32]).expect("a whole recording");
+        fscost_strip::strip(damaged, new(&path), names, &[7; 32]).expect("a whole recording");
         let stripped = Recording::open(&path).expect("what was just written");
         check::assert_stripped(damaged, &stripped);
         explain_all(&stripped);
@@ -134,8 +136,8 @@ fn damaged(seeds: &[&Seed], input: &[u8], check: impl FnOnce(&Path, &Recording))
     });
 }
 
-/// The input is a recording; then once more with its checksums repaired, so that what they guard is
-/// reached.
+/// Reads the input as a recording, first unchanged and then with repaired checksums, so that the
+/// code behind the checksums is reached.
 pub fn recording(input: &[u8]) {
     bounded(|folder| {
         for (name, bytes) in [("as it is", input), ("repaired", &repair::repaired(input))] {
@@ -146,8 +148,8 @@ pub fn recording(input: &[u8]) {
     });
 }
 
-/// The input is a log of dm-log-writes. What was imported is explained, and comes back the same
-/// from an export.
+/// Reads the input as a dm-log-writes log. The imported recording is explained, and must survive an
+/// export and another import unchanged.
 pub fn dm_log_writes(input: &[u8]) {
     bounded(|folder| {
         let [log, first, exported, second] =
@@ -171,9 +173,9 @@ fn new(path: &Path) -> Output {
     Output::create(path).expect("a name of our own")
 }
 
-/// Run with a folder of its own and little memory.
+/// Runs a function with its own folder and limited memory.
 fn bounded(run: impl FnOnce(&Path)) {
-    // Many small files a second: in memory where that can be had.
+    // Many small files per second: use an in-memory file system if there is one.
     let memory = Path::new("/dev/shm");
     let folder = if memory.is_dir() {
         tempfile::tempdir_in(memory)
@@ -187,7 +189,7 @@ fn bounded(run: impl FnOnce(&Path)) {
     ALLOCATOR.set_limit(usize::MAX).expect("no limit");
 }
 
-/// The model of a device as anyone may write it, with requests.
+/// Reads the input as an untrusted device model, followed by requests.
 pub fn latency(input: &[u8]) {
     models::run(input);
 }

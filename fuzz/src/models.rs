@@ -1,4 +1,4 @@
-//! Model files from anyone, and requests on what they describe.
+//! Untrusted model files, and requests on the devices that they describe.
 
 use arbitrary::{Arbitrary, Unstructured};
 use fscost_latency::{Device, Model, Op, Request};
@@ -15,7 +15,7 @@ struct Asked {
     fua: bool,
 }
 
-/// The text of a model, a zero byte, and requests.
+/// Reads the text of a model, a zero byte, and requests.
 pub(crate) fn run(input: &[u8]) {
     let end = input.iter().position(|&byte| byte == 0);
     let (text, rest) = input.split_at(end.unwrap_or(input.len()));

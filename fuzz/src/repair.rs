@@ -1,18 +1,18 @@
-//! A recording whose checksums are made right again (`docs/recording-format.md`), so that a fuzzer
-//! reaches what they guard.
+//! Repair of a recording's checksums (`docs/recording-format.md`), so that a fuzzer reaches the
+//! code behind them.
 
 const HEADER_BYTES: usize = 64;
 const DISK_BYTES: usize = 64;
 const FRAME_HEADER_BYTES: usize = 64;
 const PIECE_ENTRY_BYTES: usize = 8;
 const EVENT_BYTES: usize = 40;
-/// As many as a frame may have: the compressor gets no more than a writer would give it.
+/// Maximum number of events to compress, which is that of a frame. The compressor gets no more than
+/// a writer would give it.
 const MOST_EVENTS: usize = 4096;
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
-/// The same with right checksums and sequence numbers. Events that stand as they are instead of
-/// compressed, where a fuzzer can change them, are
-/// compressed.
+/// Returns the recording with correct checksums and sequence numbers. Uncompressed events, which a
+/// fuzzer can change, are compressed.
 pub fn repaired(input: &[u8]) -> Vec<u8> {
     let mut out = input.to_vec();
     let Some(disks) = u16_at(input, 10) else {
@@ -36,7 +36,7 @@ pub fn repaired(input: &[u8]) -> Vec<u8> {
     out
 }
 
-/// One frame, and where the next begins.
+/// Repairs one frame. Returns it with the offset of the next.
 fn frame(input: &[u8], at: usize, sequence: u32) -> Option<(Vec<u8>, usize)> {
     let mut header = input.get(at..)?.get(..FRAME_HEADER_BYTES)?.to_vec();
     let size = |field| u32_at(&header, field).map(|bytes| bytes as usize);
@@ -64,7 +64,7 @@ fn frame(input: &[u8], at: usize, sequence: u32) -> Option<(Vec<u8>, usize)> {
     }
     let index = [table, events].concat();
     header[8..12].copy_from_slice(&sequence.to_le_bytes());
-    // The last frame has no body and no checksum of one.
+    // The last frame has no body, and therefore no checksum of one.
     let checksum = if index.is_empty() {
         0
     } else {
@@ -75,7 +75,7 @@ fn frame(input: &[u8], at: usize, sequence: u32) -> Option<(Vec<u8>, usize)> {
     Some(([&header, index.as_slice(), whole].concat(), end))
 }
 
-/// CRC-32C of all with the field zero, into the field.
+/// Writes the CRC-32C of `bytes`, computed with the field zeroed, into the field.
 fn seal(bytes: &mut [u8], field: usize) {
     bytes[field..field + 4].fill(0);
     let checksum = crc32c::crc32c(bytes);
@@ -94,8 +94,7 @@ fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
 mod tests {
     use super::*;
 
-    /// A recording with its events unpacked and its checksums wrong is repaired to the recording
-    /// that it was.
+    /// Tests that a recording with unpacked events and wrong checksums is repaired to the original.
     #[test]
     fn what_is_repaired_is_what_it_was() {
         let whole = std::fs::read(concat!(

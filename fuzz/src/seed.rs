@@ -1,4 +1,4 @@
-//! Real recordings, small: what damage is done to. `make_seeds.py` records them.
+//! Small real recordings to be damaged. `make_seeds.py` records them.
 
 use crate::damage::Damage;
 use fscost_recording::{Event, Header, Mark, Op, Recording, Writer};
@@ -12,11 +12,11 @@ use std::{
 #[derive(Clone)]
 pub struct Seed {
     header: Header,
-    /// In order of completion.
+    /// Entries in order of completion.
     pub entries: Vec<Entry>,
 }
 
-/// One event with what it carries.
+/// One event and its content.
 #[derive(Clone)]
 pub struct Entry {
     pub event: Event,
@@ -24,7 +24,7 @@ pub struct Entry {
     mark: Option<Mark>,
 }
 
-/// The seeds of a family, read once.
+/// Returns the seeds of a family, which are read once.
 pub fn of(family: &str) -> &'static [Seed] {
     static READ: Mutex<Option<HashMap<String, &'static [Seed]>>> = Mutex::new(None);
     let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
@@ -39,7 +39,7 @@ pub fn of(family: &str) -> &'static [Seed] {
     seeds
 }
 
-/// Where a family's seeds are; ext's are those of its tests.
+/// Returns the seed files of a family. Those of ext are its test data.
 fn files(family: &str) -> Vec<PathBuf> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folder = match family {
@@ -88,7 +88,7 @@ impl Seed {
         }
     }
 
-    /// The seed with this damage.
+    /// Returns the seed with this damage.
     pub fn with(&self, damage: &Damage) -> Seed {
         let mut damaged = self.clone();
         for mutation in &damage.mutations {
@@ -97,8 +97,8 @@ impl Seed {
         damaged
     }
 
-    /// Write it as a recording. What cannot be recorded (a request past the disk's end) is left
-    /// out.
+    /// Writes the seed as a recording. Requests that cannot be recorded, such as those beyond the
+    /// disk's end, are omitted.
     pub fn write(&self, path: &Path) {
         let mut writer = Writer::create(path, &self.header).expect("space for a recording");
         for entry in &self.entries {

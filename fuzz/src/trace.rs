@@ -1,45 +1,45 @@
-//! Traces of other tools: one target for each format.
+//! Traces of other tools, with one target for each format.
 
 use crate::bounded;
 use fscost_traces::{Format, Kind, Place, Trace};
 use std::path::Path;
 
-/// The input is a trace of Alibaba.
+/// Reads the input as an Alibaba trace.
 pub fn trace_alibaba(input: &[u8]) {
     trace(Format::Alibaba, input);
 }
 
-/// The input is text of blkparse.
+/// Reads the input as blkparse text.
 pub fn trace_blkparse(input: &[u8]) {
     trace(Format::Blkparse, input);
 }
 
-/// The input is a binary file of blktrace.
+/// Reads the input as a binary blktrace file.
 pub fn trace_blktrace(input: &[u8]) {
     trace(Format::Blktrace, input);
 }
 
-/// The input is a log of dm-log-writes, read as a trace.
+/// Reads the input as a trace in the form of a dm-log-writes log.
 pub fn trace_dm_log_writes(input: &[u8]) {
     trace(Format::DmLogWrites, input);
 }
 
-/// The input is an iolog of fio.
+/// Reads the input as a fio iolog.
 pub fn trace_fio(input: &[u8]) {
     trace(Format::Fio, input);
 }
 
-/// The input is a trace of MSR Cambridge.
+/// Reads the input as an MSR Cambridge trace.
 pub fn trace_msr(input: &[u8]) {
     trace(Format::Msr, input);
 }
 
-/// The input is a trace of SYSTOR '17.
+/// Reads the input as a SYSTOR '17 trace.
 pub fn trace_systor17(input: &[u8]) {
     trace(Format::Systor17, input);
 }
 
-/// The input is a trace of Tencent.
+/// Reads the input as a Tencent trace.
 pub fn trace_tencent(input: &[u8]) {
     trace(Format::Tencent, input);
 }
@@ -53,8 +53,8 @@ fn trace(format: Format, input: &[u8]) {
     });
 }
 
-/// Requests of disks that have a name, whose ends fit 64 bits; then the end, or one error at a
-/// place in the input.
+/// Reads all requests. Each must refer to a named disk, and its end must fit in 64 bits. The trace
+/// must end, or fail once at a position within the input.
 fn read_all(path: &Path, format: Option<Format>, input: &[u8]) {
     let Ok(mut trace) = Trace::open(path, format) else {
         return;

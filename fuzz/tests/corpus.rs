@@ -55,6 +55,11 @@ fn strip() {
 }
 
 #[test]
+fn ondisk() {
+    run("ondisk");
+}
+
+#[test]
 fn recording() {
     run("recording");
 }

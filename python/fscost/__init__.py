@@ -1,8 +1,8 @@
-"""What a file system and its options really cost on flash, and why.
+"""fscost: the cost of file systems and their options, and its causes.
 
-run = fscost.compare("ext4", "xfs", command="make -j2")   # measures; the same as an object
+run = fscost.compare("ext4", "xfs", command="make -j2")   # measures; returns a Run
 run = fscost.load("fscost-runs/NAME")   # samples, rows, explain(), wear(), figures, report()
-bytes = fscost.explain("recording.fscost")   # a row for each written extent
+bytes = fscost.explain("recording.fscost")   # `.table`: one row per written extent
 
 `fscost.api` has these and the other functions for scripts.
 """
@@ -17,7 +17,7 @@ __all__ = ["Request", "Run", "compare", "explain", "load"]
 
 
 def __getattr__(name: str) -> Any:
-    """Imported when asked for: the command line must start at once."""
+    """Import names from `fscost.api` on first use, so that the command line starts fast."""
     if name not in __all__:
         raise AttributeError(f"module 'fscost' has no attribute {name!r}")
     return getattr(import_module("fscost.api"), name)

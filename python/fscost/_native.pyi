@@ -1,4 +1,5 @@
-"""What crates/bindings offers; `make check` compares this with the compiled module (stubtest)."""
+"""Interface of the compiled module (crates/bindings). `make check` compares this file with the
+module (stubtest)."""
 
 import os
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""What `import fscost` offers to notebooks and scripts."""
+"""Functions and objects that `import fscost` offers to notebooks and scripts."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -36,7 +36,7 @@ class Run:
 
     @property
     def samples(self) -> pa.Table:
-        """All samples, as the Parquet file has them."""
+        """Table of all samples, as in the Parquet file."""
         return self.results.samples
 
     @property
@@ -46,27 +46,29 @@ class Run:
         return stats.to_table(stats.summarise(self.samples, self.results.manifest.baseline))
 
     def recording(self, profile: str) -> Path:
-        """The first recording that the run kept of a profile. InputError where there is none."""
+        """Return the first recording that the run kept of a profile. InputError if there is
+        none."""
         for cell in self.results.manifest.done:
             path = kept_recording(self.results.folder, cell)
             if cell.profile == profile and path is not None:
                 return path
         raise InputError(
             f"{self.results.folder} has no recording of {profile!r}",
-            "`fscost compare --keep one` keeps one of each profile",
+            "run `fscost compare` again: --keep one keeps a recording of each profile",
         )
 
     def explain(self, profile: str) -> analyze.Explanation:
-        """What each written byte of the profile's recording was; `.table` is Arrow."""
+        """Attribute each written byte of the profile's recording. `.table` is an Arrow table."""
         return explain(self.recording(profile))
 
     def wear(self, profile: str, device: str, **options: Any) -> dict[str, _wear.Wear]:
-        """Wear that the profile's recording causes on a device: see `fscost.wear`."""
+        """Compute the wear that the profile's recording causes on a device: see `fscost.wear`."""
         return wear(self.recording(profile), device, **options)
 
     @property
     def figures(self) -> dict[str, Any]:
-        """Altair charts by name; those of one profile end in its anchor (docs/report.md)."""
+        """Altair charts by name. Names of charts about a single profile end in a hyphen and the
+        profile's anchor in the page."""
         return {figure.identity: figure.chart for figure in figures(self._page)}
 
     def report(self, path: Path | str, *, ssd: str | None = None, array: str | None = None) -> None:
@@ -93,13 +95,16 @@ def compare(
 ) -> Run:
     """Measure a command or a built-in workload on each profile, as `fscost compare` does.
 
-    `profiles` are spelled as after --on, `command` is a text for the shell or a list of words.
-    `repetitions` is exact. `out` is the run's folder; without it, one in `fscost-runs` is made.
-    `lab` is "native", "vm" or "auto". `options` has every other option of `fscost compare`, under
-    its name: `Request(scale=0.2, ssd="sd-card")`. `say` is called with each remark.
+    `profiles` use the syntax of --on. `command` is a string for the shell or a list of words.
+    `repetitions` is exact. `out` is the run's folder; by default, a new folder in `fscost-runs`.
+    `lab` is "native", "vm" or "auto". `options` holds every other option of `fscost compare` under
+    the option's name: `Request(scale=0.2, ssd="sd-card")`. `say` is called with each
+    note on preparation and cleanup.
 
-    Cells that failed are in `results.manifest.failed`. InputError for a request that cannot be
-    satisfied, HostError where the lab cannot run, KeyboardInterrupt for an interrupted run."""
+    Failed cells are listed in `results.manifest.failed`. Raises InputError for a request that
+    cannot be satisfied, HostError if the lab cannot run, and KeyboardInterrupt if the run is
+    interrupted.
+    """
     words = (command,) if isinstance(command, str) else tuple(command)
     given: dict[str, Any] = {}
     if profiles:
@@ -123,8 +128,8 @@ def compare(
 
 
 def explain(recording: Path | str) -> analyze.Explanation:
-    """What each written byte of a recording was (docs/explaining.md). `.table` has a row for each
-    extent; `.sums("cause")` and the like add up bytes; `.within(["phase"])` leaves out the rest."""
+    """Attribute each written byte of a recording (docs/explaining.md). `.table` has a row for each
+    extent, `.sums("cause")` sums bytes by a column, and `.within(["phase"])` selects phases."""
     return analyze.explain(Path(recording))
 
 
@@ -137,12 +142,14 @@ def wear(
     place: _wear.Place | str = _wear.Place.DISK,
     seed: int = 1,
 ) -> dict[str, _wear.Wear]:
-    """Wear that a recording causes, by disk (docs/wear.md).
+    """Compute the wear that a recording causes, by disk (docs/wear.md).
 
-    `device` is a name of `fscost devices` or a TOML file. `by` charges NAND bytes to "cause",
+    `device` is a name from `fscost devices` or a TOML file. `by` charges NAND bytes to "cause",
     "structure", "path" or "step". `fill` is the share of the device that holds data. `place` is
-    "disk" or "footprint". Sizes are in bytes, of one run of the workload; `erases` has the erases
-    of each block. InputError for an unknown device or a damaged recording."""
+    "disk" or "footprint". In the result, sizes are in bytes, for one run of the workload,
+    and `erases` has a count for each block. Raises InputError for an unknown device or a damaged
+    recording.
+    """
     found = _wear.find(device)
     charged = None if by is None else _wear.By(by)
     return {
@@ -166,5 +173,6 @@ def report(
 
 
 def load(folder: Path | str, *, trust: bool = False) -> Run:
-    """The run that `fscost compare` left in a folder; `trust` one that others can write to."""
+    """Load the run that `fscost compare` left in a folder. `trust` accepts a folder that other
+    users can write to."""
     return Run(_load(Path(folder), trust=trust))

@@ -1,8 +1,5 @@
-"""From a recording to numbers, and the proof that they are the kernel's: the bytes recorded in each
-interval equal its counters, exactly.
-
-Thin over the native module, which reads the format (docs/recording-format.md).
-"""
+"""Access to recordings, through the native module that reads the format
+(docs/recording-format.md)."""
 
 import contextlib
 import os
@@ -17,31 +14,38 @@ from fscost import files
 from fscost.errors import DefectError, HostError, InputError
 
 if TYPE_CHECKING:
-    # Where it is used, it is imported: it takes 0.2 s, in which the native module can be at work.
+    # pyarrow is imported where it is used: the import takes 0.2 s, while the native module can
+    # already work.
     import pyarrow as pa
+
+    from fscost._native import Explanation, Recording, Requests, Workload
 
 COMPRESSION = "zstd"
 VERIFY = "`fscost recording verify` says how much of it is readable"
-"""What to do about a recording that is damaged."""
+"""Remedy for a damaged recording."""
 _REMEDIES = {
     "io": "check the path, its permissions and the space left",
-    "host-disk-full": "make room there, or name another place",
+    "host-disk-full": "free some space there, or name another folder",
     "format": "name a recording: a run keeps them as cells/…/recording.fscost",
-    "header": "its header is damaged, so nothing of it can be read: restore it from a copy, or record it again",
+    "header": (
+        "its header is damaged, so nothing of it can be read: restore it from a copy, or record it"
+        " again"
+    ),
     "malformed": "check that place in the file, or name another format with --format",
     "corrupt": VERIFY,
 }
-"""By the kind of the native module's error; nothing helps with what a caller may not ask for."""
+"""Remedies by kind of the native module's error. A kind that is not listed has none: it reports a
+caller's mistake."""
 OPS = ["read", "write", "flush", "discard", "write_zeroes", "punch"]
-"""By their numbers in the recording (docs/recording-format.md)."""
+"""Operations of requests, by their numbers in the recording (docs/recording-format.md)."""
 Announce = Callable[[int], object]
-"""Hears how many bytes an export will take, before it begins."""
+"""Callback that gets the size of an export in bytes before it begins."""
 
 
 @dataclass(frozen=True)
 class RecordedInterval:
-    """What reached each disk between two marks; `first_write_bytes` of it to places never written
-    before."""
+    """Bytes that reached each disk between two marks. `first_write_bytes` is the part that went to
+    places never written before."""
 
     name: str
     begin_ns: int
@@ -50,46 +54,38 @@ class RecordedInterval:
     first_write_bytes: int = 0
 
 
-@dataclass(frozen=True)
-class KernelInterval:
-    """What the kernel counted for each disk in the same stretch."""
-
-    name: str
-    disks: Mapping[str, Mapping[str, int]]
-
-
 class MoreColumns(Protocol):
-    """What is known of a recording's requests beside what is recorded."""
+    """Columns about requests that come from other files than the recording."""
 
     def schema(self, recorded: "pa.Schema") -> "pa.Schema":
-        """The recorded columns and these."""
+        """Return the schema of the recorded columns followed by these columns."""
         ...
 
     def beside(self, batch: "pa.RecordBatch", first: int) -> "pa.RecordBatch":
-        """A batch with these columns; its first request is the recording's `first`th."""
+        """Return the batch with these columns added. Its first request is number `first` in the
+        recording."""
         ...
 
 
 def require_native() -> None:
-    """Raise HostError when recordings cannot be read here: better before the first cell than after
-    it."""
+    """Raise HostError if this installation cannot read recordings. Callers check before the first
+    cell, not after it."""
     _native()
 
 
 def structures() -> list[tuple[str, str, bool]]:
-    """What a written block can be: name, meaning, whether it is part of a journal or log."""
+    """List the structures: name, meaning, and True if they are part of a journal or log."""
     return list(_native().structures())
 
 
 def causes() -> list[tuple[str, str]]:
-    """Why it can have been written: name, meaning."""
+    """List the causes: name and meaning."""
     return list(_native().causes())
 
 
 @contextlib.contextmanager
-def opened(recording: Path) -> Iterator[Any]:
-    """The native recording, for those that look into it; its errors become those that a person
-    sees."""
+def opened(recording: Path) -> "Iterator[Recording]":
+    """Open a recording through the native module. Native errors become errors for the user."""
     with errors(recording):
         yield _open(recording)
 
@@ -97,9 +93,9 @@ def opened(recording: Path) -> Iterator[Any]:
 @contextlib.contextmanager
 def opened_trace(
     path: Path, device: dict[str, Any], form: str | None
-) -> Iterator[tuple[str, list[tuple[str, Any, float]]]]:
-    """A trace of another tool (docs/traces.md): its format, and of each disk the name, the requests
-    for this device, and seconds."""
+) -> "Iterator[tuple[str, list[tuple[str, Workload, float]]]]":
+    """Read another tool's trace (docs/traces.md). Yield its format and, for each disk, its name,
+    its requests for this device, and its duration in seconds."""
     with errors(
         path,
         "name a recording, or a trace in one of the formats of docs/traces.md (--format names one)",
@@ -112,20 +108,26 @@ def opened_trace(
 
 
 class Explaining:
-    """A recording that is explained on threads of its own once it was started. Raises InputError for
-    what is no recording."""
+    """Explanation of a recording, computed on background threads after `start`. The constructor
+    raises InputError if the file is not a recording."""
 
     def __init__(self, recording: Path) -> None:
         self.recording = recording
         with errors(recording):
             self.source = _open(recording)
-        self._found: Any = None
+        self._found: Explanation | None = None
         self._failed: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="explain", daemon=True)
 
+    @property
+    def is_started(self) -> bool:
+        """True after `start` was called."""
+        return self._thread.ident is not None
+
     def start(self) -> "Explaining":
-        """Begin; returns itself."""
-        self._thread.start()
+        """Start the explanation unless it is already running; return self."""
+        if not self.is_started:
+            self._thread.start()
         return self
 
     def _run(self) -> None:
@@ -135,23 +137,24 @@ class Explaining:
         except BaseException as error:  # noqa: BLE001 # Raised where it is waited for.
             self._failed = error
 
-    def result(self) -> Any:
-        """The native explanation, once it is there."""
+    def result(self) -> "Explanation":
+        """Wait for the native explanation and return it."""
         self._thread.join()
         if self._failed is not None:
             raise self._failed
+        assert self._found is not None, "the thread ends with either"
         return self._found
 
 
 def info(recording: Path) -> dict[str, Any]:
-    """Disks, marks and totals of a recording."""
+    """Return the disks, marks and totals of a recording."""
     with errors(recording):
         return dict(_open(recording).info())
 
 
 def intervals(recording: Path) -> list[RecordedInterval]:
-    """The marks' intervals, in order, with each disk's totals recomputed from the requests
-    themselves."""
+    """Return the intervals between marks, in order. Each disk's totals are recomputed from the
+    requests themselves."""
     with errors(recording):
         return _intervals(_open(recording).intervals())
 
@@ -166,25 +169,25 @@ def _intervals(found: Sequence[Mapping[str, Any]]) -> list[RecordedInterval]:
 
 
 def verify(recording: Path) -> dict[str, Any]:
-    """Every byte read and checked: `whole`, how it ends, what is damaged, totals of what is
-    readable."""
+    """Read and check every byte. The result has `whole`, how the recording ends, what is damaged,
+    and totals of the readable part."""
     with errors(recording):
         return dict(_open(recording).verify())
 
 
 def pack(recording: Path, level: int = 3) -> None:
-    """Compress a finished recording in its place; whoever is killed meanwhile leaves the one or the
-    other."""
+    """Compress a finished recording in place. If the process is killed meanwhile, the file is
+    either the old or the new recording, complete."""
     with errors(recording), files.replacing(recording) as packed:
         _open(recording).pack(packed.fileno(), str(recording), level)
 
 
 def strip(recording: Path, out: Path, names: str, announce: Announce = lambda _: None) -> int:
-    """The recording without the contents of files, to be shared; returns its size. The key of its
-    digests is thrown away."""
+    """Write a copy of the recording without file contents, for sharing; return its size. The key of
+    the digests is discarded."""
     with errors(recording), files.creating(out) as file:
         source = _open(recording)
-        # Digests cannot be compressed as what they stand for could.
+        # Digests do not compress as well as the content they replace.
         _refuse_too_large(file, out, announce)(source.info()["content_bytes"])
         return int(source.strip(file.fileno(), str(out), names, os.urandom(32)))
 
@@ -196,8 +199,8 @@ def export_image(
     at: str | None = None,
     announce: Announce = lambda _: None,
 ) -> None:
-    """The disk as a sparse file, at the end or at `at`: a mark's name, or seconds since the
-    recording began."""
+    """Export a disk as a sparse file, in its state at the end or at `at`: a mark's name, or seconds
+    since the recording began."""
     with errors(recording), files.creating(image) as file:
         source = _open(recording)
         marks = [(at_ns, name) for at_ns, name, _ in source.marks()]
@@ -213,8 +216,8 @@ def export_image(
 
 
 def instant_ns(recording: Path, marks: Sequence[tuple[int, str]], at: str) -> int:
-    """Nanoseconds since the recording began: of the first mark of this name, or of a number of
-    seconds."""
+    """Convert an instant to nanoseconds since the recording began. `at` is a mark's name (the first
+    mark with that name counts) or a number of seconds."""
     for at_ns, name in marks:
         if name == at:
             return at_ns
@@ -224,8 +227,9 @@ def instant_ns(recording: Path, marks: Sequence[tuple[int, str]], at: str) -> in
         found = -1
     if not 0 <= found < 1 << 63:
         raise InputError(
-            f"{at!r} is no instant of {recording}",
-            f"a number of seconds, or one of its marks: {', '.join(name for _, name in marks)}",
+            f"{at!r} is neither a mark of {recording} nor a number of seconds",
+            "give a number of seconds, or one of its marks:"
+            f" {', '.join(name for _, name in marks)}",
         )
     return found
 
@@ -233,7 +237,7 @@ def instant_ns(recording: Path, marks: Sequence[tuple[int, str]], at: str) -> in
 def export_dm_log_writes(
     recording: Path, disk: str, log: Path, announce: Announce = lambda _: None
 ) -> int:
-    """One disk's requests as a log of dm-log-writes; returns its number of entries."""
+    """Export one disk's requests as a dm-log-writes log; return the number of entries."""
     with errors(recording), files.creating(log) as file:
         source = _open(recording)
         index, announced = (
@@ -244,7 +248,7 @@ def export_dm_log_writes(
 
 
 def import_dm_log_writes(log: Path, recording: Path) -> int:
-    """A recording of a dm-log-writes log; returns its number of entries."""
+    """Convert a dm-log-writes log to a recording; return the number of entries."""
     with (
         errors(log, "name a log that the kernel's dm-log-writes target wrote"),
         files.creating(recording) as file,
@@ -252,15 +256,18 @@ def import_dm_log_writes(log: Path, recording: Path) -> int:
         return int(_native().import_dm_log_writes(str(log), file.fileno(), str(recording)))
 
 
-def _disk_index(source: Any, recording: Path, disk: str) -> int:
+def _disk_index(source: "Recording", recording: Path, disk: str) -> int:
     names = [each["name"] for each in source.info()["disks"]]
     if disk not in names:
-        raise InputError(f"{recording} has no disk {disk!r}", f"its disks are {', '.join(names)}")
+        raise InputError(
+            f"{recording} has no disk {disk!r}", f"name one of its disks: {', '.join(names)}"
+        )
     return names.index(disk)
 
 
 def _refuse_too_large(file: IO[bytes], path: Path, announce: Announce) -> Announce:
-    """A few bytes of a recording can stand for terabytes of zeros."""
+    """Return a callback that refuses an export larger than the free space, then calls `announce`.
+    The check is needed because a few bytes of a recording can expand to terabytes of zeros."""
 
     def announced(size_bytes: int) -> None:
         files.require_space(file, path, size_bytes)
@@ -269,84 +276,12 @@ def _refuse_too_large(file: IO[bytes], path: Path, announce: Announce) -> Announ
     return announced
 
 
-def differences(
-    recorded: Sequence[RecordedInterval], kernel: Sequence[KernelInterval]
-) -> list[str]:
-    """Where recording and kernel disagree, one sentence each with both numbers; empty when bytes
-    are conserved.
-
-    The recording has two intervals more. What comes before the first mark (udev looks at new block
-    devices) is counted into the first interval, as
-    the agent does; after the mark `end` somebody may read, but a byte changed there would be
-    charged to no interval.
-    """
-    names = [interval.name for interval in recorded]
-    expected = ["before", *(interval.name for interval in kernel), "end"]
-    if names != expected:
-        return [f"the recording's intervals are {names}, the kernel's {expected}"]
-    before, first, *others, after = recorded
-    recorded = [_joined(before, first), *others]
-    stray = {disk: _changed_bytes(totals) for disk, totals in after.disks.items()}
-    found = [
-        f"disk {disk}: {count} bytes changed after the end of the last interval"
-        for disk, count in stray.items()
-        if count
-    ]
-    for ours, theirs in zip(recorded, kernel, strict=True):
-        if ours.disks.keys() != theirs.disks.keys():
-            found.append(
-                f"{ours.name}: the recording has disks {sorted(ours.disks)}, the kernel {sorted(theirs.disks)}"
-            )
-            continue
-        for disk, counters in theirs.disks.items():
-            found += [
-                f"{ours.name}, disk {disk}: {text}"
-                for text in _disk_differences(ours.disks[disk], counters)
-            ]
-    return found
-
-
-def _joined(before: RecordedInterval, first: RecordedInterval) -> RecordedInterval:
-    disks = {
-        disk: {name: count + before.disks[disk][name] for name, count in totals.items()}
-        for disk, totals in first.disks.items()
-    }
-    return RecordedInterval(first.name, before.begin_ns, first.end_ns, disks)
-
-
-def _changed_bytes(recorded: Mapping[str, int]) -> int:
-    return (
-        recorded["write_bytes"]
-        + recorded["zero_bytes"]
-        + recorded["punch_bytes"]
-        + recorded["discard_bytes"]
-    )
-
-
-def _disk_differences(recorded: Mapping[str, int], kernel: Mapping[str, int]) -> Iterator[str]:
-    if recorded["read_bytes"] != kernel["read_bytes"]:
-        yield f"{recorded['read_bytes']} bytes read in the recording, {kernel['read_bytes']} by the kernel's counter"
-    # A loop device sends discards and write-zeroes that may unmap as the same hole punch, so only
-    # their sum can be compared
-    # (drivers/block/loop.c, lo_fallocate); the kernel counts write-zeroes as written.
-    written = recorded["write_bytes"] + recorded["zero_bytes"]
-    changed = _changed_bytes(recorded)
-    counted = kernel["write_bytes"] + kernel["discard_bytes"]
-    if changed != counted:
-        yield f"{changed} bytes written, zeroed and discarded in the recording, {counted} by the kernel's counters"
-    elif not written <= kernel["write_bytes"] <= written + recorded["punch_bytes"]:
-        yield (
-            f"{written} bytes written and {recorded['punch_bytes']} punched in the recording, "
-            f"which cannot be {kernel['write_bytes']} written by the kernel's counter"
-        )
-
-
 def write_requests(
     recording: Path, table: Path, more: "MoreColumns | None" = None
 ) -> tuple[int, list[RecordedInterval]]:
-    """Every request of the recording, without its content, as a Parquet table; returns how many,
-    and from the same walk the intervals. On failure no part
-    of the table stays."""
+    """Write every request of the recording, without its content, to a Parquet table. Return the
+    number of requests and, from the same pass, the intervals. No partial table remains after a
+    failure."""
     import pyarrow.parquet as pq
 
     rows = 0
@@ -365,16 +300,16 @@ def write_requests(
 
 
 def recovery(recording: Path, at_ns: int, lost: Sequence[int] = ()) -> list[dict[str, Any]]:
-    """What mounting the disks as they were at an instant would begin with, had these events
-    (ascending) not reached them; a dictionary for each
-    file system (crates/bindings/src/recovery.rs)."""
+    """Describe the recovery that mounting the disks would begin with, for each file system
+    (crates/bindings/src/recovery.rs). The disks have the state of the instant `at_ns`, without the
+    events `lost` (ascending)."""
     with errors(recording):
         return list(_open(recording).recovery(at_ns, list(lost)))
 
 
 def requests(recording: Path) -> "Iterator[pa.RecordBatch]":
-    """Every request, in the order of completion, without its content; `event` is its number in the
-    recording, marks counted."""
+    """Yield every request in order of completion, without its content. `event` is its number in the
+    recording, counting marks."""
     with errors(recording):
         source = _open(recording)
         yield from _batches(source, source.requests())
@@ -394,7 +329,7 @@ def _requests_schema() -> "pa.Schema":
     )
 
 
-def _batches(source: Any, requests: Any) -> "Iterator[pa.RecordBatch]":
+def _batches(source: "Recording", requests: "Requests") -> "Iterator[pa.RecordBatch]":
     import pyarrow as pa
 
     disks = pa.array([disk["name"] for disk in source.info()["disks"]])
@@ -424,8 +359,8 @@ def _batches(source: Any, requests: Any) -> "Iterator[pa.RecordBatch]":
 
 
 def _native() -> Any:
-    """The one place that touches the compiled module, so that everything else can be imported and
-    tested without it."""
+    """Import the compiled module. This is the only function that touches it, so everything else can
+    be imported and tested without it."""
     try:
         from fscost import _native
     except ImportError as error:
@@ -435,12 +370,13 @@ def _native() -> Any:
     return _native
 
 
-def _open(recording: Path) -> Any:
+def _open(recording: Path) -> "Recording":
     native = _native()
     try:
-        return native.Recording(str(recording))
+        opened: Recording = native.Recording(str(recording))
+        return opened
     except native.RecordingError as error:
-        # Only the header is checked here: without it no other part can be read.
+        # Only the header is checked here. If it is damaged, no other part can be read.
         if error.args[1:] == ("corrupt",):
             raise native.RecordingError(error.args[0], "header") from None
         raise
@@ -448,19 +384,18 @@ def _open(recording: Path) -> Any:
 
 @contextlib.contextmanager
 def errors(recording: Path, other_format: str = "") -> Iterator[None]:
-    """The native module's own error becomes one that a person sees, naming the file; so does its
-    panic, which no `except Exception` would catch.
+    """Convert errors and panics of the native module to errors for the user that name the file. A
+    plain `except Exception` would not catch a panic.
 
-    `other_format` is the remedy for a file that is not what it should be; a recording, unless it
-    says more.
+    `other_format` is the remedy for a file in the wrong format. By default, the remedy asks for a
+    recording.
     """
     native = _native()
     try:
         yield
     except native.RecordingError as error:
         text, kind = (*error.args, "")[:2]
-        # What the operating system refused names the file already, which may be another than the
-        # recording.
+        # Errors from the operating system already name the file, which may not be the recording.
         is_named = kind in ("io", "host-disk-full") or text.startswith(
             (f"{recording}: ", f"{recording} ")
         )
@@ -468,12 +403,15 @@ def errors(recording: Path, other_format: str = "") -> Iterator[None]:
         raise InputError(text if is_named else f"{recording}: {text}", remedy) from None
     except native.PanicException as error:
         raise DefectError(
-            f"{recording}: a defect of fscost ({error})", how_to_report(recording)
+            f"{recording}: a bug in fscost ({error})", how_to_report(recording)
         ) from None
     except OSError as error:
         raise InputError(str(error), "check the path, its permissions and the space left") from None
 
 
 def how_to_report(recording: Path) -> str:
-    """What a person can do about a defect."""
-    return f"please report it, with the recording; `fscost recording strip {shlex.quote(str(recording))} to-send.fscost` takes the contents of files out"
+    """Return the remedy for a defect of fscost itself."""
+    return (
+        "please report it with the recording; first run `fscost recording strip"
+        f" {shlex.quote(str(recording))} to-send.fscost` to remove file contents"
+    )

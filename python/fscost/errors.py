@@ -1,10 +1,10 @@
-"""The errors a person sees. Each names what was wrong, where, and what to do next."""
+"""Errors for the user. Each names the problem, its place and the remedy."""
 
 from collections.abc import Iterable
 
 
 class FscostError(Exception):
-    """A refusal with a remedy; the command line prints it and exits with `exit_code`."""
+    """Error with a remedy. The command line prints it and exits with `exit_code`."""
 
     exit_code = 2
 
@@ -15,24 +15,24 @@ class FscostError(Exception):
 
 
 class InputError(FscostError):
-    """A profile, workload, option or file that cannot be used as given."""
+    """Error in a profile, workload, option or file that cannot be used as given."""
 
 
 class DefectError(FscostError):
-    """A failure of fscost's own code, which nobody but its authors can mend."""
+    """Defect in fscost itself, which only its authors can fix."""
 
 
 class HostError(FscostError):
-    """Something the host lacks: privilege, FUSE, loop devices, space, memory."""
+    """Error for something the host lacks: privilege, FUSE, loop devices, space, memory."""
 
 
 class DiskFullError(HostError):
-    """A file could not be written because its file system, a quota or a limit has no room for
-    it."""
+    """Error for a file that cannot be written because its file system, a quota or a limit leaves no
+    room for it."""
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str | None:
-    """The remedy for a misspelt name, upper case included; None if no known name is close."""
+    """Suggest known names for a misspelt name, ignoring case; None if no known name is close."""
     import difflib
 
     by_lower = {name.lower(): name for name in known}
@@ -41,5 +41,4 @@ def did_you_mean(word: str, known: Iterable[str]) -> str | None:
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM, which systemd, timeout(1) and CI send: it ends a run in the same order as Ctrl-C
-    does."""
+    """SIGTERM, as sent by systemd, timeout(1) and CI. It ends a run in the same order as Ctrl-C."""

@@ -12,8 +12,8 @@ from fscost.workload.model import Workload
 
 @dataclass(frozen=True)
 class Cell:
-    """One formatting, mounting and running. `seed` is equal for all profiles of a repetition, so
-    that they see the same work."""
+    """One run of a workload on a newly formatted and mounted profile. `seed` is equal for all
+    profiles of a repetition, so that they do the same work."""
 
     profile: Profile
     workload: Workload
@@ -23,10 +23,10 @@ class Cell:
 
     @property
     def id(self) -> str:
-        """A file name: the profile's slug, then the repetition.
+        """File name: the profile's slug, then the repetition.
 
-        A slug that drops something of the name carries a digest of it: `ext4 -O ^has_journal` and
-        `ext4 -O has_journal` are two folders.
+        If the slug differs from the name, it ends in a digest of the name, so that
+        `ext4 -O ^has_journal` and `ext4 -O has_journal` get separate folders.
         """
         name = self.profile.name
         slug = re.sub(r"[^0-9A-Za-z]+", "-", name).strip("-")[:80]
@@ -36,10 +36,11 @@ class Cell:
 
 
 def repetitions(profiles: Sequence[Profile], workload: Workload, seed: int) -> Iterator[list[Cell]]:
-    """Endless repetitions; in each, every profile once, in an order shuffled from `seed`.
+    """Yield repetitions endlessly. Each contains every profile once, in an order shuffled from
+    `seed`.
 
-    Interleaving spreads drift of the machine over all profiles; a shuffled order keeps a
-    neighbour's warmth from always helping the same one.
+    Interleaving spreads drift of the machine over all profiles. Shuffling prevents the state left
+    by the preceding cell from always favouring the same profile.
     """
     order = 0
     repetition = 0

@@ -1,4 +1,4 @@
-"""Sizes and durations as people write them."""
+"""Sizes and durations in human notation."""
 
 import re
 
@@ -11,28 +11,28 @@ _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 
 
 def parse_size_bytes(text: str) -> int:
-    """`4G`, `512M`, `1.5GiB`: powers of 1024, as mkfs and truncate read them; `4GB`: powers of
-    1000; a bare number is bytes."""
+    """Parse a size. `4G`, `512M` and `1.5GiB` use powers of 1024, as in mkfs and truncate; `4GB`
+    uses powers of 1000; a bare number is bytes."""
     match = _SIZE.fullmatch(text.strip())
     if match is None:
-        raise InputError(f"{text!r} is no size", "write it as 4G, 512M or 1T")
+        raise InputError(f"{text!r} is not a size", "write it as 4G, 512M or 1T")
     number, letter, tail = match.groups()
     base = 1000 if letter and (tail or "").lower() == "b" else 1024
     power = _POWERS[letter.lower()]
     whole, _, fraction = number.partition(".")
-    # In whole numbers: a float of 1.1T is some bytes off.
+    # Integers are exact; as a float, 1.1T would be some bytes off.
     unit_bytes: int = base**power
     divisor: int = 10 ** len(fraction)
     size, rest = divmod(int(whole + fraction) * unit_bytes, divisor)
     if rest and not power:
-        raise InputError(f"{text!r} is no whole number of bytes", "write it as 4G, 512M or 1T")
+        raise InputError(f"{text!r} is not a whole number of bytes", "write it as 4G, 512M or 1T")
     return size
 
 
 def parse_duration_s(text: str) -> float:
-    """`90s`, `10m`, `1.5h`; a bare number is seconds."""
+    """Parse a duration: `90s`, `10m`, `1.5h`; a bare number is seconds."""
     match = _DURATION.fullmatch(text.strip().lower())
     if match is None:
-        raise InputError(f"{text!r} is no duration", "write it as 90s, 10m or 2h")
+        raise InputError(f"{text!r} is not a duration", "write it as 90s, 10m or 2h")
     number, unit = match.groups()
     return float(number) * _SECONDS[unit or "s"]

@@ -1,4 +1,4 @@
-"""Legal combinations of mkfs's flags and mount options, at random."""
+"""Random legal combinations of mkfs flags and mount options."""
 
 import random
 from pathlib import Path
@@ -6,13 +6,13 @@ from pathlib import Path
 MIB = 1 << 20
 DISK_BYTES = {"ext": 64 * MIB, "xfs": 1024 * MIB, "btrfs": 256 * MIB}
 
-# Whether this kernel knows quotas at all; with them off, file systems that have them cannot be
+# True if this kernel supports quotas at all. Without them, file systems that have quotas cannot be
 # mounted.
 QUOTA = Path("/proc/sys/fs/quota").exists()
 
 
 def draw(family: str, rng: random.Random) -> str:
-    """A profile as people spell it."""
+    """Return a random profile, in the spelling of the command line."""
     return {"ext": _ext, "xfs": _xfs, "btrfs": _btrfs}[family](rng)
 
 
@@ -85,7 +85,9 @@ def _xfs(rng: random.Random) -> str:
     finobt = rng.randrange(2)
     words += [
         "-m",
-        f"finobt={finobt},rmapbt={rng.randrange(2)},reflink={rng.randrange(2)},bigtime={rng.randrange(2)},inobtcount={finobt & rng.randrange(2)}",
+        (
+            f"finobt={finobt},rmapbt={rng.randrange(2)},reflink={rng.randrange(2)},bigtime={rng.randrange(2)},inobtcount={finobt & rng.randrange(2)}"
+        ),
     ]
     log = rng.choice(("", "", "lazy-count=1", "su=32k", "logdev={disk.journal}"))
     words += ["-l", log] if log else []

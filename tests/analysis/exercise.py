@@ -1,9 +1,9 @@
-"""What happens to a file system of any flags: `exercise.py SEED OPERATIONS [NUMBER]`, in its root;
+"""Random work on a file system with any flags: `exercise.py SEED OPERATIONS [NUMBER]`, in its root;
 its writes are numbered from NUMBER on.
 
-Every 512 bytes of every file name its inode, the place and the number of the write. Standard output
-has each name that any inode ever had, and the directory's inode;
-and what was cut, changed or removed.
+Every 512 bytes of every file name its inode, the offset and the number of the write. Standard
+output lists each name that any inode ever had with the directory's inode, and every file that was
+truncated, changed or removed.
 """
 
 import os
@@ -16,7 +16,7 @@ from pathlib import Path
 SECTOR = 512
 LARGEST = 1 << 20
 TAG = 64
-"""At most so long is what a sector says."""
+"""Maximum length of a sector's tag."""
 
 
 class Exercise:
@@ -34,7 +34,7 @@ class Exercise:
             self.folders += [Path(folder)] if folder != "." else []
         self.files.sort()
         self.folders.sort()
-        for path in self.folders[1:] + self.files:  # nilfs2's mkfs makes one
+        for path in self.folders[1:] + self.files:  # nilfs2's mkfs creates a file
             self.named(path)
 
     def named(self, path: Path) -> None:
@@ -59,7 +59,7 @@ class Exercise:
         return self.rng.choice(self.folders) / f"n{self.number}-{self.rng.randrange(1 << 30)}{long}"
 
     def write(self, path: Path) -> None:
-        """Some sectors of a file, from any on; the last may be part of one."""
+        """Write some sectors of a file from a random one on; the last sector may be partial."""
         length = min(int(self.rng.paretovariate(0.6) * 500), LARGEST // 4)
         start = self.rng.choice((0, 0, self.rng.randrange(LARGEST // SECTOR) * SECTOR))
         self.put(path, start, length, is_synced=self.rng.random() < 0.1)
@@ -67,7 +67,7 @@ class Exercise:
     def put(self, path: Path, start: int, length: int, *, is_synced: bool = False) -> None:
         self.number += 1
         if 0 < length % SECTOR < TAG:
-            length += TAG  # no sector keeps the end of the number that was there
+            length += TAG  # no sector keeps the end of an older number
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         inode = os.fstat(descriptor).st_ino
         sectors = (
@@ -158,14 +158,14 @@ class Exercise:
             str(SECTOR * self.rng.randrange(1, 100)),
             path,
         ]
-        subprocess.run(command, check=False, stderr=subprocess.DEVNULL)  # ext2 cannot
+        subprocess.run(command, check=False, stderr=subprocess.DEVNULL)  # ext2 does not support it
 
     def xattr(self) -> None:
-        """Some values are of this inode alone; those of others may be shared, with the blocks that
-        they are in."""
+        """Set attributes. Some values belong to this inode alone; others may be shared between
+        inodes, together with the blocks that hold them."""
         path = self.rng.choice(self.files)
         value = self.rng.choice(("x", f"OWNER {os.lstat(path).st_ino} ")) * 3000
-        with suppress(OSError):  # too large for this one
+        with suppress(OSError):  # too large for this file system
             os.setxattr(
                 path,
                 f"user.{self.rng.randrange(5)}",

@@ -1,5 +1,4 @@
-"""What the file systems' own tools say of blocks of an image, beside what we say of the writes that
-made them."""
+"""Checks of our rows against the file systems' own tools, block by block of an image."""
 
 import random
 import re
@@ -19,7 +18,7 @@ from tests.analysis.ext.test_ext import OWNED, Image
 
 SECTOR = 512
 BLOCKS = 400
-"""At most so many blocks of an image are asked about."""
+"""Maximum number of blocks per image that the tools are asked about."""
 
 XFS_KINDS = {
     "data": {"file_data", "extent_map"},
@@ -48,12 +47,13 @@ XFS_MAGIC = {
     b"XDF3": (8, "dir"),
     b"BMA3": (24, "data"),
 }
-"""What a block begins with, where it has its own address, and what xfs_db would call it."""
+"""Magic number of a block, the offset of the block's own address, and xfs_db's name for the
+block."""
 
 
 @dataclass(frozen=True)
 class Row(btrfs.Row):
-    """Of the table, what is compared."""
+    """Columns of the table that are compared."""
 
     home: str | None
     home_offset: int | None
@@ -62,7 +62,7 @@ class Row(btrfs.Row):
 
 
 class LastWriters:
-    """For each sector of a disk, the row that wrote it last before a phase."""
+    """The row that last wrote each sector of a disk before a phase."""
 
     def __init__(
         self, table: pa.Table, phases: Sequence[str], image: Path, disk: str = "main"
@@ -84,7 +84,7 @@ class LastWriters:
         return self.rows[number] if number >= 0 else None
 
     def sample(self, block_bytes: int, rng: random.Random) -> list[int]:
-        """Blocks (their bytes) that the workload wrote, and some that mkfs did."""
+        """Return byte offsets of blocks that the workload wrote, and of some that mkfs wrote."""
         numbers = self.sectors[:: block_bytes // SECTOR]
         by_workload = np.array([row.phase not in ("before", "mkfs") for row in self.rows] + [False])
         mine, other = (
@@ -97,32 +97,34 @@ class LastWriters:
         return [block * block_bytes for block in chosen]
 
     def tagged(self, at: int, length: int) -> int | None:
-        """The inode that a block names."""
+        """Return the inode that a block's tag names."""
         tag = re.search(
             rb"TAG (\d+) ", self.image[at // SECTOR : (at + length) // SECTOR].tobytes()
         )
         return int(tag[1]) if tag else None
 
     def xfs_kind(self, at: int) -> str | None:
-        """What a block says that it is, and was when it was written."""
+        """Return the structure that a block's magic number names, if the block also has its own
+        address: then it was written as that structure."""
         sector = self.image[at // SECTOR].tobytes()
         address, kind = XFS_MAGIC.get(sector[:4], (0, None))
         names_itself = int.from_bytes(sector[address : address + 8], "big") == at // SECTOR
         return kind if names_itself else None
 
     def is_zero(self, at: int, length: int) -> bool:
-        """Whether nothing else is there."""
+        """True if the range holds only zeros."""
         return not self.image[at // SECTOR : (at + length) // SECTOR].any()
 
     def owned(self, at: int, length: int) -> int | None:
-        """The inode whose attribute a block holds."""
+        """Return the inode whose attribute a block holds."""
         tag = re.search(
             rb"OWNER (\d+) ", self.image[at // SECTOR : (at + length) // SECTOR].tobytes()
         )
         return int(tag[1]) if tag else None
 
     def tags(self) -> Iterator[tuple[Row, int, int]]:
-        """Sectors that say whose they are: the row, the byte of the disk, the inode."""
+        """Yield each sector that names its owner: the row, the byte offset on the disk, the
+        inode."""
         written = np.nonzero(self.sectors >= 0)[0]
         tagged = written[
             (self.image[written, :4] == np.frombuffer(b"TAG ", dtype=np.uint8)).all(axis=1)
@@ -134,20 +136,21 @@ class LastWriters:
 
 @dataclass
 class Names:
-    """What each inode was ever called.
+    """All names that each inode ever had.
 
-    Where a directory may reach the disk without the ones above it (no journal, an fsync's log tree
-    or fast commit), a path on the disk
-    may be one that never was: then each step of it must have been.
+    A directory may reach the disk without its parents (no journal, an fsync's log tree or fast
+    commit). Then a path on the disk may be one that never existed as a whole, but each of its steps
+    must have existed.
     """
 
     is_atomic: bool
     has_inodes: bool = True
-    """FAT has none: a file goes by its first cluster, and the kernel makes numbers up."""
+    """False for FAT, which has no inodes: a file is known by its first cluster, and the kernel
+    invents inode numbers."""
     root: int = 0
     lost: set[int] = field(default_factory=set)
-    """What was removed, cut or written again: what was written before may be of no inode on the
-    disk, ever."""
+    """Inodes of files that were removed, truncated or overwritten. Their earlier data may never
+    have belonged to an inode on the disk."""
     paths: defaultdict[int, set[str]] = field(default_factory=lambda: defaultdict(set))
     steps: defaultdict[tuple[int, str], set[int]] = field(default_factory=lambda: defaultdict(set))
 
@@ -169,18 +172,19 @@ class Names:
 
 
 def check_tags(last: LastWriters, names: Names) -> int:
-    """Data that the workload wrote is of the file that it names, wherever that is and was."""
+    """Check that data that the workload wrote is attributed to the file that its tag names,
+    wherever it is stored and was stored."""
     count = lost = 0
     for row, at, inode in last.tags():
         if "tree" in (row.home or row.structure) or row.structure in ("node", "mft"):
-            continue  # where btrfs, reiserfs, f2fs and NTFS keep short files
+            continue  # btrfs, reiserfs, f2fs and NTFS keep short files there
         what = f"byte {at} is of inode {inode}, {sorted(names.paths[inode])}: {row}"
         if at > row.offset and (row.home or row.structure) in (
             "directory",
             "directory_index",
             "symlink",
         ):
-            continue  # behind names and a symbolic link's target is left what the block held before
+            continue  # bytes after names or a symlink's target keep their old contents
         if row.structure == "journal_copy" or row.structure == "log":
             assert row.home == "file_data" or row.structure == "log", what
             continue
@@ -190,8 +194,8 @@ def check_tags(last: LastWriters, names: Names) -> int:
         if row.doubtful:
             continue
         assert row.structure == "file_data", what
-        # A file that was made and removed between two commits: its name, or that it was there at
-        # all, never reached the disk.
+        # A file may be created and removed between two commits. Then its name, or any trace of the
+        # file, never reached the disk.
         is_told = row.inode == inode or not names.has_inodes
         if inode in names.lost and (row.inode is None or (is_told and row.path is None)):
             lost += 1
@@ -199,14 +203,14 @@ def check_tags(last: LastWriters, names: Names) -> int:
         assert row.inode == inode or not names.has_inodes, what
         assert names.has(inode, row.path), what
         count += 1
-    # Of what is freed before a commit nothing on the disk says whose it was. Compressed data shows
-    # few tags.
+    # If blocks are freed before a commit, nothing on the disk names their owner. Compressed data
+    # shows few tags.
     assert lost <= (count + lost) // 5, f"{lost} of {count + lost} sectors are of no inode"
     return count
 
 
 def check_ext(image: Path, last: LastWriters, names: Names, rng: random.Random) -> int:
-    """`dumpe2fs`, `icheck` and `stat` of debugfs."""
+    """Compare blocks with `dumpe2fs` and with `icheck` and `stat` of debugfs."""
     theirs = Image(image)
     blocks = [at // theirs.block_bytes for at in last.sample(theirs.block_bytes, rng)]
     owners = theirs.owners(blocks)
@@ -229,9 +233,9 @@ def check_ext(image: Path, last: LastWriters, names: Names, rng: random.Random) 
             usual, special = structures[inode]
             assert row.structure.removesuffix("_index") == special.get(block, usual), what
             if row.phase in ("before", "mkfs"):
-                continue  # what mkfs makes is told, not whose it is
-            # Several inodes may share one block of attributes; what an inode was given and has not
-            # written is another's.
+                continue  # for blocks that mkfs writes, we give the structure but no owner
+            # Several inodes may share one block of attributes. A block that is allocated to an
+            # inode but not yet written still belongs to its former owner.
             given = row.structure == "file_data" and row.inode == last.tagged(
                 block * theirs.block_bytes, theirs.block_bytes
             )
@@ -260,7 +264,7 @@ def check_ext(image: Path, last: LastWriters, names: Names, rng: random.Random) 
 
 
 def check_xfs(image: Path, last: LastWriters, names: Names, rng: random.Random) -> int:
-    """`blockuse` of xfs_db."""
+    """Compare blocks with `blockuse` of xfs_db."""
     facts = dict(
         re.findall(
             r"^(\w+) = (\d+)$",
@@ -290,8 +294,8 @@ def check_xfs(image: Path, last: LastWriters, names: Names, rng: random.Random) 
         ):
             continue
         what = f"block at {at} is {kind} of inode {inode}: {row}"
-        # What was freed and given to a file that has not written it yet holds what it was before,
-        # or nothing, if it was discarded.
+        # A freed block that is allocated to a file but not yet written keeps its former contents,
+        # or none if it was discarded.
         if kind == "data" and row.structure != "file_data":
             if last.is_zero(at, size):
                 continue
@@ -300,7 +304,8 @@ def check_xfs(image: Path, last: LastWriters, names: Names, rng: random.Random) 
             assert row.structure in XFS_KINDS[kind], what
         compared += 1
         if inode and row.structure == "file_data":
-            # What an inode was given and has not written is another's; zeroes do not say whose.
+            # A block that is allocated to an inode but not yet written belongs to its former owner.
+            # Zeros do not show an owner.
             assert row.inode in (int(inode), last.tagged(at, size)) or last.is_zero(at, size), what
             assert names.has(row.inode, row.path), f"{what}: {names.paths[int(inode)]}"
     return compared
@@ -316,7 +321,8 @@ def _xfs_db(image: Path, commands: list[str]) -> str:
 
 
 def check_btrfs(image: Path, last: LastWriters, names: Names, rng: random.Random) -> int:
-    """`dump-tree`: each tree's blocks and each file's extents, where each copy of them lies."""
+    """Compare blocks with `dump-tree`: each tree's blocks and each file's extents, in every
+    copy."""
     theirs = tools.read([image], 0)
     called = tools.Image(
         [],

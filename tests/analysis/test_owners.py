@@ -1,5 +1,5 @@
-"""Whose data is: files that are removed, nameless, or written again before any metadata about them
-reaches the disk. The bytes of each path are known."""
+"""Owners of data: files that are removed, unlinked while open, or overwritten before any metadata
+about them reaches the disk. The bytes of each path are known."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from tests.analysis.ext.test_ext import MIB, record
+from tests.variants import some
 
 from fscost.analyze import explain
 from fscost.workload.model import Step, Workload
@@ -37,7 +38,8 @@ def nameless(kib):
 
 @dataclass(frozen=True)
 class Case:
-    """`kib`: of file data by path, None where there is none. `doubtful`: how much of it."""
+    """`kib` is the expected file data by path, None for data without a path. `doubtful` is the part
+    of it that is doubtful."""
 
     profiles: tuple[str, ...]
     script: str
@@ -49,7 +51,8 @@ class Case:
 CASES = {
     "removed between two syncs": Case(
         ("ext2 -b 1024", "ext2", "ext4 -O ^has_journal", "ext4 -O ^has_journal,^extents,^64bit"),
-        'os.close(put("a", 256)); os.sync(); os.unlink("a"); os.close(put("b", 100)); os.close(put("c", 100)); os.sync()',
+        'os.close(put("a", 256)); os.sync(); os.unlink("a"); os.close(put("b", 100));'
+        ' os.close(put("c", 100)); os.sync()',
         {"/a": 256, "/b": 100, "/c": 100},
     ),
     "nameless, after one that had its inode": Case(
@@ -103,8 +106,9 @@ CASES = {
     ),
     "gone between a fast commit and a full one": Case(
         ("ext4 -O fast_commit",),
-        'put("z", 4); os.sync(); a, b = put("a", 256), put("b", 256); os.fsync(a); os.fsync(b); os.close(a); os.close(b); '
-        'subprocess.run(["fallocate", "-p", "-o", "65536", "-l", "65536", "a"], check=True); os.unlink("b"); os.sync()',
+        'put("z", 4); os.sync(); a, b = put("a", 256), put("b", 256); os.fsync(a); os.fsync(b);'
+        ' os.close(a); os.close(b); subprocess.run(["fallocate", "-p", "-o", "65536", "-l",'
+        ' "65536", "a"], check=True); os.unlink("b"); os.sync()',
         {"/a": 256, "/b": 256, "/z": 4},
     ),
 }
@@ -112,7 +116,11 @@ CASES = {
 
 @pytest.mark.parametrize(
     ("name", "profile"),
-    [(name, profile) for name, case in CASES.items() for profile in case.profiles],
+    some(
+        [(name, profile) for name, case in CASES.items() for profile in case.profiles],
+        2,
+        [(name, case.profiles[0]) for name, case in CASES.items()],
+    ),
 )
 def test_data_is_its_own_files(name: str, profile: str, tmp_path: Path) -> None:
     case = CASES[name]

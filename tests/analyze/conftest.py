@@ -1,4 +1,4 @@
-"""A small recording of ext4, made without root: what mkfs and debugfs changed in a plain file, as a
+"""A small recording of ext4, made without root: changes by mkfs and debugfs in a plain file, as a
 dm-log-writes log."""
 
 import os
@@ -18,8 +18,8 @@ PATH = os.environ["PATH"] + ":/usr/sbin:/sbin"
 
 @pytest.fixture
 def recording(tmp_path: Path) -> Path:
-    """Phases mkfs, mount (empty), `work` (a file `/d/hello.txt` of CONTENT) and `again` (nothing),
-    on an ext4 without a journal in use."""
+    """Return a recording with the phases mkfs, mount (empty), `work` (a file `/d/hello.txt` of
+    CONTENT) and `again` (nothing), on an ext4 whose journal, if any, is unused."""
     image, content = tmp_path / "image", tmp_path / "content"
     environment = {**os.environ, "PATH": PATH}
     image.write_bytes(bytes(IMAGE_BLOCKS * BLOCK))
@@ -46,7 +46,7 @@ def recording(tmp_path: Path) -> Path:
         check=True,
         capture_output=True,
     )
-    # A log does not say how large the disk was: the last block does.
+    # A log does not record the disk's size: a write of the last block shows it.
     end = (len(made) - BLOCK, made[-BLOCK:])
     phases = {
         "mkfs": [*changes(bytes(len(made)), made), end],

@@ -1,4 +1,4 @@
-"""Tables and logs made by hand."""
+"""Hand-made tables and logs."""
 
 import struct
 from collections.abc import Mapping, Sequence
@@ -38,7 +38,7 @@ _DEFAULTS: dict[str, Any] = {
 
 
 def row(structure: str, home: str | None = None, **columns: Any) -> dict[str, Any]:
-    """A row, a second after the one before unless it says `time_ns`."""
+    """Return a row. It comes a second after the previous row, unless `time_ns` is given."""
     return {"structure": structure, "home_structure": home, **columns}
 
 
@@ -49,7 +49,7 @@ def explanation(
     batches: int = 1,
     is_timed: bool = True,
 ) -> Explanation:
-    """Of these rows, in so many batches."""
+    """Return an explanation of these rows, in this number of batches."""
     whole = [
         {**_DEFAULTS, "event": number, "time_ns": (number + 1) * S, **each}
         for number, each in enumerate(rows)
@@ -76,8 +76,8 @@ def explanation(
 def commit(
     number: int, homes: Sequence[tuple[str, int]], at_ns: int, **columns: Any
 ) -> list[dict[str, Any]]:
-    """A transaction of ext: descriptor, a copy of each home (structure and block), commit block a
-    millisecond later."""
+    """Return the rows of an ext transaction: descriptor, a copy of each home (structure and block),
+    and the commit block a millisecond later."""
     common = {"transaction": number, "cause": "log", "time_ns": at_ns}
     copies = [
         row(
@@ -96,7 +96,7 @@ def commit(
 
 
 def changes(before: bytes, after: bytes) -> list[tuple[int, bytes]]:
-    """Each block that is different, with its offset."""
+    """Return each changed block with its offset."""
     offsets = range(0, len(after), BLOCK)
     return [
         (o, after[o : o + BLOCK]) for o in offsets if before[o : o + BLOCK] != after[o : o + BLOCK]
@@ -109,8 +109,8 @@ def entry(offset: int, content: bytes, flags: int = 0, text: bytes = b"") -> byt
 
 
 def log_of(phases: Mapping[str, Sequence[tuple[int, bytes] | tuple[int, bytes, int]]]) -> bytes:
-    """A dm-log-writes log: of each phase the writes, each an offset, its content and, if any, its
-    flags."""
+    """Return a dm-log-writes log. Each phase has its writes: an offset, the content and,
+    optionally, flags."""
     entries = [
         e
         for name, writes in phases.items()

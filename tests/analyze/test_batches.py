@@ -1,4 +1,4 @@
-"""The native explanation is read as often as asked for."""
+"""The native explanation can be read any number of times."""
 
 from pathlib import Path
 

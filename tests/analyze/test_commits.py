@@ -1,5 +1,4 @@
-"""Why a transaction was committed: from the calls that were heard, and from the pattern where none
-were."""
+"""Reasons for commits: from recorded sync calls, and from the pattern if no calls were recorded."""
 
 from typing import Any
 
@@ -15,8 +14,8 @@ FORCED, TIMER, SETTLE, OTHER = Why.FORCED, Why.TIMER, Why.SETTLE, Why.OTHER
 
 
 def marks(*calls: tuple[dict[str, Any] | None, ...] | dict[str, Any] | None) -> list[Mark]:
-    """Phases of 100 s: `work` and so on; one of `calls` for each, noted in the mark that ends
-    it."""
+    """Return phases of 100 s: `work` and so on. Each has one of `calls`, recorded in the mark that
+    ends it."""
     details = [{}] + [{} if each is None else {"sync_calls": each} for each in calls]
     return [Mark(100 * S * number, f"m{number}", detail) for number, detail in enumerate(details)]
 
@@ -38,8 +37,8 @@ def heard(*times_ns: int, count: int | None = None) -> dict[str, Any]:
 
 
 def test_a_pattern_tells_early_from_late() -> None:
-    # One that comes 2 s after the beginning of its phase, another 1 s later; then the timer's; then
-    # the last.
+    # One commit comes 2 s after the beginning of its phase, another 1 s later; then the timer's;
+    # then the last.
     assert why([2 * S, 3 * S, 9 * S, 20 * S], None) == ([FORCED, FORCED, TIMER, SETTLE], True)
     assert why([2 * S, 23 * S, 60 * S, 80 * S], None, family="xfs") == (
         [FORCED, FORCED, TIMER, SETTLE],
@@ -69,7 +68,7 @@ def test_a_timer_may_come_a_second_early(family: str, period_s: int) -> None:
     ],
 )
 def test_a_mount_option_sets_the_timer(told: object, third: Why) -> None:
-    """A mark may hold anything: it comes with the recording."""
+    """A mark may hold any value, because it comes with the recording."""
     begin = np.array([2 * S, 3 * S, 9 * S, 60 * S, 70 * S], np.int64)
     noted = [
         Mark(mark.at_ns, mark.name, mark.detail | ({} if told is None else {"commit_s": told}))
@@ -93,8 +92,8 @@ def test_calls_that_were_heard_tell_for_certain() -> None:
 
 
 def test_calls_that_needed_no_commit_force_none() -> None:
-    """A program that overwrites and calls fdatasync all the time; the timer commits its mtimes
-    every five seconds."""
+    """Calls that needed no commit force none: a program overwrites and calls fdatasync all the
+    time; the timer commits its mtimes every five seconds."""
     calls = heard(*(number * 10 * MS for number in range(1, 2000)))
     assert why([5 * S, 10 * S, 15 * S, 20 * S], calls) == ([TIMER, TIMER, TIMER, SETTLE], False)
 
@@ -133,7 +132,8 @@ def test_without_times_nothing_is_said() -> None:
 
 
 def test_a_program_that_syncs_all_the_time() -> None:
-    """Each call 20 µs before its commit begins, which takes 25 µs: no other may be taken for it."""
+    """Each call comes 20 µs before its commit begins, and a commit takes 25 µs: no call may be
+    matched with another commit."""
     begins = np.cumsum(np.random.default_rng(7).integers(70, 200, 500)) * 1000 + S
     calls = begins - 20_000
     found, inferred = why([*begins.tolist(), 90 * S], heard(*calls.tolist()), took_ns=25_000)

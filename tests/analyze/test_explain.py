@@ -45,7 +45,7 @@ def fscost(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def recorded_bytes(recording: Path) -> dict[str, int]:
-    """Per phase, by the requests themselves."""
+    """Return bytes per phase, summed over the requests."""
     found: dict[str, int] = {}
     for interval in capture.intervals(recording):
         totals = interval.disks.values()
@@ -98,7 +98,7 @@ def test_each_way_to_sum_has_all_bytes(recording: Path, by: By) -> None:
 
 
 def made_up(*rows: tuple[str, str | None, str, int, int | None]) -> Explanation:
-    """Of structure, home, cause, length and transaction."""
+    """Return an explanation of rows of structure, home, cause, length and transaction."""
     structure, home, cause, length, transaction = (
         list(column) for column in zip(*rows, strict=True)
     )
@@ -130,7 +130,7 @@ def test_findings_say_what_the_sums_say() -> None:
         ("file_data", None, "data", 400, None),
         ("inode_table", None, "atime", 200, None),
         ("journal_copy", "inode_table", "atime", 300, 1),
-        ("journal_copy", "directory", "names", 60, 2),
+        ("journal_copy", "directory", "directory_entries", 60, 2),
         ("journal_commit", None, "log", 40, 2),
     )
     assert analyze.findings(explanation) == [
@@ -142,14 +142,14 @@ def test_findings_say_what_the_sums_say() -> None:
 
 def test_what_is_not_understood_is_said_first() -> None:
     explanation = made_up(
-        ("unknown", None, "unknown", 5, None), ("directory", None, "names", 995, None)
+        ("unknown", None, "unknown", 5, None), ("directory", None, "directory_entries", 995, None)
     )
     [only] = analyze.findings(explanation)
-    assert only.startswith("0.5 % of the bytes are not understood")
+    assert only.startswith("0.5 % of the bytes are unidentified")
 
 
 def test_nothing_written_has_no_findings() -> None:
-    explanation = made_up(("directory", None, "names", 0, None))
+    explanation = made_up(("directory", None, "directory_entries", 0, None))
     assert analyze.findings(explanation) == []
 
 
@@ -182,7 +182,7 @@ def test_a_cut_recording_is_explained_as_far_as_it_goes(recording: Path) -> None
     recording.write_bytes(recording.read_bytes()[:-70])
     told = fscost(str(recording), "--all")
     assert told.returncode == 0
-    assert "not whole (cut at byte" in told.stdout
+    assert "incomplete (cut at byte" in told.stdout
 
 
 def test_json_and_parquet_have_the_same_bytes(recording: Path, tmp_path: Path) -> None:
@@ -226,8 +226,8 @@ def blocks_of_the_docs(language: str) -> list[str]:
 def test_the_queries_of_the_docs_run(
     recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As they stand there, on a real recording and on a table made by hand that has what the
-    recording has not."""
+    """The queries run unchanged, on a real recording and on a hand-made table that has values
+    missing from the recording."""
     monkeypatch.chdir(tmp_path)
     whole = analyze.explain(recording)
     write_parquet(whole, tmp_path / "bytes.parquet")
@@ -270,7 +270,8 @@ def test_a_real_cell_is_explained_to_the_byte(tmp_path: Path, spelled: str) -> N
     steps = (
         Step(
             "make",
-            "mkdir t; for i in $(seq 200); do head -c $((i * 97)) /dev/urandom > t/$i.bin; done; sync",
+            "mkdir t; for i in $(seq 200); do head -c $((i * 97)) /dev/urandom > t/$i.bin; done;"
+            " sync",
         ),
         Step("read", "cat t/* > /dev/null; touch t; sync", drop_caches=True),
         Step("delete", "rm -r t"),
@@ -279,7 +280,7 @@ def test_a_real_cell_is_explained_to_the_byte(tmp_path: Path, spelled: str) -> N
     cell = Cell(profile.resolve(spelled), Workload("mine", steps, disk_bytes=MIB), 0, 7, 0)
     result = NativeLab(find_binaries()).run(
         cell,
-        LabOptions(tmp_path / "cell", disk_size_bytes=512 * MIB, keep_recording=True),
+        LabOptions(tmp_path / "cell", disk_size_bytes=512 * MIB),
         lambda name: None,
     )
     assert result.status == "done", f"{result.status} ({result.kind}): {result.because}"
@@ -295,8 +296,7 @@ def test_a_real_cell_is_explained_to_the_byte(tmp_path: Path, spelled: str) -> N
     of_fsync = analyze.report(explanation, ["fsync"], By.STRUCTURE, None)
     journal = of_fsync.journal
     assert journal is not None
-    # Every fsync is a commit that somebody asked for; of btrfs one that a log tree serves, or a
-    # whole commit.
+    # Every fsync forces a commit. On btrfs, an fsync causes a log sync or a full commit.
     assert journal.reasons.count(Why.FORCED) + journal.log_syncs >= 19
     assert journal.count + journal.log_syncs <= 30
     assert journal.bytes == analyze.kinds(explanation.within(["fsync"]))["journal"] + (

@@ -1,5 +1,5 @@
-"""Each finding with its figure: of tables made by hand; each with a table that stays just below
-what is worth saying."""
+"""Each finding and its figure, from hand-made tables; and for each, a table just below the
+reporting threshold."""
 
 import re
 from typing import Any
@@ -29,18 +29,18 @@ def said(rows: list[dict[str, Any]], family: str = "ext") -> list[str]:
 
 
 def unnumbered(finding: str) -> str:
-    """Its first words, without figures: these are others where the table is."""
+    """Return the first words of a finding without figures, which differ between tables."""
     return re.sub(r"[\d.]+", "", finding)[:40]
 
 
 CASES = {
     "unknown": (
         [*files(1, 99), row("unknown", cause="unknown")],
-        "1 % of the bytes are not understood: all that follows may be off by as much",
+        "1 % of the bytes are unidentified: all figures below may be off by that much",
     ),
     "doubtful": (
         [*files(1, 99), row("file_data", doubtful=True)],
-        "1 % of the bytes are data whose file is not certain (doubtful)",
+        "1 % of the bytes are file data whose file is uncertain (doubtful)",
     ),
     "atime": (
         [*files(1, 3), row("inode_table", **ATIME)],
@@ -60,7 +60,10 @@ CASES = {
             *commit(1, [("directory", 1)], 9 * S),
             *commit(2, [("directory", 1), ("directory", 2)], 10 * S),
         ],
-        "5 % of the bytes were journal copies of blocks that an earlier transaction had copied already",
+        (
+            "5 % of the bytes were journal copies of blocks that an earlier transaction had copied"
+            " already"
+        ),
     ),
     "neighbour": (
         [
@@ -71,15 +74,24 @@ CASES = {
             row("inode_table", transaction=2, offset=2 * BLOCK, **ATIME),
             row("inode_table", transaction=3, offset=3 * BLOCK),
         ],
-        "10 % of the bytes were written because 1 forced commit (fsync) took other files' access times along, in the journal and again in place",
+        (
+            "10 % of the bytes were written because 1 forced commit (fsync) also wrote other"
+            " files' access times, to the journal and again in place"
+        ),
     ),
     "unchanged": (
         [*files(1, 9), row("superblock", cause="unchanged")],
-        "10 % of the bytes were metadata, or copies of it in the journal, with the content of the version before",
+        (
+            "10 % of the bytes were metadata rewritten with unchanged content, journal copies"
+            " included"
+        ),
     ),
     "lazy": (
         [*files(1, 3), row("inode_table", cause="lazy_init")],
-        "25 % of the bytes were zeros for what mkfs had left for later (ext4: -E lazy_itable_init=0,lazy_journal_init=0 does it in mkfs)",
+        (
+            "25 % of the bytes were zeros that mkfs had left to the kernel (ext4: -E"
+            " lazy_itable_init=0,lazy_journal_init=0 makes mkfs write them)"
+        ),
     ),
     "copy": (
         [*files(1, 3), row("superblock", copy=1)],
@@ -87,7 +99,7 @@ CASES = {
     ),
     "directory": (
         [*files(1, 3), row("directory", path="/d"), *files(1, 1, directory="/e")],
-        "/d is the directory that cost most: 80 % of the bytes (data 12 KiB, metadata 4 KiB)",
+        "/d is the costliest directory: 80 % of the bytes (data 12 KiB, metadata 4 KiB)",
     ),
     "file": (
         [*files(1, 1), row("extent_map", path="/d/0"), row("extent_map", path="/d/0")],
@@ -104,17 +116,20 @@ CASES = {
 def test_a_finding_states_its_figure(name: str) -> None:
     rows, sentence = CASES[name]
     assert sentence in said(rows)
-    # Beside a thousand times as many bytes it is not worth a word, but for the proportion, which is
-    # always told.
+    # Beside a thousand times as many bytes, no finding is worth reporting, except the proportion,
+    # which is always reported.
     beside = said([*rows, row("file_data", path="/x", length=10**9)])
     assert name == "proportion" or unnumbered(sentence) not in map(unnumbered, beside)
 
 
 def test_from_a_hundredth_on_copies_are_worth_saying() -> None:
-    """Two transactions of a descriptor, a copy and a commit, beside data: one block in a hundred
-    was copied before."""
+    """The table has two transactions of a descriptor, a copy and a commit, beside data: one block
+    in a hundred was copied before."""
     commits = [*commit(1, [("directory", 1)], 9 * S), *commit(2, [("directory", 1)], 10 * S)]
-    again = "1 % of the bytes were journal copies of blocks that an earlier transaction had copied already"
+    again = (
+        "1 % of the bytes were journal copies of blocks that an earlier transaction had copied"
+        " already"
+    )
     assert again in said([*files(1, 94), *commits])
     assert not [line for line in said([*files(1, 95), *commits]) if "copied already" in line]
 
@@ -126,9 +141,8 @@ def test_log_trees_and_metadata_in_the_log_are_found() -> None:
         row("log_tree", transaction=8, length=4 * BLOCK),
         row("superblock", **superblock),
     ]
-    assert "50 % of the bytes were the log trees and superblocks of 1 fsync, 20 KiB each" in said(
-        log_trees, family="btrfs"
-    )
+    synced = "50 % of the bytes were log trees and superblocks written for 1 fsync, 20 KiB each"
+    assert synced in said(log_trees, family="btrfs")
     assert "50 % of the bytes were metadata in the log" in said(
         [*files(1, 1), row("log", "directory", transaction=1)], family="xfs"
     )
@@ -144,14 +158,14 @@ def test_small_files_are_not_blamed_for_what_fsync_cost() -> None:
 
 
 def test_what_xfs_logs_again_is_no_whole_block() -> None:
-    item = {"cause": "names", "length": BLOCK}
+    item = {"cause": "directory_entries", "length": BLOCK}
     rows = [
         row("log", "inode_chunk", home_offset=512, transaction=number, **item) for number in (1, 2)
     ]
     found = said([*files(1, 18), *rows], family="xfs")
     assert (
-        "5 % of the bytes were metadata in the log, of blocks and inodes that an earlier checkpoint had logged already"
-        in found
+        "5 % of the bytes were metadata in the log, of blocks and inodes that an earlier checkpoint"
+        " had logged already" in found
     )
     assert not [line for line in found if "journal copies" in line]
 

@@ -1,5 +1,5 @@
-"""What a disk held at an instant: by hand, where each byte's fate is known, and of a log that the
-kernel's target might have written."""
+"""A disk's contents at an instant: in hand-made requests, where each byte's fate is known, and in a
+log as the kernel's target might write it."""
 
 import json
 import subprocess
@@ -18,7 +18,7 @@ from .made import BLOCK, FLUSH, FUA, changes, explanation, log_of, row
 
 
 def batch(*requests: tuple[str, int, int, bool]) -> pa.RecordBatch:
-    """Of operation, submission, completion and FUA."""
+    """Return a batch of requests: operation, submission, completion and FUA."""
     ops, submit, complete, fua = (list(column) for column in zip(*requests, strict=True))
     count = len(requests)
     columns = {
@@ -41,7 +41,7 @@ WRITES = [
         2,
         20,
         False,
-    ),  # Completes after the flush was submitted: that flush does not cover it.
+    ),  # Completes after the flush was submitted: the flush does not cover it.
     ("flush", 15, 30, False),
     ("write", 31, 40, True),
     ("read", 41, 45, False),
@@ -69,7 +69,7 @@ WRITES = [
 def test_durable_is_what_completed_before_a_completed_flush_was_submitted(
     at: int, instant: int, volatile: list[int]
 ) -> None:
-    """However the requests are cut into batches."""
+    """The result does not depend on how the requests are cut into batches."""
     requests = _Requests(instant, 2)
     for part in (WRITES[:at], WRITES[at:]):
         requests.add(batch(*part))
@@ -89,8 +89,8 @@ def test_requests_before_under_way_and_after_are_listed() -> None:
 
 @pytest.fixture
 def logged(tmp_path: Path) -> Path:
-    """A disk without a file system: flushed A, then B, and C by FUA, then the mark `later` and
-    D."""
+    """Return a recording of a disk without a file system: A, flushed, then B, and C by FUA, then
+    the mark `later` and D."""
     a, b, c, d = (bytes([number]) * BLOCK for number in b"ABCD")
     phases = {
         "work": [(0, a), (0, b"", FLUSH), (BLOCK, b), (2 * BLOCK, c, FUA)],
@@ -137,7 +137,7 @@ def test_a_transaction_is_being_written_until_its_commit_block_is_there(
         row("journal_commit", transaction=6),
         row("journal_descriptor", transaction=7),
         row("journal_commit", transaction=7),
-        # In place, for a transaction of long ago.
+        # In place, for a transaction long past.
         row("inode_table", transaction=5),
     ]
     whole: Explanation = explanation([*rows[: 1 + structures], rows[3]])
@@ -183,7 +183,7 @@ def newest(
             log_between(LAP, LAP + 30, LAP, LAP + 16),
             "durable",
         ),
-        # Unmounted: it lies before the tail.
+        # Unmounted: the checkpoint lies before the tail.
         (log_between(LAP + 40, LAP + 40), log_between(LAP + 40, LAP + 40), "durable"),
     ],
 )
@@ -241,7 +241,8 @@ def test_a_commit_is_complete_once_a_superblock_leads_to_it(
 def test_what_a_mount_would_begin_with_is_told_with_and_without_what_is_not_durable(
     tmp_path: Path,
 ) -> None:
-    """A btrfs, and a superblock of another generation that leads nowhere: not flushed."""
+    """The image is a btrfs with a superblock of another generation that points nowhere and is not
+    flushed."""
     image = tmp_path / "image"
     image.touch()
     subprocess.run(["truncate", "-s", "120M", image], check=True)
@@ -262,10 +263,10 @@ def test_what_a_mount_would_begin_with_is_told_with_and_without_what_is_not_dura
     assert found.recovery == BtrfsRecovery(generation + 1, False, 0, [])
     assert found.durable_recovery == BtrfsRecovery(generation, True, 0, [])
     text = "\n".join(output.lines(found, "title", None))
-    assert f"commit {generation + 1}, whose tree of roots is not there" in text
+    assert f"commit {generation + 1}, whose root tree is missing" in text
     assert (
-        f"Without what is not durable: a mount would go on from commit {generation}, no log tree"
-        in text
+        f"If only durable data survives: a mount would continue from commit {generation},"
+        " no log tree" in text
     )
     assert json.loads(json.dumps(found.json()))["durable_recovery"]["generation"] == generation
 
@@ -276,7 +277,10 @@ def test_what_a_mount_would_begin_with_is_told_with_and_without_what_is_not_dura
         (log_between(LAP + 8, LAP + 8), "a mount would replay nothing: the log is clean at 1:8"),
         (
             log_between(LAP, LAP + 30, LAP, unfinished=LAP + 16),
-            "a mount would replay 1 checkpoint (5 items): the log from 1:0 to 1:30, 8.00 KiB in 2 records; 1 more has no commit record yet",
+            (
+                "a mount would replay 1 checkpoint (5 items): the log from 1:0 to 1:30, 8.00 KiB in"
+                " 2 records; 1 more has no commit record yet"
+            ),
         ),
     ],
 )

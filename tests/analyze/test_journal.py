@@ -1,5 +1,5 @@
-"""What is said of journals and logs: of tables made by hand, where every number can be counted with
-a finger, and of a real one."""
+"""Journals and logs, from hand-made tables whose numbers can be counted by hand, and from a real
+one."""
 
 import pytest
 
@@ -81,11 +81,11 @@ def test_a_transaction_before_the_phase_is_not_counted_for_what_it_left_behind()
 
 @pytest.mark.parametrize("batches", [1, 3, 100])
 def test_a_log_of_xfs_has_checkpoints_and_its_own_headers(batches: int) -> None:
-    item = {"transaction": 100, "cause": "names", "length": 200}
+    item = {"transaction": 100, "cause": "directory_entries", "length": 200}
     rows = [
         row("log", transaction=100, cause="log", length=312),
         row("log", "inode_chunk", home_offset=64, **item),
-        # The same block twice in one checkpoint is copied once.
+        # A block that occurs twice in one checkpoint counts as copied once.
         row("log", "inode_chunk", home_offset=64, **item),
         row("log", "directory", home_offset=4096, **item),
         row("log", transaction=108, cause="log", length=512),
@@ -106,17 +106,23 @@ def test_a_log_of_xfs_has_checkpoints_and_its_own_headers(batches: int) -> None:
     [
         (
             "inode_chunk",
-            "logged before  66.7 % of 3 blocks and inodes (each once a checkpoint); one inode 3 times",
+            (
+                "logged before  66.7 % of 3 blocks and inodes (each counted once per checkpoint);"
+                " one inode 3 times"
+            ),
         ),
         (
             "agf",
-            "logged before  66.7 % of 3 blocks and inodes (each once a checkpoint); one block (agf) 3 times",
+            (
+                "logged before  66.7 % of 3 blocks and inodes (each counted once per checkpoint);"
+                " one block (agf) 3 times"
+            ),
         ),
     ],
 )
 def test_what_is_printed_of_what_was_logged_before(home: str, line: str) -> None:
     rows = [
-        row("log", home, home_offset=512, transaction=number, cause="names", length=200)
+        row("log", home, home_offset=512, transaction=number, cause="directory_entries", length=200)
         for number in (1, 2, 3)
     ]
     whole = explanation(rows, family="xfs", marks=MARKS)
@@ -126,7 +132,7 @@ def test_what_is_printed_of_what_was_logged_before(home: str, line: str) -> None
 
 @pytest.mark.parametrize("batches", [1, 2, 100])
 def test_btrfs_serves_fsyncs_by_log_trees_between_its_commits(batches: int) -> None:
-    superblock = {"offset": 65536, "cause": "size_or_map"}
+    superblock = {"offset": 65536, "cause": "size_or_extents"}
     rows = [
         row("superblock", transaction=7, **superblock),
         row("log_tree", transaction=8, length=16384),

@@ -1,4 +1,4 @@
-"""Maps of where and when, beside a count byte by byte."""
+"""Maps over place and time, compared with a count byte by byte."""
 
 from collections import Counter
 
@@ -17,7 +17,7 @@ MARKS = (Mark(0, "work"),)
 
 
 def drawn(seed: int, disks: int = 1, count: int = 400) -> list[dict[str, object]]:
-    """Extents of 512 bytes to 64 KiB, which overlap often."""
+    """Return random extents of 512 bytes to 64 KiB, which overlap often."""
     random = np.random.default_rng(seed)
     return [
         row(
@@ -26,7 +26,16 @@ def drawn(seed: int, disks: int = 1, count: int = 400) -> list[dict[str, object]
             disk=f"disk{random.integers(disks)}",
             offset=int(random.integers(256)) * 4096,
             length=512 * int(random.integers(1, 129)),
-            cause=str(random.choice(["data", "names", "names+log", "names+times"])),
+            cause=str(
+                random.choice(
+                    [
+                        "data",
+                        "directory_entries",
+                        "directory_entries+log",
+                        "directory_entries+times",
+                    ]
+                )
+            ),
         )
         for _ in range(count)
     ]
@@ -57,7 +66,7 @@ def test_writes_per_place_are_those_of_each_byte(seed: int) -> None:
     hottest = max(found.rewrites.to_pylist(), key=lambda cell: cell["most_writes"])
     cell_bytes = max(4096, -(-int((counts > 0).sum()) // (64 * 24)))
     begin = hottest["offset_bytes"]
-    # The cell is so many bytes of written places, and the gaps between them.
+    # The cell covers this many written bytes, and the gaps between them.
     written = np.flatnonzero(counts[begin:] > 0)[:cell_bytes] + begin
     assert counts[written].max() == counts.max()
 
@@ -83,12 +92,12 @@ def test_a_cell_has_the_colour_of_most_of_its_bytes() -> None:
 
 
 def test_a_journals_own_blocks_count_with_what_they_carry() -> None:
-    causes = ("names+log", "names+times", "log", "names")
+    causes = ("directory_entries+log", "directory_entries+times", "log", "directory_entries")
     rows = [row("log", time_ns=S, cause=cause) for cause in causes]
     found = maps(explanation(rows, marks=MARKS), ["work"])
     assert found is not None
     sums = {each["cause"]: each["write_bytes"] for each in found.timeline.to_pylist()}
-    assert sums == {"names": 8192, MIXED: 4096, "log": 4096}
+    assert sums == {"directory_entries": 8192, MIXED: 4096, "log": 4096}
 
 
 def test_without_times_there_is_no_map() -> None:
@@ -97,7 +106,7 @@ def test_without_times_there_is_no_map() -> None:
 
 
 def test_every_structure_has_an_area_on_purpose() -> None:
-    """A new structure must be put into an area, or here."""
+    """Each new structure must be added to an area, or to the exceptions here."""
     other = (
         "superblock superblock_backup mmp quota checkpoint segment_summary chunk_tree root_tree"
         " device_tree csum_tree uuid_tree quota_tree relocation_tree"

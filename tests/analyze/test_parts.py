@@ -1,4 +1,4 @@
-"""Parts of a batch, and directories of paths, beside the same in plain Python."""
+"""Parts of a batch, and directories of paths, compared with the same in plain Python."""
 
 import pytest
 

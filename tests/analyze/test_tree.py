@@ -1,4 +1,4 @@
-"""The tree of directories and files, beside sums made by hand."""
+"""The tree of directories and files, compared with sums made by hand."""
 
 from collections import Counter
 

@@ -1,5 +1,6 @@
 """Reasons with a remedy, from rows whose sums are known."""
 
+import dataclasses
 from typing import Any
 
 import pyarrow as pa
@@ -13,7 +14,7 @@ from .made import S, commit, explanation, row
 
 
 def explained(rows: list[dict[str, Any]], family: str) -> analyze.Explanation:
-    """`rows` say what they differ in from a block of file data."""
+    """Return an explanation. `rows` give their differences from a block of file data."""
     plain = {
         "event": 0,
         "time_ns": 0,
@@ -46,24 +47,30 @@ def explained(rows: list[dict[str, Any]], family: str) -> analyze.Explanation:
 
 DATA: dict[str, Any] = {}
 ATIME = {"structure": "inode_table", "cause": "atime", "atime_alone": True}
-SECOND = {"structure": "fs_tree", "cause": "names", "copy": 1}
+SECOND = {"structure": "fs_tree", "cause": "directory_entries", "copy": 1}
 
 
 @pytest.mark.parametrize(
     ("rows", "family", "words", "remedy", "size"),
     [
-        ([DATA] * 3 + [ATIME], "ext", "25 % of its bytes are access times", "-o noatime", 4096),
+        (
+            [DATA] * 3 + [ATIME],
+            "ext",
+            "access-time updates caused 25 % of its bytes",
+            "-o noatime",
+            4096,
+        ),
         (
             [DATA, SECOND, SECOND, SECOND],
             "btrfs",
-            "75 % of its bytes are second copies (DUP) of metadata and its log",
+            "75 % of its bytes are second copies of metadata and log trees (DUP)",
             "mkfs.btrfs -m single",
             3 * 4096,
         ),
         (
             [DATA, {"structure": "inode_table", "cause": "lazy_init"}],
             "ext",
-            "50 % of its bytes are zeroes that mkfs left for later",
+            "50 % of its bytes are zeros that mkfs left to the kernel",
             "mkfs.ext4 -E lazy_itable_init=0,lazy_journal_init=0",
             4096,
         ),
@@ -73,6 +80,21 @@ def test_a_reason_names_its_share_and_what_helps(
     rows: list[dict[str, Any]], family: str, words: str, remedy: str, size: int
 ) -> None:
     assert analyze.why(explained(rows, family)) == [analyze.Reason(size, words, remedy)]
+
+
+def test_only_dup_of_metadata_on_one_disk_is_avoided_by_single() -> None:
+    """RAID1 and DUP of data are further copies too, and so are backups of the superblock."""
+    backup = {"structure": "superblock_backup", "copy": 1}
+    assert analyze.why(explained([DATA, backup], "btrfs")) == []
+    dup = explained([DATA, SECOND], "btrfs")
+    several = dataclasses.replace(dup, families={"main": "btrfs", "second": "btrfs"})
+    for found in (
+        several,
+        explained([DATA, DATA | {"copy": 1}], "btrfs"),
+        explained([DATA, {"structure": "allocation_table", "copy": 1}], "fat"),
+    ):
+        words = "50 % of its bytes are second and further copies of the same content"
+        assert analyze.why(found) == [analyze.Reason(4096, words)]
 
 
 def test_what_is_small_is_no_reason() -> None:
@@ -86,13 +108,13 @@ def test_the_largest_comes_first() -> None:
 
 
 def test_fast_commits_are_told_from_commits() -> None:
-    """One fast commit for each fsync, and few full commits: none of those is called large."""
+    """One fast commit for each fsync, and few full commits: no finding calls fast commits large."""
     fast = [row("journal_fast_commit", cause="log", time_ns=second * S) for second in range(1, 9)]
     rows = [row("file_data"), *commit(7, [("inode_table", 5)], 10 * S), *fast]
     found = analyze.why(explanation(rows, marks=[Mark(0, "run"), Mark(100 * S, "end")]))
     assert [(each.words, each.remedy) for each in found] == [
         (
-            "92 % of its bytes are the journal: 32 KiB of fast commits, 1 commit of 12 KiB",
+            "92 % of its bytes went to the journal: 32 KiB of fast commits, 1 commit of 12 KiB",
             "",
         )
     ]

@@ -1,4 +1,4 @@
-"""The table as a file, written while other things are learnt."""
+"""The table as a file, written while other results are computed."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -28,7 +28,7 @@ def test_no_file_stays_of_a_block_that_fails_meanwhile(tmp_path: Path) -> None:
     made = explanation(ROWS)
 
     def batches() -> Iterator[pa.RecordBatch]:
-        """More than anybody waits for."""
+        """Yield far more batches than the test waits for."""
         for _ in range(10_000):
             yield from made.batches()
 

@@ -1,4 +1,4 @@
-"""The cases as data: one table of `*.toml` each."""
+"""The test cases as data: each is one table of a `*.toml` file."""
 
 import tomllib
 from collections.abc import Mapping
@@ -9,27 +9,27 @@ from typing import Any
 HERE = Path(__file__).parent
 LEFT_OUT = HERE / "left-out.toml"
 TRIAL = 445
-"""How many cases the trial had; they are numbered from 0."""
+"""Number of cases in the trial, which are numbered from 0."""
 
 
 @dataclass(frozen=True)
 class Case:
     """One bad input.
 
-    `arguments` run the program in a fork of a warm process; `shell` is bash that runs `$F`, as a
-    process of its own, where streams, limits,
-    signals or the start of Python matter. `prepare` is bash that comes first, and `after` bash that
-    must succeed when it is over. `env`, `cwd` and `inside` (bash in
-    the mount namespace of the case) are for `arguments`. `$W` is the case's working directory, `$B`
-    a folder with finished runs `run` and `other` and a recording `plain.fscost` that is the same
-    everywhere, `$R` the recording of the first cell of `run`.
-    `exit` is the exit status, of several any. `says` is a pattern that the output must have.
-    `remedy` says whether an error must have a second line with what to do, which all but failed
-    cells have.
-    `limit_s` is when it counts as one that hangs. `trial` is its number in the trial that found it.
+    `arguments` run the program in a fork of a warm process. `shell` is bash that runs `$F` in a
+    separate process, for cases where streams, limits, signals or Python's startup matter. `prepare`
+    is bash that runs first; `after` is bash that must succeed at the end. `env`, `cwd` and `inside`
+    (bash in the mount namespace of the case) apply to `arguments`. `$W` is the case's working
+    directory, `$B` a folder with finished runs `run` and `other` and a recording `plain.fscost`
+    that is the same everywhere, `$R` the recording of the first cell of `run`. `exit` is the exit
+    status, or a list of allowed ones. `says` is a pattern that the output must match. `remedy` is
+    true if an error must have a second line with a remedy; all errors have one, except failed
+    cells. `limit_s` is the time after which the case counts as hung. `trial` is its number in the
+    trial that found it.
     """
 
     name: str
+    file: str = ""
     arguments: tuple[str, ...] = ()
     shell: str = ""
     prepare: str = ""
@@ -45,7 +45,7 @@ class Case:
 
 
 def load() -> list[Case]:
-    """All, in the order of the files."""
+    """Return all cases, in the order of the files."""
     return [
         _case(file.stem, number, table)
         for file in _files()
@@ -54,7 +54,7 @@ def load() -> list[Case]:
 
 
 def left_out() -> dict[int, str]:
-    """By number in the trial, why a case is not run."""
+    """Return the reasons for cases that do not run, by number in the trial."""
     entries = tomllib.loads(LEFT_OUT.read_text())["left_out"]
     return {number: entry["because"] for entry in entries for number in entry["trials"]}
 
@@ -69,4 +69,4 @@ def _case(stem: str, number: int, table: dict[str, Any]) -> Case:
     }
     if isinstance(values.get("exit"), int):
         values["exit"] = (values["exit"],)
-    return Case(name=f"{stem}-{values.pop('name', number)}", **values)
+    return Case(name=f"{stem}-{values.pop('name', number)}", file=stem, **values)

@@ -1,4 +1,4 @@
-"""A log of dm-log-writes that is the same everywhere: what is imported of it lies at known bytes."""
+"""A dm-log-writes log that is the same everywhere: its imported data lies at known bytes."""
 
 import random
 import struct
@@ -11,7 +11,7 @@ _ENTRIES = 6
 
 
 def write(path: Path) -> None:
-    """Six writes of 64 KiB that no compressor makes smaller."""
+    """Write a log with six writes of 64 KiB of incompressible data."""
     rng = random.Random(11)
     with path.open("wb") as log:
         log.write(_sector(struct.pack("<QQQI", _MAGIC, 1, _ENTRIES, _SECTOR_BYTES)))

@@ -1,11 +1,10 @@
-"""Runs the program many times without starting Python each time: one warm process that forks, and
-each child is `fscost` from `main` on.
+"""Server that runs the program many times without starting Python each time: one warm process
+forks, and each child runs `fscost` from `main` on.
 
-One JSON request a line on standard input, one answer a line on standard output. The child gets a
-session, a working directory, an environment and streams
-of its own, as a shell would give them, and a network namespace and a /run, to which the lock of
-runs belongs. This process is in that namespace too until the
-next request, so that its number stands for one case alone.
+Each line on standard input is a JSON request, and each line on standard output its answer. The
+child gets a separate session, working directory, environment and streams, as from a shell. It also
+gets a separate network namespace and a /run, where the lock of runs lives. This process stays in
+that namespace until the next request, so that the namespace's number identifies one case.
 """
 
 import ctypes
@@ -31,15 +30,15 @@ MODULES = (
     ),
     *("pydantic.type_adapter", "typer._adapters"),
 )
-"""All that a command imports on its way: each child would do it again."""
-os.environ["OPENBLAS_NUM_THREADS"] = "1"  # as fscost.cli does: a process with threads must not fork
+"""All modules that a command imports. Without this list each child would import them again."""
+os.environ["OPENBLAS_NUM_THREADS"] = "1"  # as in fscost.cli: a process with threads must not fork
 _CLONE_NEWNS, _CLONE_NEWNET = 0x20000, 0x40000000
 _MS_REC, _MS_PRIVATE = 1 << 14, 1 << 18
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def serve() -> None:
-    """Until standard input ends."""
+    """Serve requests until standard input ends."""
     for module in MODULES:
         importlib.import_module(module)
     while line := sys.stdin.buffer.readline():
@@ -56,7 +55,7 @@ def serve() -> None:
 
 
 def _wait(child: int, limit_s: int) -> int | None:
-    """The exit status; None for a child that had to be killed."""
+    """Return the exit status; None if the child had to be killed."""
 
     def kill(*_: object) -> None:
         os.killpg(child, signal.SIGKILL)
@@ -94,9 +93,11 @@ def _become(request: dict[str, Any]) -> None:
         ):
             os.dup2(os.open(path, flags | os.O_CREAT, 0o600), number)
         if request["shell"]:
-            # Python ignores SIGPIPE, and what it starts would too (signal(7)).
+            # Python ignores SIGPIPE, and its children would inherit that (signal(7)).
             signal.signal(signal.SIGPIPE, signal.SIG_DFL)
             signal.signal(signal.SIGINT, signal.SIG_DFL)
+            # Under nohup all children ignore SIGHUP, and bash cannot undo that.
+            signal.signal(signal.SIGHUP, signal.SIG_DFL)
             os.execvp("bash", ["bash", "-c", request["shell"]])
         sys.argv = ["fscost", *request["arguments"]]
         from fscost.cli import main

@@ -1,6 +1,7 @@
-"""What hostile and mistaken inputs come to: the expected end, a cause with a remedy, and nothing
-left behind."""
+"""Hostile and mistaken inputs: each ends as expected, names a cause and a remedy, and leaves
+nothing behind."""
 
+import itertools
 import json
 import os
 import re
@@ -15,41 +16,48 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from _pytest.mark import ParameterSet
 from tests.bad_inputs import plain_log
 from tests.bad_inputs.cases import HERE, TRIAL, Case, left_out, load
+from tests.variants import some
 
+SHARE = 3
 AT_ONCE = 3
-"""More than processors: some cases wait for processes that were left running."""
+"""Number of cases that run at once. It exceeds the processors, because some cases wait for
+processes that were left running."""
 PROGRAM = Path(sys.executable).with_name("fscost")
 CASES = load()
 ENDING_S = 15
-"""What the kernel kills with its parent ends soon after it, on a busy host some seconds."""
+"""Seconds that a process gets to end after the kernel killed it with its parent; a busy host takes
+some seconds."""
 
 _CRASH = re.compile(
-    r"Traceback \(most recent call last\)|panicked at|^\S*Error: |Exception ignored|RuntimeWarning|UserWarning",
+    r"Traceback \(most recent call last\)|panicked at|^\S*Error: |Exception"
+    r" ignored|RuntimeWarning|UserWarning",
     re.MULTILINE,
 )
 _PYTHON = re.compile(r"\(os\.|PosixPath|<class|NoneType|\('\w+',\)|Value error|Input should be")
 _MESSAGE = re.compile(r"^fscost: (?P<cause>.+)\n  (?P<remedy>\S.*)$", re.MULTILINE)
 _OWN_RUN = 'mount -t tmpfs tmpfs /run && mkdir /run/lock && exec "$@"'
-"""The lock of runs is there: this run and others of the machine do not keep each other out."""
+"""Wrapper that gives a command a separate /run. The lock of runs is there, so this run does not
+collide with others on the machine."""
 _LONGEST = 20_000
-"""Characters that a bad input may be answered with."""
+"""Maximum length in characters of the answer to a bad input."""
 
 
 @dataclass(frozen=True)
 class Ended:
-    """What a case came to. `code` None: it did not end."""
+    """Outcome of a case. `code` is None if the case did not end."""
 
     code: int | None
     stdout: str
     stderr: str
     left: list[str]
-    """Processes and files that it left behind, and whether `after` failed."""
+    """Processes and files left behind, and the failure of `after`, if it failed."""
 
 
 class Runner:
-    """Runs cases in folders of their own, some at once."""
+    """Runner of cases in separate folders, several at once."""
 
     def __init__(self, folder: Path, base: Path) -> None:
         self._folder = folder
@@ -102,7 +110,7 @@ class Runner:
             server.communicate(timeout=60)
 
     def _ended(self, case: Case, place: Path, env: dict[str, str]) -> tuple[int | None, list[str]]:
-        """The exit status, and processes that are left in the case's network namespace."""
+        """Return the exit status, and the processes left in the case's network namespace."""
         server = self._server()
         assert server.stdin is not None
         assert server.stdout is not None
@@ -129,7 +137,8 @@ class Runner:
         return answer["status"], [_shown(each) for each in left]
 
     def _server(self) -> "subprocess.Popen[str]":
-        """One for each thread: a server has one child at a time."""
+        """Return the thread's server. Each thread needs one, since a server has one child at a
+        time."""
         if not hasattr(self._servers, "process"):
             self._servers.process = subprocess.Popen(
                 [sys.executable, str(HERE / "server.py")],
@@ -171,8 +180,8 @@ def _expanded(text: str, env: dict[str, str]) -> str:
 
 @pytest.fixture(scope="session")
 def finished_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a finished run `run` of two profiles, another, `other`, and `plain.fscost`, a
-    recording with the same bytes everywhere."""
+    """Return a folder with a finished run `run` of two profiles, another, `other`, and
+    `plain.fscost`, a recording with the same bytes everywhere."""
     folder = tmp_path_factory.mktemp("base", numbered=True)
     once = ["--max-repetitions", "1", "--size", "16M"]
     profiles = ["--on", "ext4", "--on", "ext4 -O ^has_journal"]
@@ -209,12 +218,13 @@ def finished_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def ends(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, finished_run: Path
 ) -> Iterator[dict[str, "Future[Ended]"]]:
-    """Every chosen case, already on its way."""
+    """Start all chosen cases, and return their pending results."""
     folder = tmp_path_factory.mktemp("cases")
     chosen = [
         item.callspec.params["case"]
         for item in request.session.items
         if getattr(item, "originalname", "") == test_bad_input.__name__
+        and item.get_closest_marker("skip") is None
     ]  # type: ignore[attr-defined]
     runner = Runner(folder, finished_run)
     with ThreadPoolExecutor(AT_ONCE) as pool:
@@ -222,8 +232,19 @@ def ends(
     runner.close()
 
 
+def drawn() -> list[ParameterSet]:
+    """Return the cases of a test run: one in `SHARE` of each file."""
+    files = itertools.groupby(CASES, lambda case: case.file)
+    return [
+        each
+        for file, found in files
+        for cases in [list(found)]
+        for each in some(cases, -(-len(cases) // SHARE), key=file)
+    ]
+
+
 @pytest.mark.root
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", drawn(), ids=lambda case: case.name)
 def test_bad_input(case: Case, ends: "dict[str, Future[Ended]]") -> None:
     ended = ends[case.name].result()
     both = ended.stdout + ended.stderr

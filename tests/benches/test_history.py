@@ -1,4 +1,4 @@
-"""benches/history.py: a run of a benchmark is one more line."""
+"""benches/history.py: each run of a benchmark appends one line."""
 
 import importlib.util
 import json

@@ -1,7 +1,7 @@
-"""MQSim beside the model: what the benchmark gives MQSim, and what it reads of its answer.
+"""MQSim beside the model: the benchmark's input for MQSim, and its reading of MQSim's output.
 
-The stub checks its input as MQSim does and answers in MQSim's format; the numbers of the results
-file are those of a real run (CMU-SAFARI/MQSim 7ec40e3, 2026-11-23).
+The stub checks its input as MQSim does and answers in MQSim's format. The numbers of the results
+file come from a real run (CMU-SAFARI/MQSim 7ec40e3, 2026-11-23).
 """
 
 import importlib.util
@@ -75,7 +75,7 @@ def stub(folder: Path, serviced: int = 877_274, status: int = 0, results: str = 
 
 @pytest.fixture
 def trace(mqsim: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A short one: the stub reads all of it."""
+    """Return a short trace, because the stub reads all of it."""
     monkeypatch.setattr(mqsim, "LOGICAL_PAGES", 500)
     mqsim.write_trace(tmp_path / "trace", random_writes=200)
     return tmp_path / "trace"
@@ -113,7 +113,7 @@ def test_the_trace_fills_the_device_and_goes_on_at_random(trace: Path) -> None:
     ("changes", "says"),
     [
         ({"serviced": 400_000}, "it served 400,000 of 877,487 requests"),
-        ({"status": 1}, "it exited with status 1; its last words: Flow Host"),
+        ({"status": 1}, "it exited with status 1; last output: Flow Host"),
         ({"results": "<MQSim_Results/>"}, "no SSDDevice.FTL"),
     ],
 )

@@ -1,4 +1,4 @@
-"""A served disk with a model, as a block device: what a person would calibrate."""
+"""A served disk with a model, as a block device: a target for calibration."""
 
 import os
 import socket
@@ -17,14 +17,15 @@ Served = Callable[[str, int], Path]
 
 @contextmanager
 def served_device(model: str, size_bytes: int, folder: Path) -> Iterator[Path]:
-    """A loop device on a disk that takes the time of `model`, the text of a TOML file."""
+    """Serve a disk whose timing follows `model`, the text of a TOML file, and yield its loop
+    device."""
     (folder / "model.toml").write_text(model)
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     command = [find_binaries().disk, "serve", "--recording", folder / "recording"]
     command += ["--completions", folder / "completions", "--control-fd", str(theirs.fileno())]
     command += ["--disk", f"main={size_bytes}", "--model", f"main={folder / 'model.toml'}"]
     with ours, theirs, subprocess.Popen(command, pass_fds=[theirs.fileno()]) as server:
-        # A server that ends is noticed.
+        # Detect a server that ends.
         theirs.close()
         try:
             _, [mount], _, _ = socket.recv_fds(ours, 1 << 16, 1)
@@ -32,7 +33,7 @@ def served_device(model: str, size_bytes: int, folder: Path) -> Iterator[Path]:
             os.close(mount)
             with attached(file, direct=True) as node:
                 os.close(file)
-                # What the kernel read of the new device stands before it.
+                # The kernel's reads of the new device come before the test's requests.
                 ours.send(b'{"mark": {"name": "use", "detail": null}}')
                 assert b"marked" in ours.recv(1 << 16)
                 yield node

@@ -1,4 +1,4 @@
-"""The command line in the fake lab."""
+"""The command line with the fake lab."""
 
 import atexit
 import gc
@@ -15,7 +15,7 @@ from fscost.cli import main
 
 @dataclass(frozen=True)
 class Ended:
-    """What a call of the program came to."""
+    """Outcome of a call of the program."""
 
     returncode: int
     stdout: str
@@ -39,8 +39,8 @@ def _in_a_roomy_host(roomy_host: None) -> None:
 def fscost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Fscost:
-    """Call the program in a folder of its own, not on a terminal. In this process: starting Python
-    for each call takes most of the time."""
+    """Call the program in a separate folder, without a terminal. It runs in this process, because
+    starting Python for each call takes most of the time."""
 
     def run(*arguments: str, columns: int = 100, check: Sequence[int] = (0,)) -> Ended:
         monkeypatch.setenv("COLUMNS", str(columns))
@@ -51,7 +51,7 @@ def fscost(
             with pytest.raises(SystemExit) as ending:
                 main()
         finally:
-            # `explain` collects no garbage in its process, which goes on here.
+            # `explain` turns garbage collection off for its process, but this process continues.
             gc.enable()
             atexit.unregister(gc.freeze)
         said = capsys.readouterr()
@@ -64,7 +64,7 @@ def fscost(
 
 @pytest.fixture
 def compare(fscost: Fscost) -> Fscost:
-    """A comparison of a command; `lab` says what the fake lab does."""
+    """Run a comparison of a command; `lab` sets the behaviour of the fake lab."""
 
     def run(
         *arguments: str,
@@ -82,7 +82,7 @@ def compare(fscost: Fscost) -> Fscost:
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Callable[..., "subprocess.Popen[str]"]]:
-    """The program in the background; ended after the test, whatever became of it."""
+    """Start the program in the background; it is ended after the test in any case."""
     started: list[subprocess.Popen[str]] = []
 
     def run(*arguments: str) -> "subprocess.Popen[str]":

@@ -1,4 +1,4 @@
-"""What becomes of the program's end, whatever the command."""
+"""The end of the program, for any command."""
 
 import subprocess
 import sys
@@ -14,7 +14,7 @@ PROGRAM = Path(sys.executable).with_name("fscost")
 
 @pytest.mark.parametrize("command", [["--help"], ["profiles"], ["workloads"], ["study", "list"]])
 def test_a_reader_who_goes_ends_it_quietly(command: list[str]) -> None:
-    """`fscost profiles | head -0`: as SIGPIPE ends other programs, and without a word."""
+    """`fscost profiles | head -0` ends without a message, as SIGPIPE ends other programs."""
     with subprocess.Popen(["sleep", "0"], stdin=subprocess.PIPE) as reader:
         reader.wait()
         ended = subprocess.run(
@@ -31,7 +31,8 @@ def test_output_that_has_no_room_is_one_clear_error(command: list[str]) -> None:
         )
     assert (
         ended.stderr
-        == "fscost: the output cannot be written: No space left on device\n  write it somewhere else, or make room there\n"
+        == "fscost: the output cannot be written: No space left on device\n  write it somewhere"
+        " else, or free some space there\n"
     )
     assert ended.returncode == 2
 
@@ -62,7 +63,7 @@ def test_lists_fit_the_terminal_and_lose_no_word(
 ) -> None:
     if command == "ls":
         fscost("compare", "--lab", "fake", "-r", "1", "-n", "one", "--", "true")
-    # What stands below the list is a sentence, which the terminal wraps.
+    # The text below the list is a sentence, which the terminal wraps.
     narrow, wide = (
         fscost(command, columns=each).stdout.split("\nAny other")[0] for each in (columns, 200)
     )

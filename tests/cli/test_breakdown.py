@@ -1,4 +1,4 @@
-"""Where the bytes went, as people and programs are shown it."""
+"""The breakdown of bytes, for people and for programs."""
 
 import csv
 import json
@@ -48,7 +48,7 @@ def parts(
         (parts(0, 0, 0, unknown=24), 24, (0, 0, 0, 0, 24)),
         (parts(0, 0, 0), 24, (0, 0, 0, 0, 0)),
         (parts(0, 0, 0), 0, (0, 0, 0, 0, 0)),
-        # A third each: the length is right, whatever becomes of the parts.
+        # A third each: the total length is right, whatever the lengths of the parts.
         (parts(1, 1, 1), 3, (8, 8, 8, 0, 0)),
         (parts(1, 1, 1, unknown=1e-9), 3, (8, 8, 8, 0, 0)),
     ],
@@ -76,7 +76,7 @@ def test_bars_compare_between_profiles(compare: Run, fscost: Run) -> None:
         "█ file data",
         "▓ journal or log",
         "▒ metadata",
-        "░ part of journal and metadata: access times alone, which noatime avoids",
+        "░ journal and metadata written only for access times, which noatime avoids",
     ):
         assert words in legend
 
@@ -105,11 +105,9 @@ def test_a_difference_that_is_called_says_where_the_bytes_went(compare: Run) -> 
     [less] = [line for line in value["findings"] if line.startswith("ext4 -O ^has_journal: ")]
     assert " less than ext4: journal −" in less
     [atime] = [line for line in value["findings"] if "noatime" in line]
-    shares = "13 % of ext4 -O ^has_journal, 13 % of xfs, 13 % of ext4"
-    assert (
-        atime
-        == f"of the bytes written, access times alone, which noatime would have avoided, are {shares}"
-    )
+    shares = "13 % under ext4 -O ^has_journal, 13 % under xfs, 13 % under ext4"
+    what = "Bytes written only for access times, which noatime would have avoided"
+    assert atime == f"{what}: {shares}"
 
 
 def test_what_is_not_called_a_difference_is_not_explained_as_one(compare: Run) -> None:
@@ -149,13 +147,13 @@ def test_a_profile_that_is_not_explained_says_why_once_and_has_no_numbers(
 ) -> None:
     found = compare("--out", "here", *PROFILES, *THREE, lab="fake:unexplained=xfs")
     assert found.stdout.count("not explained: ") == 1
-    assert "not explained: xfs, because fscost knows no file system that xfs is" in found.stdout
+    assert "not explained: xfs, because xfs is not a supported file system" in found.stdout
     lines = [line for line in found.stdout.splitlines() if line.startswith("xfs ")]
     assert len(lines) == 2, "the answer and the phases"
     assert not any(mark in line for line in lines for mark in BAR_MARKS)
     value = json.loads(fscost("show", "here", "--json").stdout)
     assert value["not_explained"] == [
-        {"profile": "xfs", "because": "fscost knows no file system that xfs is"}
+        {"profile": "xfs", "because": "xfs is not a supported file system"}
     ]
     assert not {row["metric"] for row in value["rows"] if row["profile"] == "xfs"} & set(
         written.MEANINGS
@@ -165,7 +163,7 @@ def test_a_profile_that_is_not_explained_says_why_once_and_has_no_numbers(
 
 def test_a_run_in_which_nothing_is_explained_has_no_such_table(compare: Run) -> None:
     text = compare("--on", "xfs", *THREE, lab="fake:unexplained=xfs").stdout
-    assert "by what they were" not in text
+    assert "written, by kind" not in text
     assert "fscost explain" not in text
     assert text.count("not explained: xfs") == 1
 

@@ -15,7 +15,7 @@ from .test_golden import a_run
 
 
 def on_two_disks(folder: Path) -> RunResults:
-    """A run whose bytes are, three to one, on m0 and m1."""
+    """Return a run whose bytes are split three to one between m0 and m1."""
     run = a_run(folder, FakeLab(), repetitions=1)
     rows = []
     for row in run.samples.to_pylist():

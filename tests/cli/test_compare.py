@@ -115,8 +115,8 @@ def test_a_dry_run_prints_commands_and_leaves_nothing(compare: Run, tmp_path: Pa
 def test_failed_cells_are_shown_and_told_by_the_exit_code(compare: Run) -> None:
     found = compare(lab="fake:fail=xfs", check=(1,))
     assert (
-        "failed: xfs, repetitions 0, 1: the command ended with status 1\n  ls: cannot access 'nowhere'"
-        in found.stdout
+        "failed: xfs, repetitions 0, 1: the command ended with status 1\n  ls: cannot access"
+        " 'nowhere'" in found.stdout
     )
     assert "cells/xfs.0/output.log" in found.stdout
 
@@ -134,7 +134,7 @@ SPECIAL: dict[str, tuple[tuple[str, ...], str]] = {
         "--baseline 'xfs' is not one of the profiles",
     ),
     "twice": (("--on", "ext4", "--on", "ext4"), "'ext4' is named twice"),
-    "size": (("--size", "4X"), "'4X' is no size"),
+    "size": (("--size", "4X"), "'4X' is not a size"),
     "disk too small": (("--size", "32M"), "too small"),
     "repetitions": (
         ("--min-repetitions", "5", "--max-repetitions", "3"),
@@ -151,7 +151,7 @@ SPECIAL: dict[str, tuple[tuple[str, ...], str]] = {
         ("--logical-block-size", "4096", "--physical-block-size", "512"),
         "below the logical",
     ),
-    "prepare a built-in": (("--prepare", "true"), "--prepare goes with a command"),
+    "prepare a built-in": (("--prepare", "true"), "--prepare requires a command"),
     "option": (("--set", "files"), "--set 'files'"),
     "unknown option of a workload": (("--set", "nonsense=1"), "nonsense"),
     "scale": (("--scale", "0"), "--scale 0"),
@@ -164,7 +164,7 @@ SPECIAL: dict[str, tuple[tuple[str, ...], str]] = {
     "a device that is not confirmed": (("--device", "/dev/null"), "/dev/null"),
     "a confirmation of nothing": (
         ("--erase-device", "/dev/null"),
-        "--erase-device confirms --device",
+        "--erase-device /dev/null names neither",
     ),
     "resume and out": (("--resume", "x", "--out", "y"), "drop --out"),
     "resume of nothing": (("--resume", "nowhere"), "holds no run"),
@@ -209,7 +209,7 @@ def wait_for_cells(folder: Path, cells: int) -> None:
 
 @pytest.fixture
 def slow(start: Callable[..., "subprocess.Popen[str]"]) -> "subprocess.Popen[str]":
-    """A run of 15 cells that takes some seconds."""
+    """Start a run of 15 cells that takes some seconds."""
     return start("compare", "--lab", "fake:delay_s=0.05", *THREE, "--out", "here", "--", "true")
 
 
@@ -254,9 +254,9 @@ def test_resume_takes_no_other_options_but_those_that_say_how_long(
 ) -> None:
     compare("--on", "ext4", "--on", "xfs", *THREE, "--out", "here")
     for other, words in (
-        (("--on", "btrfs"), "--on btrfs is not what here was run with: ext4 xfs"),
-        (("--seed", "9"), "--seed 9 is not what here was run with: 0"),
-        (("--", "false"), "this command is not what here was run with: true"),
+        (("--on", "btrfs"), "--on btrfs differs from the original options of here: ext4 xfs"),
+        (("--seed", "9"), "--seed 9 differs from the original options of here: 0"),
+        (("--", "false"), "this command differs from the original options of here: true"),
     ):
         assert (
             words
@@ -285,7 +285,7 @@ def test_a_run_that_compare_did_not_make_is_not_resumed_by_it(
     path = tmp_path / "here" / "manifest.json"
     value: dict[str, Any] = json.loads(path.read_text())
     for request, words in (
-        ({"study": "x"}, "was not made by `fscost compare`"),
+        ({"study": "x"}, "was not made by this version of `fscost compare`"),
         (value["request"] | {"seed": "x"}, "request.seed is damaged"),
     ):
         path.write_text(json.dumps(value | {"request": request}))
@@ -301,11 +301,12 @@ def test_a_used_folder_is_not_written_into(compare: Run, tmp_path: Path) -> None
 
 
 def test_a_second_run_on_this_machine_is_refused(fscost: Run, tmp_path: Path) -> None:
-    """The real lock and the real lab, which is asked before anything of the host is."""
+    """The test uses the real lock and the real lab. The lock is checked before any requirement on
+    the host."""
     with ExitStack() as held:
         with suppress(
             HostError
-        ):  # taken already: a real run is going on here, which serves as well
+        ):  # another real run on this machine holds the lock, which serves as well
             held.enter_context(exclusive())
         found = fscost("compare", "--on", "ext4", "--", "true", check=(2,))
     if "fscost-agent was not found" in found.stderr or "fscost-disk was not found" in found.stderr:

@@ -1,4 +1,4 @@
-"""Completion as bash asks for it, and scripts that the shells can read."""
+"""Completion as bash requests it, and scripts that the shells can parse."""
 
 import os
 import shutil

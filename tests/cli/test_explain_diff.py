@@ -33,7 +33,7 @@ def test_groups_add_up_to_what_compare_counted(fscost: Run) -> None:
     assert text.startswith("ext4 wrote ")
     assert " more than ext4 -O ^has_journal (" in text
     assert f"({len(found['groups']) - 2} more)" in text
-    # The journal of 6 forced commits is what the answer names, and the option that helps.
+    # The answer names the journal of 6 forced commits, and the option that helps.
     shown = " ".join(fscost("show", "run").stdout.split())
     assert "forced by fsync" in shown
     assert "→ -O fast_commit" in shown

@@ -1,4 +1,4 @@
-"""`fscost explain RUN`: the recordings that a run kept, one of each profile."""
+"""`fscost explain RUN`: the recordings that a run kept, one for each profile."""
 
 import json
 import struct
@@ -16,7 +16,8 @@ MARK = 8
 
 
 def recorded(path: Path, blocks: int) -> None:
-    """A phase `work` of so many written blocks, by way of a dm-log-writes log."""
+    """Make a recording whose phase `work` writes this number of blocks, by way of a dm-log-writes
+    log."""
 
     def entry(content: bytes, flags: int = 0, text: bytes = b"") -> bytes:
         return (struct.pack("<QQQQ", 0, len(content) // 512, flags, len(text)) + text).ljust(
@@ -34,7 +35,8 @@ def recorded(path: Path, blocks: int) -> None:
 
 @pytest.fixture
 def kept(compare: Run, tmp_path: Path) -> Callable[..., Path]:
-    """A run of ext4, xfs and btrfs, twice each, in whose manifest these cells have recordings."""
+    """Return a function that makes a run of ext4, xfs and btrfs, twice each, and adds recordings of
+    these cells to its manifest."""
 
     def make(**cells: str) -> Path:
         profiles = [word for name in ("ext4", "xfs", "btrfs") for word in ("--on", name)]
@@ -103,12 +105,12 @@ def test_profiles_are_chosen_and_then_a_recording_has_its_options(
     ("arguments", "words"),
     [
         (["--profile", "btrfs"], "'btrfs' is without a recording"),
-        (["--profile", "zfs"], "'zfs' is unknown to it"),
-        (["--profile", "zfs"], "those it has recordings of: ext4, xfs"),
+        (["--profile", "zfs"], "'zfs' is not in this run"),
+        (["--profile", "zfs"], "choose one that has a recording: ext4, xfs"),
         (["--parquet", "t"], "choose one with --profile: ext4, xfs"),
         (["--at", "work"], "choose one with --profile: ext4, xfs"),
         (["--profile", "xfs", "--at", "never"], "or one of its marks: work"),
-        (["--at", "work", "--all"], "drop --at"),
+        (["--at", "work", "--all"], "drop either --at"),
     ],
 )
 def test_what_it_cannot_do_it_says(

@@ -1,4 +1,4 @@
-"""`fscost explain --ssd`: NAND bytes beside the bytes written, which `fscost wear` charges too."""
+"""`fscost explain --ssd`: NAND bytes beside the bytes written, charged as in `fscost wear`."""
 
 import json
 from collections.abc import Callable

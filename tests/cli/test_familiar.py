@@ -1,4 +1,4 @@
-"""What people know from other tools: names, counts, parameter lists, several commands."""
+"""Conventions from other tools: names, counts, parameter lists, several commands."""
 
 import json
 import re
@@ -33,7 +33,7 @@ def test_latest_is_the_last_run(fscost: Run, tmp_path: Path) -> None:
     assert [line.split()[0] for line in listed] == [
         f"fscost-runs/{each.name}" for each in (one, two)
     ]
-    assert all(" wrote least: " in line for line in listed)
+    assert all(" wrote the least: " in line for line in listed)
 
 
 def test_latest_that_is_something_else_stays(fscost: Run, tmp_path: Path) -> None:
@@ -49,7 +49,7 @@ def test_one_bad_run_hides_no_other(fscost: Run, tmp_path: Path) -> None:
     (tmp_path / "runs/bad/manifest.json").write_text("{")
     bad, good = fscost("ls", "runs", columns=200).stdout.splitlines()
     assert bad.startswith("runs/bad   unreadable: ")
-    assert "wrote least" in good
+    assert "wrote the least" in good
 
 
 def test_one_word_with_blanks_is_for_the_shell(fscost: Run, tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ def test_here_environment_failure_and_filling_are_in_the_steps(fscost: Run, tmp_
 def test_a_command_that_stands_here_says_how_to_reach_it(fscost: Run, tmp_path: Path) -> None:
     (tmp_path / "job.sh").write_text("true")
     said = fscost("compare", *FAKE, "--", "./job.sh", check=(2,)).stderr
-    assert "not where the command starts" in said
+    assert "does not exist where the command starts" in said
     assert "write {here}/job.sh" in said
     fscost("compare", *FAKE, "--prepare", "cp {here}/job.sh .", "--", "./job.sh")
 
@@ -85,13 +85,13 @@ def test_a_command_that_stands_here_says_how_to_reach_it(fscost: Run, tmp_path: 
         (["-r", "2", "--min-repetitions", "1"], "--repetitions sets both bounds"),
         (["--env", "=x"], "--env '=x' sets no variable"),
         (["--env", "A"], "--env 'A' sets no variable"),
-        (["-n", ""], "--name '' cannot be a name"),
+        (["-n", ""], "--name '' is not a valid name"),
         (["--per", "0:tx"], "--per '0:tx' is not a number of operations"),
         (["--per", "x"], "--per 'x' is not a number of operations"),
         (["--fill", "100%"], "--fill '100%' is not a share"),
         (["-L", "mode", "a,b"], "-L mode: no option contains {mode}"),
         (["-L", "mode", "a,"], "-L mode a, lists no values"),
-        (["--run", "a=b"], "--run names the commands already"),
+        (["--run", "a=b"], "--run already gives the commands"),
     ],
 )
 def test_what_makes_no_sense_is_refused(fscost: Run, arguments: list[str], cause: str) -> None:
@@ -124,8 +124,8 @@ def test_parameter_lists_make_a_run_of_each_combination(fscost: Run, tmp_path: P
     assert set(shells) == {
         f"mode-{mode}-size-{size}" for mode in ("delete", "wal") for size in "12"
     }
-    assert "a change is to mode=delete, size=1" in said
-    assert "mode=delete, size=1: xfs wrote least: " in said
+    assert "changes are relative to mode=delete, size=1" in said
+    assert "mode=delete, size=1: xfs wrote the least: " in said
 
 
 def test_named_commands_are_related(fscost: Run, tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_named_commands_are_related(fscost: Run, tmp_path: Path) -> None:
         ("xfs", "a"),
         ("xfs", "b"),
     ]
-    # The fake lab writes the same for any command.
+    # The fake lab writes the same bytes for any command.
     assert [row["ratio"] for row in found["rows"] if row["run"] == "b"] == [1, 1]
     assert {row["verdict"] for row in found["rows"] if row["run"] == "b"} == {"no difference shown"}
     again = json.loads(fscost("diff", *map(str, sorted(tmp_path.glob("out/*"))), "--json").stdout)
@@ -154,7 +154,7 @@ def test_times_and_labs_do_not_compare_between_runs(fscost: Run, tmp_path: Path)
     for name in ("a", "b"):
         fscost("compare", *FAKE, "-n", name, "-o", name, "--", "true")
     said = fscost("diff", "a", "b", "--metric", "wall_s", check=(2,)).stderr
-    assert "times compare only within one run" in said
+    assert "times are comparable only within one run" in said
     manifest = tmp_path / "b/manifest.json"
     manifest.write_text(manifest.read_text().replace('"lab": "fake"', '"lab": "vm"'))
     assert "runs of different labs do not compare" in fscost("diff", "a", "b", check=(2,)).stderr

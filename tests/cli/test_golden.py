@@ -1,7 +1,7 @@
-"""Every form of the same run, compared with files that a person has looked at.
+"""Every form of the same run, compared with files that a person has reviewed.
 
-After a change that is meant: FSCOST_UPDATE_GOLDEN=1 make test PYTEST=tests/cli/test_golden.py, then
-look at the difference.
+After an intended change: FSCOST_UPDATE_GOLDEN=1 make test PYTEST=tests/cli/test_golden.py, then
+review the difference.
 """
 
 import csv
@@ -45,7 +45,7 @@ def a_run(
         profiles, WORKLOAD, folder, seed=3, stopping=StoppingRule(min(3, repetitions), repetitions)
     )
     results = execute(spec, lab, lock=f"fscost.test.{os.getpid()}.{folder.name}").results
-    # What is another each time has no place in a golden file.
+    # Values that differ in each run have no place in a golden file.
     cells = [replace(cell, duration_s=1.5) for cell in results.manifest.cells]
     manifest = replace(
         results.manifest,
@@ -59,7 +59,8 @@ def a_run(
 
 @pytest.fixture
 def results(tmp_path: Path) -> RunResults:
-    """Five file systems: one cannot run here, one fails, and the last is skipped."""
+    """Return results of five file systems: one cannot run here, one fails, and the last is
+    skipped."""
     lab = FakeLab(
         skip={"f2fs": "f2fs is not in this kernel: boot one that has it"},
         fail={"xfs": ("mkfs", "mkfs.xfs refused:\nunknown option -Q")},
@@ -87,9 +88,9 @@ SHOWN_METRICS = ("device_write_bytes", "fs_tree_write_bytes", "wall_s", "write_a
 
 
 def abridged(text: str) -> str:
-    """The fields of a profile and a workload are those rooms' own business. A few rows show their
-    shape, each kind of number and what has none; all
-    are in the CSV, which holds the same."""
+    """Return JSON without the fields of profiles and workloads, which have their own tests, and
+    with few rows. These rows show each kind of number and a missing value; the CSV contains the
+    same and has all rows."""
     value = json.loads(text)
     for name in ("profiles", "workload"):
         assert value["run"].pop(name)
@@ -136,7 +137,7 @@ def test_no_line_is_wider_than_the_terminal(tmp_path: Path, width: int, count: i
     text = terminal.text(
         view(a_run(tmp_path / "run", FakeLab(), profiles, repetitions=2)), "folder", width
     )
-    # What is there to be copied, a path or a command, is never folded.
+    # Text to be copied, such as a path or a command, is never folded.
     assert max(map(len, text.partition("\nResults: ")[0].splitlines())) <= width
     assert "\x1b" not in text
     assert all(line == line.rstrip() for line in text.splitlines())
@@ -214,7 +215,7 @@ def test_the_total_is_the_sum_of_the_measured_phases(results: RunResults) -> Non
 def test_one_repetition_shows_no_difference(tmp_path: Path) -> None:
     results = a_run(tmp_path / "run", FakeLab(), repetitions=1)
     text = terminal.text(view(results), "folder", 120)
-    assert "One repetition, so no difference is called." in text
+    assert "One repetition, so no difference can be reported." in text
     assert "less" not in text
     assert "more" not in text.replace("or more", "")
 

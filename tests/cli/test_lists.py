@@ -1,4 +1,4 @@
-"""`fscost workloads` and `fscost profiles`: the lists, and what is told of one entry."""
+"""`fscost workloads` and `fscost profiles`: the lists, and the description of one entry."""
 
 from collections.abc import Callable
 from typing import Any

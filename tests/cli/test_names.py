@@ -1,5 +1,5 @@
-"""Names that are no UTF-8, or hold what a terminal obeys: each file keeps a name of its own, from
-the disk to every output."""
+"""Names that are not UTF-8 or contain control sequences: each file keeps a distinct name from the
+disk to every output."""
 
 import json
 import re
@@ -25,7 +25,7 @@ PROGRAM = f"[open(name, 'wb').write(b'x' * 9000) for name in {NAMES!r}]"
 
 
 def unescaped(text: str) -> bytes:
-    """The rule of docs/explaining.md, read backwards."""
+    """Return the bytes of an escaped name: the rule of docs/explaining.md in reverse."""
 
     def byte(found: "re.Match[bytes]") -> bytes:
         return b"\\" if found[0] == b"\\\\" else bytes.fromhex(found[0][2:].decode())

@@ -13,7 +13,7 @@ ONCE = ("--max-repetitions", "1", "--on", "ext4 -o strictatime", "--out", "run")
 
 
 def compared(fscost: Run) -> tuple[int, set[str]]:
-    """The total, and the phases in it."""
+    """Return the total, and the phases that it covers."""
     rows = [
         row
         for row in json.loads(fscost("show", "run", "--json").stdout)["rows"]

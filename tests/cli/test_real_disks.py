@@ -1,19 +1,17 @@
 """`--disk NAME=/dev/X`: a real device behind the recorder. A loop device stands in for it."""
 
-import errno
-import fcntl
 import json
 import mmap
 import os
 import socket
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.loop_devices import own_loop_device, replace_image
 
 from fscost import profile
 from fscost.errors import HostError
@@ -26,9 +24,6 @@ from fscost.workload.model import Step, Workload
 
 MIB = 1 << 20
 SECTOR_BYTES, PAGE_BYTES = 512, 4096
-LOOP_CTL_ADD, LOOP_CTL_REMOVE = 0x4C80, 0x4C81  # include/uapi/linux/loop.h
-OWN_NUMBER = 200 + os.getpid() % 1000
-"""Far behind the free ones, of which everybody takes the first."""
 Run = Callable[..., Any]
 Make = Callable[..., Path]
 pytestmark = pytest.mark.root
@@ -44,7 +39,8 @@ def run(*command: str | Path) -> str:
 
 @pytest.fixture
 def make(tmp_path: Path) -> Iterator[Make]:
-    """Loop devices, each on an image that is full of 0xff: not zeros, and no signature."""
+    """Return a function that makes loop devices, each on an image full of 0xff: not zeros, and no
+    signature."""
     nodes: list[Path] = []
 
     def made(name: str = "image", size_bytes: int = 64 * MIB, folder: Path = tmp_path) -> Path:
@@ -53,7 +49,7 @@ def make(tmp_path: Path) -> Iterator[Make]:
             for _ in range(size_bytes // MIB):
                 file.write(b"\xff" * MIB)
         nodes.append(Path(run("losetup", "--find", "--show", image)))
-        # Where the file system below cannot zero a range, the kernel finds that out by a request
+        # If the underlying file system cannot zero a range, the kernel learns this from a request
         # that fails and is counted.
         run("blkdiscard", "--zeroout", "--length", "4096", nodes[-1])
         return nodes[-1]
@@ -64,7 +60,7 @@ def make(tmp_path: Path) -> Iterator[Make]:
 
 
 def counters(node: Path) -> dict[str, int]:
-    """By the kernel, since the device came into being."""
+    """Return the kernel's counters since the device was created."""
     fields = [int(field) for field in (block(node) / "stat").read_text().split()]
     return {
         "write_bytes": fields[6] * SECTOR_BYTES,
@@ -98,7 +94,7 @@ def test_the_device_receives_what_is_recorded(fscost: Run, make: Make, tmp_path:
     fscost(*arguments(node))
     cell = cell_of(tmp_path)
     assert cell["status"] == "done"
-    # That of the loop device above the recorder, for each interval.
+    # The kernel's counters are those of the loop device above the recorder, for each interval.
     assert cell["facts"]["conservation"].startswith("the recording's bytes equal the kernel's")
     said = cell["facts"]["recording"]
     recorded, device = said["totals"]["main"], said["devices"]["main"]["kernel"]
@@ -113,7 +109,8 @@ def test_the_device_receives_what_is_recorded(fscost: Run, make: Make, tmp_path:
     assert changed == {name: device[name] for name in changed}
     assert cell["facts"]["real_disks"]["main"]["device"] == str(node)
     assert cell["facts"]["real_disks"]["main"]["serial"] == str(tmp_path / "image")
-    # Byte for byte what the recording says; what was discarded reads as zeros on a loop device.
+    # The image matches the recording byte for byte; discarded ranges read as zeros on a loop
+    # device.
     recording = str(Path("run", cell["recording"]))
     fscost("recording", "export", "--as", "image", recording, "copy")
     run("cmp", tmp_path / "copy", tmp_path / "image")
@@ -150,33 +147,11 @@ def test_the_device_s_times_are_shown_beside_explained_bytes(fscost: Run, make: 
     assert "times would count twice" in refused.stderr
 
 
-@contextmanager
-def own_loop_device(image: Path) -> Iterator[Path]:
-    """A loop device that is removed afterwards, with all its settings."""
-    with Path("/dev/loop-control").open("rb") as control:
-        fcntl.ioctl(control, LOOP_CTL_ADD, OWN_NUMBER)
-        node = Path(f"/dev/loop{OWN_NUMBER}")
-        try:
-            run("losetup", node, image)
-            yield node
-        finally:
-            run("losetup", "--detach", node)
-            until = time.monotonic() + 5
-            while True:
-                try:
-                    fcntl.ioctl(control, LOOP_CTL_REMOVE, OWN_NUMBER)
-                    break
-                except OSError as error:  # it is let go of a moment later
-                    if error.errno != errno.EBUSY or time.monotonic() > until:
-                        raise
-                    time.sleep(0.05)
-
-
 def test_a_device_without_discards_gets_none(fscost: Run, make: Make, tmp_path: Path) -> None:
     image = tmp_path / "image"
     image.write_bytes(b"\xff" * 64 * MIB)
     with own_loop_device(image) as node:
-        # It outlives the use of the device, and cannot be taken back.
+        # The setting outlives the use of the device, and cannot be undone.
         (block(node) / "queue/discard_max_bytes").write_text("0")
         fscost(*arguments(node, work=WORK))
     said = cell_of(tmp_path)["facts"]["recording"]
@@ -188,7 +163,8 @@ def test_a_device_without_discards_gets_none(fscost: Run, make: Make, tmp_path: 
 
 @contextmanager
 def served(node: Path, tmp_path: Path) -> Iterator[int]:
-    """The disk before a real device, as the file that the agent attaches a loop device to."""
+    """Serve the disk in front of a real device, and yield the file that the agent would attach a
+    loop device to."""
     found = claim(node, node)
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     command = [find_binaries().disk, "serve", "--recording", tmp_path / "r"]
@@ -206,7 +182,7 @@ def served(node: Path, tmp_path: Path) -> Iterator[int]:
 
 
 def test_what_was_not_written_reads_as_zeros(make: Make, tmp_path: Path) -> None:
-    """Whatever the device holds there."""
+    """Unwritten ranges read as zeros, whatever the device holds there."""
     with served(node := make(), tmp_path) as disk, mmap.mmap(-1, 3 * PAGE_BYTES) as memory:
         memory[:PAGE_BYTES] = b"a" * PAGE_BYTES
         assert os.pwritev(disk, [memoryview(memory)[:PAGE_BYTES]], MIB + PAGE_BYTES) == PAGE_BYTES
@@ -226,7 +202,7 @@ def test_a_journal_on_a_device_of_its_own(fscost: Run, make: Make, tmp_path: Pat
 
 
 def test_an_error_of_the_device_ends_the_cell(fscost: Run, make: Make, tmp_path: Path) -> None:
-    """The image lies on a file system that has less room than the device says."""
+    """The image lies on a file system that has less space than the device claims."""
     small = tmp_path / "small"
     small.mkdir()
     run("mount", "-t", "tmpfs", "-o", "size=40M", "tmpfs", small)
@@ -244,7 +220,7 @@ def test_an_error_of_the_device_ends_the_cell(fscost: Run, make: Make, tmp_path:
 
 
 def refused(fscost: Run, node: Path, words: list[str]) -> str:
-    """Why, as one line; nothing on the device has changed."""
+    """Return the reason for the refusal as one line; nothing on the device has changed."""
     before = counters(node)
     ended = fscost(*words, check=(2,))
     assert counters(node) == before
@@ -289,7 +265,7 @@ def test_a_device_in_use(fscost: Run, make: Make, tmp_path: Path) -> None:
         (("--disk", "journal={node}"), "disks main and journal are the same device"),
         (("--size", "128M"), "has 67108864 bytes, fewer than 134217728"),
         (("--lab", "vm"), "is for the native lab"),
-        (("--erase-device", "/dev/null"), "none is /dev/null"),
+        (("--erase-device", "/dev/null"), "/dev/null names neither --device"),
     ],
 )
 def test_what_cannot_be_combined(fscost: Run, make: Make, more: tuple[str, str], says: str) -> None:
@@ -304,16 +280,16 @@ def test_what_cannot_be_combined(fscost: Run, make: Make, more: tuple[str, str],
 
 
 @pytest.fixture
-def replaced(make: Make, tmp_path: Path) -> Any:
-    """A device that was confirmed, and then detached; another has its name now."""
-    node = make("first")
-    found = claim(node, node)
-    found.descriptor.close()
-    run("losetup", "--detach", node)
-    second = tmp_path / "second"
-    second.write_bytes(b"\xff" * MIB * 64)
-    run("losetup", node, second)
-    return found
+def replaced(tmp_path: Path) -> Iterator[Any]:
+    """Yield a device that was confirmed and then detached; another device has its name now."""
+    first, second = tmp_path / "first", tmp_path / "second"
+    for image in (first, second):
+        image.write_bytes(b"\xff" * MIB * 64)
+    with own_loop_device(first) as node:
+        found = claim(node, node)
+        found.descriptor.close()
+        replace_image(node, second)
+        yield found
 
 
 def test_a_device_that_was_replaced_is_refused_by_the_lab(replaced: Any, tmp_path: Path) -> None:

@@ -1,14 +1,18 @@
-"""What starting the program costs, in modules: times are benches/explain.py's."""
+"""Modules imported at startup. benches/explain.py measures the times."""
 
 import subprocess
 import sys
+from pathlib import Path
 from typing import get_args
 
 import pytest
+from tests.cli.conftest import Fscost
 
 from fscost import analyze
-from fscost.cli import explain
+from fscost.cli import early, explain
 from fscost.cli.app import COMMANDS, command
+
+EXT4 = Path(__file__).parents[2] / "crates/explain/tests/data/ext/ext4.fscost"
 
 SLOW = ("numpy", "pyarrow", "scipy")
 
@@ -23,7 +27,8 @@ def test_no_slow_library_is_imported_before_it_is_used(modules: str) -> None:
 
 
 def test_explain_imports_nothing_that_it_does_not_use() -> None:
-    """While a recording is explained, imports take a processor from the threads that unpack it."""
+    """While a recording is explained, imports take a processor from the threads that decompress
+    it."""
     code = (
         "import sys, fscost.analyze, fscost.cli.output.explained, fscost.report.width;"
         "print(*({'scipy', 'rich', 'pyarrow.parquet'} & sys.modules.keys()))"
@@ -39,3 +44,39 @@ def test_the_list_of_commands_says_what_their_own_help_says(name: str) -> None:
 
 def test_what_can_be_summed_by_is_what_the_option_offers() -> None:
     assert list(get_args(explain.By)) == [by.value for by in analyze.By]
+
+
+def test_explain_says_what_it_explains_before_the_command_line_is_read() -> None:
+    code = (
+        "import sys; sys.modules.update(dict.fromkeys(('typer', 'pydantic', 'pyarrow')));"
+        "from fscost.cli import main; main()"
+    )
+    command = [sys.executable, "-c", code, "explain", EXT4]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert done.stdout == f"{EXT4}\n"
+    assert "fscost: cannot start" in done.stderr
+
+
+def test_an_early_beginning_changes_nothing_of_what_is_printed(fscost: Fscost) -> None:
+    usual = fscost("explain", "--by", "structure", str(EXT4))
+    assert early.begun(EXT4) is None
+    assert fscost("explain", str(EXT4)).stdout == usual.stdout
+    assert usual.stdout.count(str(EXT4)) == 1
+
+
+def test_what_may_be_wrong_begins_nothing(
+    tmp_path: Path, fscost: Fscost, capsys: pytest.CaptureFixture[str]
+) -> None:
+    damaged, link = tmp_path / "damaged", tmp_path / "link"
+    damaged.write_bytes(EXT4.read_bytes()[:40])
+    link.symlink_to(EXT4)
+    for path in (damaged, link, tmp_path, tmp_path / "missing", tmp_path / ("x" * 300)):
+        early.begin(["explain", str(path)])
+        assert early.begun(path) is None
+    early.begin(["explain", "--json", str(EXT4)])
+    early.begin(["wear", str(EXT4)])
+    assert early.begun(EXT4) is None
+    assert capsys.readouterr().out == ""
+    failed = fscost("explain", str(damaged), check=(2,))
+    assert failed.stdout == ""
+    assert str(damaged) in failed.stderr

@@ -1,4 +1,4 @@
-"""Suite files, and the schemas of what fscost reads and prints."""
+"""Suite files, and the schemas of fscost's inputs and outputs."""
 
 import json
 import tomllib
@@ -58,7 +58,7 @@ def test_each_workload_is_a_run_with_its_own_options(fscost: Run, tmp_path: Path
     assert database.stopping["min_repetitions"] == 2
     assert database.stopping["max_repetitions"] == 3
     assert database.stopping["precision"] == 0.5
-    assert "a change is to copy" in said.stdout
+    assert "changes are relative to copy" in said.stdout
 
 
 def test_one_workload_shows_its_own_table(fscost: Run, tmp_path: Path) -> None:
@@ -75,7 +75,11 @@ def test_one_workload_shows_its_own_table(fscost: Run, tmp_path: Path) -> None:
         ("version = 1", "fscost.toml: workloads is missing", "add workloads"),
         ("version = 2\n[workloads.a]\ncommand='x'", "fscost.toml: version 2 cannot be used", "1"),
         ("= 1", "fscost.toml: Invalid", "docs/suites.md"),
-        ("version = 1\n[workloads.a]\n", "workloads.a has neither of command and", "give one"),
+        (
+            "version = 1\n[workloads.a]\n",
+            "workloads.a sets neither of command and",
+            "give exactly one",
+        ),
         (
             "version = 1\n[workloads.a]\ncomand = 'x'",
             "fscost.toml: workloads.a.comand: no such field",
@@ -123,7 +127,8 @@ def test_what_is_no_suite_is_refused(fscost: Run, tmp_path: Path) -> None:
 
 
 def test_every_option_of_a_comparison_is_a_field() -> None:
-    """Save those that must be given by hand, each time."""
+    """Every option of a comparison is a field, except those that must be given by hand each
+    time."""
     model = schemas.MODELS["suite"].model_fields
     entry = json.loads(document.schema("suite"))["$defs"]["WorkloadEntry"]["properties"]
     known = {*entry, *json.loads(document.schema("suite"))["$defs"]["Stop"]["properties"]}
@@ -135,7 +140,8 @@ def test_every_option_of_a_comparison_is_a_field() -> None:
 
 @pytest.mark.parametrize("kind", document.VERSIONS)
 def test_schemas_are_those_of_the_models(kind: str, fscost: Run) -> None:
-    """After a change that is meant: python -m fscost.cli.output.schemas."""
+    """The schemas match the models. After an intended change, run python -m
+    fscost.cli.output.schemas."""
     assert fscost("schema", kind).stdout == schemas.text(kind)
     assert f"{kind} " in fscost("schema").stdout
 
@@ -161,7 +167,8 @@ def test_commands_around_a_run_and_in_its_cells(fscost: Run, tmp_path: Path) -> 
     inside = ("--prepare", "mkdir x", "--conclude", "du x", "--conclude", "rm -r x")
     options = ("--lab", "fake", "-r", "2", "--on", "ext4", "-L", "mode", "b,c", "-o", "out")
     said = fscost("compare", *options, *around, *inside, "--", "touch", "x/{mode}")
-    # Once for each run, not for each cell; apart from the tables.
+    # Setup and cleanup run once for each run, not for each cell; their output stays apart from the
+    # tables.
     assert (tmp_path / "log").read_text().split() == ["a", "b", "a", "c"]
     assert "told" not in said.stdout
     steps = load(tmp_path / "out/mode-b").manifest.workload["steps"]
@@ -171,7 +178,7 @@ def test_commands_around_a_run_and_in_its_cells(fscost: Run, tmp_path: Path) -> 
         ("conclude-1", False),
         ("conclude-2", False),
     ]
-    # The late writes of the measured command are its own, not its successor's.
+    # Late writes of the measured command are charged to it, not to the next step.
     assert steps[1]["settle"] == "remount"
 
 
@@ -200,10 +207,10 @@ def test_ageing_is_unmeasured_and_in_its_place(fscost: Run, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("arguments", "cause"),
     [
-        (["--aged", "0", "--prepare", "true"], "--aged 0 is no number of days"),
-        (["--aged", "nan", "--prepare", "true"], "--aged nan is no number of days"),
+        (["--aged", "0", "--prepare", "true"], "--aged 0 is not a number of days"),
+        (["--aged", "nan", "--prepare", "true"], "--aged nan is not a number of days"),
         (["--aged", "3"], "--aged has no files to set back"),
-        (["--age", "0"], "--age 0 is no number of rounds"),
+        (["--age", "0"], "--age 0 is not a number of rounds"),
         (["--conclude", " "], "--conclude '' is empty"),
         (["--setup", ""], "--setup '' is not a command"),
     ],

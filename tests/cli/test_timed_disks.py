@@ -80,8 +80,8 @@ def test_without_models_nothing_is_said_of_them(fscost: Run) -> None:
 @pytest.mark.root
 @pytest.mark.slow
 def test_fio_measures_what_the_model_says(fscost: Run, tmp_path: Path) -> None:
-    """The ratio of two models' latencies is the ratio of the least latencies that fio saw in three
-    repetitions of 40 requests, within 3 %: a busy machine only adds."""
+    """The ratio of two models' latencies equals the ratio of fio's minimum latencies within 3 %.
+    Each minimum is over three repetitions of 40 requests: a busy machine only adds time."""
     profiles = {
         us: f"ext4 --disk main={model(tmp_path, f'm{us}', read_us=us)}" for us in (10_000, 20_000)
     }
@@ -104,7 +104,7 @@ def test_fio_measures_what_the_model_says(fscost: Run, tmp_path: Path) -> None:
 
 @pytest.mark.root
 def test_requests_of_a_native_disk_wait_side_by_side(fscost: Run, tmp_path: Path) -> None:
-    """The loop driver hands asynchronous direct I/O on without waiting for earlier requests."""
+    """The loop driver passes asynchronous direct I/O on without waiting for earlier requests."""
     slow = model(tmp_path, "slow", read_us=50_000)
     arguments = ["compare", "--on", "ext4", "--size", "64M", "--lab", "native", "--out", "run"]
     arguments += ["--disk", f"main={slow}", "--max-repetitions", "1", "--json"]

@@ -1,5 +1,5 @@
-"""A run's folder that somebody else owns or can write to: the review's H1, and what is left to the
-person who trusts it."""
+"""A run folder that another user owns or can write to: the review's H1, and the choices left to a
+user who trusts the folder."""
 
 import json
 import os
@@ -25,7 +25,8 @@ READERS = [
 
 @pytest.fixture
 def run(compare: Run, tmp_path: Path) -> Path:
-    """Of the command `true`, finished, and with a cell that a SIGKILL left."""
+    """Return a finished run of the command `true`, which includes a cell that a SIGKILL left
+    behind."""
     compare("--on", "ext4", *THREE, "--out", "here")
     (tmp_path / "here" / "cells" / "ext4.7").mkdir()
     return tmp_path / "here"
@@ -84,7 +85,10 @@ def test_what_will_run_is_said_before_it_runs(compare: Run, fscost: Run, tmp_pat
         command=("sh", "-c", "true \x1b[2K && id > pwned"),
     )
     told = fscost("compare", "--lab", "fake", "--resume", "here").stderr
-    line = "resuming here: fscost compare --on ext4 --prepare 'touch a' --max-repetitions 3 -- sh -c 'true �[2K && id > pwned'"
+    line = (
+        "resuming here: fscost compare --on ext4 --prepare 'touch a' --max-repetitions 3 -- sh -c"
+        " 'true �[2K && id > pwned'"
+    )
     assert told.splitlines()[0] == line
     dry = fscost("compare", "--lab", "fake", "--resume", "here", "--dry-run").stdout
     assert "�[2K" in dry
@@ -168,6 +172,6 @@ def test_samples_of_another_run_are_not_shown_as_this_ones(
     (tmp_path / "here" / "samples.parquet").write_bytes(
         (tmp_path / "other" / "samples.parquet").read_bytes()
     )
-    assert "the samples of cell 'ext4.0' are not those" in fscost("show", "here", check=(2,)).stderr
+    assert "the samples of cell 'ext4.0' do not match" in fscost("show", "here", check=(2,)).stderr
     manifest = json.loads((tmp_path / "other" / "manifest.json").read_text())
     assert all(set(cell["files_sha256"]) >= {cell["output"]} for cell in manifest["cells"])

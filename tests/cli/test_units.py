@@ -1,4 +1,4 @@
-"""Sizes as people write them, numbers as people read them."""
+"""Sizes in the notation that users type, and numbers in the form that users read."""
 
 import pytest
 from hypothesis import given
@@ -39,7 +39,7 @@ def test_sizes(text: str, size: int) -> None:
     "text", ["", "G", "-4G", "4X", "4 G B", "1e9", "4,5G", "1.5", "nan", "4G4", "٤G\n٤", "0x10"]
 )
 def test_what_is_no_size(text: str) -> None:
-    with pytest.raises(InputError, match=r"is no size|no whole number"):
+    with pytest.raises(InputError, match=r"is not a size|not a whole number"):
         parse_size_bytes(text)
 
 
@@ -52,7 +52,7 @@ def test_durations(text: str, seconds: float) -> None:
 
 @pytest.mark.parametrize("text", ["", "m", "-1s", "1d", "1h30", "nan", "1e3", "inf"])
 def test_what_is_no_duration(text: str) -> None:
-    with pytest.raises(InputError, match="is no duration"):
+    with pytest.raises(InputError, match="is not a duration"):
         parse_duration_s(text)
 
 
@@ -112,5 +112,9 @@ def test_numbers_are_read_at_a_glance(value: float, unit: str, text: str) -> Non
 def test_ratios_keep_what_matters() -> None:
     assert human_ratio(12.34) == "12.3×"
     assert human_ratio(0.8) == "0.80×"
+    assert human_ratio(0.0) == "0.00×"
+    # Rounded to 0.00×, a profile that wrote 8 KiB of 1.7 MiB would seem to write nothing.
+    assert human_ratio(0.0046) == "0.0046×"
+    assert human_ratio(0.00001) == "< 0.001×"
     assert human_count(0) == "0"
     assert human_seconds(1) == "1.00 s"

@@ -1,5 +1,4 @@
-"""Errors in the use of the program: a cause and a remedy, in one form whatever library found
-them."""
+"""Usage errors: a cause and a remedy, in one form whichever library found them."""
 
 from collections.abc import Callable
 from typing import Any
@@ -26,14 +25,14 @@ Run = Callable[..., Any]
         ),
         (["compare", "--on"], "--on needs a value", "--help"),
         (["compare", "--dry-run=x"], "--dry-run takes no value", "--help"),
-        (["compare", "--size", "0", "--", "true"], "--size 0 leaves no disk", "4G"),
+        (["compare", "--size", "0", "--", "true"], "--size 0 is not above 0", "4G"),
         (["compare", "--size", "4X", "--", "true"], "--size '4X'", "4G"),
         (["compare", "--workload", ""], "no workload is called ''", "small-files"),
         (["compare", "--out", ""], "'' is not a path", "name a file or a folder"),
-        (["compare", "--force", "--", "true"], "--force goes with --device", "leave it out"),
+        (["compare", "--force", "--", "true"], "--force requires --device", "leave it out"),
         (
             ["compare", "--modules", "/tmp", "--", "true"],
-            "--modules goes with a --kernel that is an image",
+            "--modules requires a --kernel that is an image",
             "leave it out",
         ),
         (
@@ -56,7 +55,7 @@ Run = Callable[..., Any]
         (["show"], "RUN is missing", "fscost show --help"),
         (["explain", "x", "--by", "fil"], "--by 'fil' is unknown", "did you mean file?"),
         (["explain", "x", "--top", "0"], "--top 0 is too small", "give at least 1"),
-        (["explain", "x", "--around", "3"], "--around goes with --at", "leave it out"),
+        (["explain", "x", "--around", "3"], "--around requires --at", "leave it out"),
         (
             ["recording", "export", "a", "b"],
             "--as is missing",

@@ -1,7 +1,7 @@
-"""`fscost wear` in every form, compared with files that a person has looked at.
+"""`fscost wear` in every form, compared with files that a person has reviewed.
 
-After a change that is meant: FSCOST_UPDATE_GOLDEN=1 make test PYTEST=tests/cli/test_wear_golden.py,
-then look at the difference.
+After an intended change: FSCOST_UPDATE_GOLDEN=1 make test PYTEST=tests/cli/test_wear_golden.py,
+then review the difference.
 """
 
 import json
@@ -28,7 +28,7 @@ block_bytes = 1048576
 pe_cycles = 1000
 rated_write_bytes = 300000000000
 """
-"""A device of its own: the catalogue may change."""
+"""A device for this test alone, because the catalogue may change."""
 FORMS = {
     "wear-80.txt": ("r.fscost",),
     "wear.json": ("r.fscost", "--json"),
@@ -41,7 +41,7 @@ FORMS = {
 
 
 def abridged(text: str) -> str:
-    """JSON without the erases of each block, of which the sum stays."""
+    """Return JSON without the erases of each block; their sum stays."""
     found = json.loads(text)
     for entry in found["entries"]:
         entry["erases"] = sum(entry["erases"])
@@ -50,7 +50,7 @@ def abridged(text: str) -> str:
 
 @pytest.fixture
 def inputs(tmp_path: Path) -> None:
-    """Short names, in the folder of the program."""
+    """Create inputs with short names in the program's working directory."""
     shutil.copy(EXT4, tmp_path / "r.fscost")
     shutil.copy(IOLOG, tmp_path / "t.iolog")
     (tmp_path / "d.toml").write_text(DEVICE)

@@ -1,6 +1,6 @@
-"""Every option and argument that names something to write, and every file that fscost writes by
-itself: what a device node, a link, a hard link, a FIFO, a
-folder, a write-protected file and a full disk under that name become."""
+"""Every option and argument that names an output, and every file that fscost writes by itself,
+tried on a device node, a symlink, a hard link, a FIFO, a folder, a write-protected file and a full
+disk."""
 
 import os
 import re
@@ -33,6 +33,7 @@ READS = {
     ("report", "run"),
     ("plot", "run"),
     ("explain", "sources"),
+    ("study run", "source"),
     ("study run", "resume"),
     ("study run", "modules"),
     ("study run", "kernel"),
@@ -59,11 +60,11 @@ READS = {
     ("calibrate", "device"),
     ("calibrate", "erase_device"),
 }
-"""Parameters that name what is read, or a device that is erased only when it is confirmed."""
+"""Parameters that name an input, or a device that is erased only when confirmed."""
 ELSEWHERE = {("calibrate", "out")}
-"""Tried in tests/calibrate, beside a device."""
+"""Parameters that tests/calibrate tries, beside a device."""
 PATHS = re.compile(r"\b(FILE|DIR|PATH|VMLINUZ|RECORDING|RUN|OUT|LOG|MODEL)\b|/dev")
-"""What a parameter that takes a path is called in the help."""
+"""Names in the help for a parameter that takes a path."""
 
 
 @dataclass(frozen=True)
@@ -219,7 +220,7 @@ SOURCES = {
     ),
     "recording": ("recording", "import", "log", "recording"),
 }
-"""What the writers work on, by its name in the test's folder."""
+"""Inputs of the writers, by name in the test's folder."""
 Run = Callable[..., Any]
 
 
@@ -228,8 +229,8 @@ def named(name: Any) -> str:
 
 
 def parameters(found: Any, path: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    """Of a command and those below it, the parameters that may be a path: what is parsed as one, or
-    says FILE, DIR or /dev."""
+    """Yield the parameters of a command and its subcommands that may be a path: those parsed as a
+    path, and those whose help says FILE, DIR or /dev."""
     for name, each in getattr(found, "commands", {}).items():
         yield from parameters(each, (*path, name))
     for parameter in () if hasattr(found, "commands") else found.params:
@@ -239,8 +240,8 @@ def parameters(found: Any, path: tuple[str, ...]) -> Iterator[tuple[str, str]]:
 
 
 def test_every_parameter_that_may_be_a_path_is_listed_here() -> None:
-    """A new option that writes needs a row in WRITES, where all kinds of files are tried on it; one
-    that reads, in READS."""
+    """A new option that writes needs a row in WRITES, where it is tried on all kinds of files. A
+    new option that reads needs a row in READS."""
     found = {parameter for name in COMMANDS for parameter in parameters(command(name), (name,))}
     assert found - READS - WRITES.keys() - ELSEWHERE == set()
     assert READS | WRITES.keys() | ELSEWHERE <= found
@@ -248,7 +249,7 @@ def test_every_parameter_that_may_be_a_path_is_listed_here() -> None:
 
 @pytest.fixture
 def made(fscost: Run, tmp_path: Path) -> Path:
-    """A log to make a recording of, and the folder to write to."""
+    """Create a log to make a recording from, and return the folder to write to."""
     entries = [(2048, 1, b"\x11" * 512), (4096, 1, b"\x22" * 512)]
     log = struct.pack("<QQQI", 0x6A736677736872, 1, len(entries), 512).ljust(512, b"\0")
     for sector, count, data in entries:
@@ -261,7 +262,7 @@ def made(fscost: Run, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def write(made: Path, fscost: Run) -> Run:
-    """Run a writer with this path."""
+    """Return a function that runs a writer with a path."""
 
     def run(name: Any, path: Path, check: tuple[int, ...] = (0,)) -> Any:
         writer = (WRITES | FORMS)[name]
@@ -272,8 +273,8 @@ def write(made: Path, fscost: Run) -> Run:
                 and not (made.parent / source).exists()
             ):
                 fscost(*words, check=(0, 1))
-        # Of runs without --out: a folder is called after its second, and the next may begin in the
-        # same one.
+        # For runs without --out: the folder is named after the current second, and the next run may
+        # begin in the same second.
         shutil.rmtree(made.parent / "fscost-runs", ignore_errors=True)
         return fscost(*(str(path) if word == "OUT" else word for word in writer.words), check=check)
 
@@ -287,8 +288,8 @@ def is_new(name: Any) -> bool:
 @pytest.mark.root
 @pytest.mark.parametrize("name", FILES, ids=named)
 def test_a_device_node_is_written_and_never_replaced(write: Run, made: Path, name: Any) -> None:
-    """F0: `--csv /dev/null` as root replaced the machine's /dev/null. Nodes of our own, so that a
-    failure costs nothing."""
+    """F0: `--csv /dev/null` as root replaced the machine's /dev/null. The test makes nodes in its
+    own folder, so that a failure does no harm."""
     null, full = made / "null", made / "full"
     os.mknod(null, stat.S_IFCHR | 0o666, os.makedev(1, 3))
     os.mknod(full, stat.S_IFCHR | 0o666, os.makedev(1, 7))
@@ -342,11 +343,11 @@ def test_a_fifo_is_written_to_its_reader(write: Run, made: Path, name: Any) -> N
     assert ("exists" if is_new(name) else "No such device or address") in write(
         name, fifo, check=(2,)
     ).stderr
-    # Into a file: a page is larger than the two pipes that nobody would be reading from.
+    # The reader copies to a file: a page is larger than two pipes hold if nobody reads them.
     read = made / "read"
     with read.open("wb") as out, subprocess.Popen(["cat", fifo], stdout=out) as reader:
-        # Open from our side too until it is done, or an early end of the reader would be no end of
-        # the test.
+        # Keep the FIFO open on our side until the writer is done; otherwise the reader's early end
+        # would hang the test.
         holder = os.open(fifo, os.O_RDWR)
         write(name, fifo, check=(2,) if is_new(name) else (0,))
         os.set_blocking(holder, False)
@@ -397,7 +398,7 @@ def test_a_runs_folder_is_new_or_empty(write: Run, made: Path, name: Any) -> Non
 def test_links_of_others_in_a_runs_folder_lead_nowhere(
     write: Run, made: Path, fscost: Run, name: str
 ) -> None:
-    """What fscost writes by itself, when a run goes on."""
+    """Files that fscost writes by itself when it resumes a run are never written through links."""
     victim = made / "victim"
     victim.write_bytes(b"root's")
     folder = made.parent / "study"

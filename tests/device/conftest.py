@@ -1,4 +1,4 @@
-"""A disk server that speaks NBD, as the VM lab starts it: without root."""
+"""A disk server that speaks NBD, started as the VM lab starts it: without root."""
 
 import json
 import os
@@ -18,7 +18,7 @@ MIB = 1 << 20
 
 @dataclass
 class Server:
-    """`uri` has its disks as exports."""
+    """A running server. `uri` has its disks as exports."""
 
     process: subprocess.Popen[bytes]
     control: socket.socket
@@ -38,7 +38,7 @@ class Server:
         assert "marked" in self.ask({"mark": {"name": name, "detail": None}})
 
     def finish(self) -> dict[str, Any]:
-        """The totals of the server."""
+        """Finish the recording, and return the server's totals."""
         finished: dict[str, Any] = self.ask({"finish": {}})["finished"]
         assert self.process.wait(10) == 0
         return finished
@@ -49,7 +49,7 @@ def serve(tmp_path: Path) -> Iterator[Callable[..., Server]]:
     servers: list[Server] = []
 
     def start(*disks: str, address: str | None = None, more: Sequence[str] = ()) -> Server:
-        """`more`: arguments that name device models."""
+        """Start a server. `more` are arguments that name device models."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours.settimeout(20)
         path = tmp_path / f"nbd{len(servers)}.sock"

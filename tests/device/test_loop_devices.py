@@ -1,4 +1,4 @@
-"""Loop devices of tests go with the test's process: a run that is killed leaves none behind."""
+"""Tests' loop devices go away with the test process: a killed run leaves none behind."""
 
 import subprocess
 import sys

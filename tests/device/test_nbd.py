@@ -1,4 +1,4 @@
-"""The NBD front end, asked by clients that are not ours: qemu-io, nbdcopy, nbdinfo, fio."""
+"""The NBD front end with independent clients: qemu-io, nbdcopy, nbdinfo, fio."""
 
 import json
 import random
@@ -28,7 +28,7 @@ def run(*command: str | Path) -> str:
 
 def qemu_io(server: Any, *commands: str, disk: str = "main") -> str:
     words = [word for command in commands for word in ("-c", command)]
-    # Without cache=writeback qemu-io would add a flush to each write.
+    # Without cache=writeback, qemu-io would add a flush to each write.
     return run("qemu-io", "-f", "raw", "-d", "unmap", "-t", "writeback", *words, server.uri(disk))
 
 
@@ -82,7 +82,7 @@ def test_qemu_s_operations_arrive_as_what_they_are(serve: Serve, tmp_path: Path)
 
 @pytest.mark.parametrize("connections", [1, 4])
 def test_nbdcopy_gives_back_what_it_brought(serve: Serve, tmp_path: Path, connections: int) -> None:
-    """Content with holes, over several connections at once; each way."""
+    """Content with holes is copied both ways, over several connections at once."""
     server = serve()
     source, back = tmp_path / "source", tmp_path / "back"
     content = bytearray(64 * MIB)
@@ -151,7 +151,7 @@ def test_what_does_not_fit_is_refused_and_not_recorded(serve: Serve) -> None:
         negotiate(stream, b"main")
         assert ask(stream, WRITE, 64 * MIB - 512, b"x" * 1024) == 28  # ENOSPC
         assert ask(stream, WRITE, 2**64 - 512, b"x" * 512) == 28
-        assert ask(stream, WRITE, 100, b"x" * 512) == 22  # EINVAL: no sector begins there
+        assert ask(stream, WRITE, 100, b"x" * 512) == 22  # EINVAL: not aligned to a sector
         assert ask(stream, 99, 0, b"") == 22
         assert ask(stream, WRITE, 64 * MIB - 512, b"x" * 512) == 0
         assert ask(stream, WRITE, 0, b"y" * (3 * MIB)) == 0
@@ -174,7 +174,7 @@ def test_clients_that_break_the_protocol_hurt_nobody_else(serve: Serve) -> None:
         with client(server) as bad:
             negotiate(bad, b"main")
             bad.sendall(struct.pack(">IHHQQI", 0x25609513, 0, WRITE, 1, 0, 2**32 - 1))
-            assert bad.recv(1) == b""  # hung up rather than 4 GiB set aside
+            assert bad.recv(1) == b""  # the server hangs up rather than allocate 4 GiB
         assert ask(good, WRITE, 4096, b"z" * 4096) == 0
     assert totals(server)["write_bytes"] == 4096
 
@@ -216,8 +216,8 @@ def test_after_the_end_requests_fail(serve: Serve) -> None:
 
 
 def test_many_connections_make_one_order(serve: Serve, tmp_path: Path) -> None:
-    """Each sector is written by one connection only, again and again: the last of its writes must
-    be what stays."""
+    """Each connection writes its own sectors again and again: each sector must end with its last
+    write."""
     server = serve()
 
     def write(number: int) -> None:
@@ -282,7 +282,7 @@ def read(stream: socket.socket, length: int) -> bytes:
 
 
 def negotiate(stream: socket.socket, name: bytes) -> None:
-    """By the oldest way, EXPORT_NAME, which qemu and libnbd do not take."""
+    """Negotiate by EXPORT_NAME, the oldest way, which qemu and libnbd do not use."""
     magic, option, _ = struct.unpack(">8s8sH", read(stream, 18))
     assert (magic, option) == (b"NBDMAGIC", b"IHAVEOPT")
     stream.sendall(struct.pack(">I8sII", 3, b"IHAVEOPT", 1, len(name)) + name)
@@ -301,8 +301,8 @@ def ask(stream: socket.socket, command: int, offset: int, content: bytes) -> int
 
 
 def test_a_server_gives_up_what_it_does_not_need(serve: Serve) -> None:
-    """Every thread of it, also one that began before (crates/device/src/seccomp.rs has the
-    list)."""
+    """Every thread of the server drops what it does not need, including threads that began earlier
+    (crates/device/src/seccomp.rs has the list)."""
     server = serve()
     for status in Path(f"/proc/{server.process.pid}/task").glob("*/status"):
         held = dict(line.split(":", 1) for line in status.read_text().splitlines())

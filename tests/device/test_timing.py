@@ -1,5 +1,5 @@
-"""Disks with a device model: replies wait for it, and nothing else changes. No time is asserted but
-that a reply never comes before its model's completion."""
+"""Disks with a device model: replies wait for the model, and nothing else changes. The only
+assertion about time is that no reply comes before its model's completion."""
 
 import socket
 import subprocess
@@ -77,7 +77,7 @@ def test_no_reply_comes_before_its_model(serve: Serve, tmp_path: Path) -> None:
 
 
 def test_requests_wait_side_by_side(serve: Serve, tmp_path: Path) -> None:
-    """QEMU has them all under way before the model completes the first."""
+    """QEMU has all requests in flight before the model completes the first."""
     server = timed(serve, tmp_path, read_us=1_000_000)
     commands = [f"aio_read {k * 4096} 4k" for k in range(8)]
     subprocess.run(qemu_io(server, *commands, "aio_flush"), check=True, timeout=60)
@@ -132,7 +132,7 @@ def test_an_agent_that_goes_ends_the_server_and_its_waiting(serve: Serve, tmp_pa
 
 
 def wait_for_request(server: Any) -> None:
-    """Until the server has a write."""
+    """Wait until the server has a write."""
     for number in range(1000):
         answer = server.ask({"mark": {"name": f"m{number}", "detail": None}})
         if answer["marked"]["totals"]["main"]["write_requests"]:

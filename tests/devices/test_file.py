@@ -1,5 +1,4 @@
-"""Files of devices: every device of the catalogue can be used, and a file that is wrong is refused
-by name."""
+"""Device files: every device of the catalogue can be used, and a wrong file is refused by name."""
 
 from pathlib import Path
 
@@ -52,8 +51,11 @@ def test_a_device_of_the_catalogue_serves_as_a_file_and_every_value_has_a_source
         ("wear = 3", "d.toml: wear: must be a section"),
         ("summary = 7\n[wear]", "d.toml: summary: must be one line of text"),
         ("aliases = 7\n[wear]", "d.toml: aliases: must be a list of names"),
-        ("[wear]\na = { source = 'x' }", "d.toml: wear.a: is a table of something else"),
-        ("[wear]\na = { value = 1, source = 2 }", "d.toml: wear.a: is a table of something else"),
+        ("[wear]\na = { source = 'x' }", "d.toml: wear.a: is not a table of value and source"),
+        (
+            "[wear]\na = { value = 1, source = 2 }",
+            "d.toml: wear.a: is not a table of value and source",
+        ),
     ],
 )
 def test_a_wrong_file_is_refused_by_name(text: str, says: str) -> None:

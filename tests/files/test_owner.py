@@ -1,4 +1,4 @@
-"""What root makes under sudo belongs to the caller, and nothing else does."""
+"""Files that root creates under sudo are given to the caller, and no others are."""
 
 import os
 from pathlib import Path
@@ -37,7 +37,7 @@ def test_a_run_and_the_folders_made_for_it_are_the_callers(home: Path) -> None:
     with given_to_caller(run):
         (run / "cells").mkdir()
         (run / "cells" / "output.log").write_text("x")
-        # Until the end nobody else can change what is there.
+        # Until the end no other user can change the files there.
         assert {uid for uid, _ in owners(home).values()} == {0}
     assert owners(home) == dict.fromkeys(
         ["runs", "runs/one", "runs/one/cells", "runs/one/cells/output.log"], (CALLER, GROUP)

@@ -1,5 +1,5 @@
-"""Files made and replaced: what each kind of thing under the name becomes, and what somebody else
-can make of it."""
+"""Files created and replaced: the effect on each kind of file under the name, and attacks by
+another user."""
 
 import errno
 import os
@@ -28,7 +28,7 @@ def replace(path: Path, content: bytes = b"new") -> None:
 
 @contextmanager
 def full_after(size_bytes: int) -> Iterator[None]:
-    """Files of this process may not grow further (EFBIG), which is met like a full disk."""
+    """Limit the size of this process's files (EFBIG), which is handled like a full disk."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, before[1]))
     try:
@@ -95,7 +95,7 @@ def test_what_was_whole_stays_whole_when_the_disk_is_full(tmp_path: Path) -> Non
 def test_content_is_durable_before_its_name_and_its_name_before_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: Any
 ) -> None:
-    """On a file system without an order of its own, either would be lost with the power."""
+    """A power failure would lose either on a file system that guarantees no order."""
     path, synced, fsync = tmp_path / "file", list[tuple[str, bool]](), os.fsync
 
     def remembered(descriptor: int) -> None:
@@ -211,8 +211,8 @@ def test_an_open_descriptor_is_written_where_it_stands(tmp_path: Path) -> None:
 
 @pytest.fixture
 def device(tmp_path: Path) -> Callable[[int], Path]:
-    """Nodes of our own, by minor number of the memory devices: a test that fails as root would
-    otherwise cost this machine its /dev/null."""
+    """Return a function that makes a node by minor number of the memory devices. These nodes are
+    the test's own: a test that fails as root would otherwise destroy this machine's /dev/null."""
 
     def make(minor: int) -> Path:
         os.mknod(tmp_path / f"device{minor}", stat.S_IFCHR | 0o666, os.makedev(1, minor))
@@ -276,7 +276,7 @@ def test_a_name_that_was_taken_meanwhile_is_not_taken_back(tmp_path: Path) -> No
 def test_without_unnamed_files_or_hard_links_it_is_the_same(
     tmp_path: Path, unnamed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As on vfat, which has neither."""
+    """The result is the same on a file system that has neither, such as vfat."""
     open_, link = os.open, os.link
 
     def no_unnamed(path: object, flags: int, *more: object, **other: object) -> int:
@@ -308,7 +308,7 @@ def test_without_unnamed_files_or_hard_links_it_is_the_same(
     "where", ["the file", "a folder on the way", "a second name of root's link"]
 )
 def test_nobody_elses_link_is_followed(tmp_path: Path, where: str) -> None:
-    """The review's H3: in a folder of somebody else, a link decides what root writes to."""
+    """The review's H3: in another user's folder, a link decides what root writes to."""
     victim, theirs = tmp_path / "victim", tmp_path / "theirs"
     victim.mkdir()
     theirs.mkdir()
@@ -330,7 +330,7 @@ def test_nobody_elses_link_is_followed(tmp_path: Path, where: str) -> None:
     for attempt in (check_output, replace):
         with pytest.raises(
             InputError,
-            match=rf"symbolic link that user .*name the file itself: {victim}/x.csv".replace(
+            match=rf"symbolic link of user .*name the file itself: {victim}/x.csv".replace(
                 ".*", "(.|\n)*"
             ),
         ):

@@ -1,5 +1,5 @@
-"""Stands in for the agent: runs the plan in a guest whose kernel has ublk_drv, and passes the
-events on. `agent_in_guest.py AGENT ROOM run`, the plan on standard input; ROOM is the folder that
+"""Stand-in for the agent: it runs the plan in a guest whose kernel has ublk_drv, and forwards the
+events. `agent_in_guest.py AGENT ROOM run`, with the plan on standard input; ROOM is the folder that
 the guest may write to."""
 
 import json

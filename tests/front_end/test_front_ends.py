@@ -1,5 +1,5 @@
-"""The native front ends: one body for FUSE with a loop device, here, and for ublk, in a guest whose
-kernel has it."""
+"""The native front ends. The same test runs over FUSE with a loop device, here, and over ublk, in a
+guest whose kernel supports it."""
 
 import json
 import shlex
@@ -31,7 +31,7 @@ Row = tuple[str, int, int, bool]
 
 @dataclass
 class Told:
-    """What a front end's kernel said, and what was recorded while the work ran."""
+    """The kernel's view of a front end, and the recording of the work."""
 
     queue: dict[str, str]
     kernel: list[int]
@@ -69,8 +69,8 @@ def test_fuse(tmp_path: Path) -> None:
     told = ran(tmp_path, here)
     assert told.queue["physical_block_size"] == "512"
     assert told.queue["fua"] == "0"
-    # A loop device punches a hole for a discard, as it does for zeroes that may unmap, and sends a
-    # forced write as a write and a flush.
+    # A loop device punches a hole for a discard and for zeroes that may unmap. It sends a forced
+    # write as a write and a flush.
     assert_the_work(told, discard="punch", zeroes="write_zeroes", forced=False)
 
 
@@ -100,8 +100,8 @@ def cell_done(tmp_path: Path, binaries: Binaries) -> CellResult:
 @pytest.mark.guest
 @pytest.mark.slow
 def test_a_cell_over_ublk(tmp_path: Path) -> None:
-    """The agent uses ublk where it is. The lab has compared what was recorded with the kernel's
-    counters, and the work reads and writes what it does over FUSE."""
+    """The agent uses ublk where it is available. The lab has compared the recording with the
+    kernel's counters, and the work reads and writes the same as over FUSE."""
     rooms = [tmp_path / name for name in ("fuse", "ublk")]
     for room in rooms:
         room.mkdir()
@@ -126,7 +126,7 @@ def value(result: CellResult, metric: str) -> list[float]:
 
 def assert_the_work(told: Told, discard: str, zeroes: str, forced: bool) -> None:
     rows = told.rows
-    # FUSE may cut a write in two.
+    # FUSE may split a write in two.
     written = [row for row in rows if row[0] == "write"]
     assert sum(row[2] for row in written) == MIB + 4 * KIB + 512 + 8 * KIB
     assert ("write", 4 * MIB, 8 * KIB, forced) in written
@@ -134,10 +134,10 @@ def assert_the_work(told: Told, discard: str, zeroes: str, forced: bool) -> None
     assert (discard, 256 * KIB, 64 * KIB, False) in rows
     assert (zeroes, 512 * KIB, 128 * KIB, False) in rows
     flushes = sum(row[0] == "flush" for row in rows)
-    # The forced write is one call more: the kernel flushes after it in any case.
+    # The forced write is one call more, because the kernel flushes after it in any case.
     assert flushes == (2 if forced else 3)
     assert sum(row[2] for row in rows if row[0] == "read") == 320 * KIB + 256 * KIB + KIB + 8 * KIB
-    # The kernel's own sums (Documentation/block/stat.rst): sectors read, written and discarded.
+    # The kernel's own totals (Documentation/block/stat.rst): sectors read, written and discarded.
     of = {"read": told.kernel[2], "write": told.kernel[6], "discard": told.kernel[13]}
     assert of["read"] * 512 == sum(row[2] for row in rows if row[0] == "read")
     moved = sum(row[2] for row in rows if row[0] not in ("read", "flush"))

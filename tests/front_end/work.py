@@ -1,7 +1,7 @@
-"""One of each request to a served disk, over any front end. `work.py DISK_SERVER FRONT_END FOLDER`
-prints as JSON what the kernel says of the device and what it counted, and leaves a recording.
+"""One request of each kind to a served disk, over any front end. `work.py DISK_SERVER FRONT_END
+FOLDER` prints, as JSON, the kernel's facts and counters of the device, and leaves a recording.
 
-It needs the standard library only: a guest takes long to load more.
+The script needs the standard library only, because loading more takes long in a guest.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ MIB = 1 << 20
 def served(
     server: str, front_end: str, folder: Path, more: tuple[str, ...] = ()
 ) -> Iterator[tuple[socket.socket, Path, subprocess.Popen[bytes]]]:
-    """A served disk as a block device, the server's control channel, and the server."""
+    """Yield a served disk's control channel, block device and server."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     command = [server, "serve", "--recording", str(folder / "recording")]
     command += ["--front-end", front_end, "--control-fd", str(theirs.fileno())]
@@ -67,19 +67,19 @@ def mark(control: socket.socket, name: str) -> None:
 
 
 def counters(node: Path) -> list[int]:
-    """Documentation/block/stat.rst."""
+    """Return the device's counters (Documentation/block/stat.rst)."""
     return [int(word) for word in Path(f"/sys/class/block/{node.name}/stat").read_text().split()]
 
 
 def content(byte: bytes, length: int) -> mmap.mmap:
-    """Memory that begins on a page, as direct I/O asks."""
+    """Return page-aligned memory, as direct I/O requires."""
     memory = mmap.mmap(-1, length)
     memory.write(byte * length)
     return memory
 
 
 def work(node: Path) -> None:
-    """A request of each kind, each at a place of its own."""
+    """Send a request of each kind, each to a different place."""
     file = os.open(node, os.O_RDWR | os.O_DIRECT)
     for byte, offset, length in ((b"a", 0, MIB), (b"b", 2 * MIB, 4 * KIB), (b"c", 3 * MIB, 512)):
         assert os.pwrite(file, content(byte, length), offset) == length
@@ -103,7 +103,7 @@ def work(node: Path) -> None:
 
 
 def modelled(server: str, front_end: str, folder: Path) -> int:
-    """The same work on a disk with a model. How many replies came before their time."""
+    """Run the same work on a disk with a model. Return the number of replies before their time."""
     folder.mkdir()
     model, completions = folder / "model.toml", folder / "completions"
     model.write_text('[latency]\nmodel = "constant"\nread_us = 900\nwrite_us = 2000\n')
@@ -116,12 +116,12 @@ def modelled(server: str, front_end: str, folder: Path) -> int:
 
 
 def left_behind() -> list[str]:
-    """Nodes of ublk devices."""
+    """Return the nodes of ublk devices."""
     return sorted(str(path) for path in Path("/dev").glob("ublk[bc][0-9]*"))
 
 
 def killed(server: str, front_end: str, folder: Path) -> list[str]:
-    """What is left of a server that is killed while it serves."""
+    """Kill a server while it serves, and return the nodes that remain."""
     folder.mkdir()
     with (
         contextlib.suppress(BrokenPipeError, ConnectionResetError, ValueError),

@@ -1,5 +1,4 @@
-"""SMART: what real drives answered (smartctl 7.0 and 7.1, shortened), and answers that nobody
-should trust."""
+"""SMART: real drives' answers (smartctl 7.0 and 7.1, shortened), and untrustworthy answers."""
 
 import json
 from pathlib import Path
@@ -130,7 +129,7 @@ def test_the_tool_is_asked_about_the_device(
         f"""test "$*" = 'smart-log /dev/nvme7n1 -o json' && echo '{json.dumps(log)}'""",
     )
     assert smart.read(device) == {"tool": "nvme", "host_write_bytes": 1_024_000, "percent_used": 1}
-    # A drive that fails its own test: exit status 8 (smartctl(8)), and an answer.
+    # A drive that fails its own test: exit status 8 (smartctl(8)), with an answer.
     tool(
         tmp_path,
         "smartctl",
@@ -139,7 +138,7 @@ def test_the_tool_is_asked_about_the_device(
     assert smart.read(device)["model"] == "INTEL SSDPEKNW010T8"
     for script, says in (
         ("echo nonsense", "smartctl: "),
-        ("echo '{}'", "tells no counter"),
+        ("echo '{}'", "reports no counters"),
         ("exit 1", "smartctl: "),
     ):
         tool(tmp_path, "smartctl", script)

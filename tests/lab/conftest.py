@@ -1,4 +1,4 @@
-"""A cell whose agent is a fake, and a native module whose recording is a fake."""
+"""A cell with a fake agent, and a native module with a fake recording."""
 
 import json
 import os
@@ -18,6 +18,7 @@ from fscost.lab.cell.binaries import Binaries
 from fscost.lab.native import NativeLab
 from fscost.matrix import Cell
 from fscost.profile.model import DiskSpec, FormatPlan, Profile
+from fscost.run.measure import Task, measure
 from fscost.workload.model import Step, Workload
 
 COUNTERS = {
@@ -45,17 +46,17 @@ TOTALS = {
 
 
 class RecordingError(Exception):
-    """The fake of the native module's error."""
+    """Fake of the native module's error."""
 
 
 class PanicException(BaseException):
-    """The fake of what pyo3 makes of a panic; like it, no `Exception`."""
+    """Fake of pyo3's exception for a panic; like that one, it is not an `Exception`."""
 
 
 @dataclass
 class FakeNative:
-    """Recordings that exist only as numbers; `error` is what reading one raises, `panic` what
-    explaining one does."""
+    """Fake native module whose recordings exist only as numbers. `error` is raised by reading one,
+    `panic` by explaining one."""
 
     intervals: list[dict[str, Any]] = field(default_factory=list)
     error: str = ""
@@ -80,7 +81,9 @@ class FakeNative:
                 return []
 
             def explain(self) -> Any:
-                raise PanicException(fake.panic)
+                if fake.panic:
+                    raise PanicException(fake.panic)
+                raise RecordingError("it holds no file system")
 
             def pack(self, descriptor: int, path: str, level: int) -> int:
                 if fake.pack_error:
@@ -91,7 +94,7 @@ class FakeNative:
                 return Requests()
 
         class Requests:
-            """One batch, and the intervals that the walk has counted."""
+            """One batch, and the intervals counted during the iteration."""
 
             def __iter__(self) -> Iterator[dict[str, Any]]:
                 wide, narrow = struct.pack("<2Q", 0, 4096), struct.pack("<2H", 0, 0)
@@ -114,7 +117,7 @@ class FakeNative:
 def interval_event(
     name: str, measured: bool, disks: tuple[str, ...] = ("main",), **changes: Any
 ) -> dict[str, Any]:
-    """What an agent says about one interval."""
+    """Return an agent's event for one interval."""
     return {
         "event": "interval",
         "name": name,
@@ -151,7 +154,7 @@ class Stage:
     steps: list[str] = field(default_factory=list)
 
     def good_events(self) -> list[dict[str, Any]]:
-        """A whole cell, told without a fault."""
+        """Return the events of a complete cell without faults."""
         disks = tuple(disk.name for disk in self.cell.profile.disks)
         queue = {"logical_block_size": 512}
         events: list[dict[str, Any]] = [
@@ -177,14 +180,14 @@ class Stage:
         return events
 
     def say(self, events: list[dict[str, Any]] | bytes, then: str = "0") -> None:
-        """Write down what the agent will say, and do."""
+        """Set the agent's output, and its action afterwards."""
         if not isinstance(events, bytes):
             events = b"".join(json.dumps(event).encode() + b"\n" for event in events)
         (self.folder / "events").write_bytes(events)
         (self.folder / "then").write_text(then)
 
     def record(self) -> None:
-        """Let the recording agree with the events, and its file exist."""
+        """Make the recording agree with the events, and create its file."""
         disks = [disk.name for disk in self.cell.profile.disks]
         names = [
             "before",
@@ -204,8 +207,8 @@ class Stage:
             | {"first_write_bytes": 0}
             for number, name in enumerate(names)
         ]
-        # Somebody looks at the new device before the first mark, which the kernel counts into mkfs,
-        # and again after the last.
+        # Another program reads the new device before the first mark, which the kernel counts into
+        # mkfs, and again after the last mark.
         before, mkfs, *_, after = self.native.intervals
         before["disks"] = {disk: dict.fromkeys(TOTALS, 0) | {"read_bytes": 1024} for disk in disks}
         mkfs["disks"] = {disk: TOTALS | {"read_bytes": 3072} for disk in disks}
@@ -220,8 +223,11 @@ class Stage:
     def run(self) -> CellResult:
         return self.lab.run(self.cell, self.options, self.steps.append)
 
+    def measure(self, keep: bool) -> CellResult:
+        return measure(self.lab, Task(self.cell, self.options, keep), self.steps.append)
+
     def plan(self) -> dict[str, Any]:
-        """What the agent was told."""
+        """Return the plan that the agent received."""
         result: dict[str, Any] = json.loads((self.folder / "plan.json").read_text())
         return result
 
@@ -250,8 +256,8 @@ def make_cell(disks: tuple[str, ...] = ("main",), **changes: Any) -> Cell:
 
 @pytest.fixture
 def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Stage:
-    """One disk, two steps, an agent that has yet to be told what to say. A marker parameter names
-    other disks."""
+    """Return a stage with one disk, two steps, and an agent without output yet. A marker parameter
+    names other disks."""
     disks: tuple[str, ...] = getattr(request, "param", ("main",))
     native = FakeNative()
     monkeypatch.setattr(capture, "_native", native.module)

@@ -1,10 +1,9 @@
-"""An agent that runs nothing: it keeps the plan that it was given and says what the test wrote
-down.
+"""An agent that runs nothing: it keeps its plan and prints the test's prepared output.
 
-    fake_agent.py run    with FSCOST_FAKE=FOLDER: writes FOLDER/plan.json, says FOLDER/events, does
-    what FOLDER/then says
+    fake_agent.py run
 
-`then` is a Python expression of a status to exit with, or "sleep": stay until killed.
+With FSCOST_FAKE=FOLDER it writes FOLDER/plan.json, prints FOLDER/events, and then does what
+FOLDER/then specifies: a Python expression for the exit status, or "sleep" to stay until killed.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Which agent and disk server run."""
+"""Selection of the agent and the disk server to run."""
 
 from pathlib import Path
 
@@ -10,8 +10,8 @@ CHECKOUT = Path(__file__).parents[2]
 
 
 def test_a_python_from_elsewhere_runs_what_was_set_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An ordinary user's, say, on a checkout of root's: what cargo left in its own folder may be
-    old."""
+    """A Python from elsewhere, for example an unprivileged user's on a checkout that root owns,
+    runs the binaries that were set up: cargo's output in the checkout may be old."""
     monkeypatch.setattr("sys.executable", "/nowhere/python3")
     monkeypatch.setenv("PATH", "/nowhere")
     found = find_binaries()

@@ -1,4 +1,4 @@
-"""What an agent of a hostile guest may make the host hold in memory."""
+"""Bounds on the host memory that a hostile guest's agent can occupy."""
 
 import json
 import socket
@@ -14,11 +14,11 @@ import pytest
 from fscost.lab.cell import bounds
 from fscost.lab.cell.events import COUNTERS, Attached, Inspected, Interval, ProtocolError, parse
 from fscost.lab.cell.lines import Lines
-from fscost.lab.cell.story import Story
+from fscost.lab.cell.transcript import Transcript
 
 MIB = 1 << 20
 MOST_BYTES = 160 * MIB
-"""Of one guest, beyond what the interpreter takes: one long line twice, and the pauses of a
+"""Maximum memory of one guest beyond the interpreter's: one long line twice, and the pauses of a
 cell."""
 DISKS = [f"disk{number}" for number in range(24)]
 STEPS = ["mkfs", "mount", "one", "two", "three"]
@@ -36,7 +36,7 @@ def interval(name: str, pauses: str, more: str = "") -> bytes:
 
 
 def hour(step: int, count: int) -> bytes:
-    """Pauses of about a millisecond."""
+    """Return an interval with pauses of about a millisecond."""
     thousand = ",".join(str(1_000_000 + number) for number in range(1000))
     return interval(STEPS[step], ",".join([thousand] * (count // 1000)))
 
@@ -78,19 +78,19 @@ BOMBS: dict[str, Callable[[], Iterator[bytes]]] = {
 
 
 def hear(bomb: str) -> None:
-    """In a process of its own: tells how its memory grew at its peak."""
+    """Parse a bomb in a separate process, and print the growth of that process's peak memory."""
     ours, theirs = socket.socketpair()
-    # Said by another process: what is said must not count as what is heard.
+    # Another process sends the bomb, so that the sender's memory does not count.
     child = subprocess.Popen(
         [sys.executable, "-c", f"from {__name__} import BOMBS, pour; pour({bomb!r})"], stdout=theirs
     )
     theirs.close()
-    story = Story(STEPS, DISKS, ["superblock"], lambda _: None)
+    transcript = Transcript(STEPS, DISKS, ["superblock"], lambda _: None)
     before = memory_bytes("VmRSS")
     ended = "heard to its end"
     try:
         for line in Lines(ours.fileno()).until(time.monotonic() + 600):
-            story.hear(parse(line))
+            transcript.hear(parse(line))
     except ProtocolError as error:
         ended = str(error)[:100]
     ours.close()
@@ -100,8 +100,8 @@ def hear(bomb: str) -> None:
 
 
 def memory_bytes(name: str) -> int:
-    """Of this process, now or at its peak; getrusage(2) tells the peak of the process that started
-    it, too."""
+    """Return this process's memory, current or peak. getrusage(2) is unsuitable, since it includes
+    the peak of the parent process."""
     status = Path("/proc/self/status").read_text().splitlines()
     return int(next(line for line in status if line.startswith(f"{name}:")).split()[1]) * 1024
 
@@ -157,9 +157,9 @@ def test_a_kind_has_its_own_limit(kind: str) -> None:
     ids=["a disk", "an inspection"],
 )
 def test_what_is_not_in_the_plan_is_not_kept(event: Attached | Inspected) -> None:
-    story = Story(STEPS, DISKS, ["superblock"], lambda _: None)
+    transcript = Transcript(STEPS, DISKS, ["superblock"], lambda _: None)
     with pytest.raises(ProtocolError, match="'another' is not in the plan"):
-        story.hear(event)
+        transcript.hear(event)
 
 
 def test_what_a_tool_says_is_cut() -> None:

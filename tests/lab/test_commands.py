@@ -1,12 +1,16 @@
-"""--dry-run prints what `run` would execute: complete, in order, and text that a shell accepts."""
+"""--dry-run prints the commands that `run` would execute: complete, in order, and as text that a
+shell accepts."""
 
 import dataclasses
 import subprocess
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from fscost.lab.cell.binaries import Binaries
 from fscost.lab.cell.commands import _word
+from fscost.lab.native import NativeLab
 
 
 def test_the_commands_of_a_cell(stage: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -21,7 +25,10 @@ def test_the_commands_of_a_cell(stage: Any, monkeypatch: pytest.MonkeyPatch) -> 
     stage.options = dataclasses.replace(stage.options, drop_caches=True)
     recording = stage.recording
     assert stage.lab.commands(cell, stage.options) == [
-        f"/opt/fscost-disk serve --recording {recording} --disk main=1073741824,logical=512,physical=4096 &",
+        (
+            f"/opt/fscost-disk serve --recording {recording} --disk"
+            " main=1073741824,logical=512,physical=4096 &"
+        ),
         "export disk_main=$(losetup --find --show --direct-io=on --sector-size 512 FUSE/main)",
         "mkfs.ext4 -q -O '^has_journal' \"$disk_main\"",
         "mount -t tmpfs tmpfs /mnt && mkdir /mnt/fs /mnt/input /mnt/scratch",
@@ -35,6 +42,56 @@ def test_the_commands_of_a_cell(stage: Any, monkeypatch: pytest.MonkeyPatch) -> 
         "sync -f /mnt/fs",
         "umount /mnt/fs",
     ]
+
+
+@pytest.mark.parametrize("stage", [("main", "journal")], indirect=True)
+@pytest.mark.parametrize(
+    ("real", "shown"),
+    [
+        (
+            None,
+            [
+                "export disk_main=/dev/ublkb0",
+                "echo none >/sys/block/ublkb0/queue/scheduler",
+                "export disk_journal=/dev/ublkb1",
+                "echo none >/sys/block/ublkb1/queue/scheduler",
+            ],
+        ),
+        # A cell with a real disk is served over FUSE entirely.
+        (
+            "/dev/sdz",
+            [
+                f"export disk_{disk}=$(losetup --find --show --direct-io=on --sector-size 512"
+                f" FUSE/{disk})"
+                for disk in ("main", "journal")
+            ],
+        ),
+    ],
+)
+def test_disks_over_ublk_are_not_attached(
+    stage: Any, monkeypatch: pytest.MonkeyPatch, real: str | None, shown: list[str]
+) -> None:
+    monkeypatch.setattr("fscost.host.base_directory", lambda: "/mnt")
+    server = stage.folder / "fscost-disk"
+    server.write_text("""#!/bin/sh\necho '{"front_end": "ublk", "because": null}'\n""")
+    server.chmod(0o755)
+    binaries = Binaries(stage.folder / "fscost-agent", server)
+    claimed = (
+        {}
+        if real is None
+        else {real: SimpleNamespace(identity={"major": 8, "minor": 0, "diskseq": 1})}
+    )
+    lab = NativeLab(binaries, plan_format=stage.lab._plan_format, real_disks=claimed)
+    first, *rest = stage.cell.profile.disks
+    disks = (dataclasses.replace(first, model=real or ""), *rest)
+    profile = dataclasses.replace(stage.cell.profile, disks=disks)
+    cell = dataclasses.replace(stage.cell, profile=profile)
+    found = [
+        line
+        for line in lab.commands(cell, stage.options)
+        if line.startswith(("export", "echo", "losetup"))
+    ]
+    assert found == shown
 
 
 def test_what_runs_in_the_background_ends_before_each_unmount(

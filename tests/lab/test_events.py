@@ -1,5 +1,4 @@
-"""Whatever an agent says, only ProtocolError comes of it, and the lab turns that into a failed
-cell."""
+"""Fuzzed agent output: the only error is ProtocolError, and the lab turns it into a failed cell."""
 
 import contextlib
 import json
@@ -12,7 +11,7 @@ from hypothesis import strategies as st
 
 from fscost.lab.cell.events import Inspected, ProtocolError, parse
 from fscost.lab.cell.samples import samples
-from fscost.lab.cell.story import Story
+from fscost.lab.cell.transcript import Transcript
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
@@ -25,7 +24,7 @@ json_values = st.recursive(
 
 @st.composite
 def mutations(draw: st.DrawFn) -> tuple[str, Any, Any]:
-    """One fault: (what to do, where, with what)."""
+    """Draw one fault: an action, its place and its value."""
     kind = draw(st.sampled_from(["bytes", "cut", "drop", "repeat", "swap", "field", "delete"]))
     return (
         kind,
@@ -35,7 +34,7 @@ def mutations(draw: st.DrawFn) -> tuple[str, Any, Any]:
 
 
 def apply(events: list[dict[str, Any]], fault: tuple[str, Any, Any]) -> bytes:
-    """The stream with one fault in it."""
+    """Return the stream with one fault in it."""
     kind, where, what = fault
     events = [dict(event) for event in events]
     chosen = where % len(events)
@@ -94,19 +93,21 @@ def test_a_whole_surrogate_pair_is_a_letter() -> None:
 def test_a_damaged_stream_never_raises_anything_else(
     stage: Any, faults: list[tuple[str, Any, Any]]
 ) -> None:
-    """The same reading that the lab does, without the processes."""
+    """The events are read as in the lab, without the processes."""
     stream = apply(stage.good_events(), faults[0])
     for kind, where, what in faults[1:]:
         if stream and kind == "bytes":
             at = where % len(stream)
             stream = stream[:at] + what + stream[at:]
-    story = Story(["mkfs", "mount", "unpack", "build"], ["main"], ["superblock"], lambda _: None)
-    story.begin()
+    transcript = Transcript(
+        ["mkfs", "mount", "unpack", "build"], ["main"], ["superblock"], lambda _: None
+    )
+    transcript.begin()
     with contextlib.suppress(ProtocolError):
         for line in stream.splitlines():
-            story.hear(parse(line))
-    samples(story.intervals)
-    json.dumps(story.facts(), ensure_ascii=False, allow_nan=False).encode()
+            transcript.hear(parse(line))
+    samples(transcript.intervals)
+    json.dumps(transcript.facts(), ensure_ascii=False, allow_nan=False).encode()
 
 
 @given(mutations())
@@ -114,7 +115,7 @@ def test_a_damaged_stream_never_raises_anything_else(
 def test_a_damaged_stream_is_a_failed_cell_or_a_whole_one(
     stage: Any, fault: tuple[str, Any, Any]
 ) -> None:
-    # The examples share one stage, and a cell's folder is its own.
+    # The examples share one stage, but each cell needs a new folder.
     shutil.rmtree(stage.options.cell_dir, ignore_errors=True)
     stage.say(apply(stage.good_events(), fault))
     stage.record()

@@ -1,4 +1,4 @@
-"""The native lab beside an agent that is a fake: what it makes of all that an agent may say."""
+"""The native lab with a fake agent: its handling of everything that an agent may say."""
 
 import dataclasses
 import os
@@ -11,7 +11,6 @@ import pytest
 from fscost.errors import HostError, InputError
 from fscost.lab.base import LabOptions
 from fscost.results import written
-from fscost.run import explained
 
 
 def value(result: Any, phase: str, metric: str, disk: str = "") -> float:
@@ -65,7 +64,6 @@ def test_the_plan_is_what_the_protocol_says(stage: Any) -> None:
         "type": "ext4",
         "device": "{disk.main}",
         "options": "",
-        "data_only": False,
     }
     assert [step["env"] for step in plan["steps"]] == [
         {"FSCOST_SEED": "7"},
@@ -103,8 +101,7 @@ def test_the_runs_settle_and_probe_are_for_phases_only(stage: Any) -> None:
 def test_a_recording_stays_only_when_asked_and_its_table_always(stage: Any, keep: bool) -> None:
     stage.say(stage.good_events())
     stage.record()
-    stage.options = dataclasses.replace(stage.options, keep_recording=keep)
-    result = stage.run()
+    result = stage.measure(keep)
     assert stage.recording.exists() is keep
     assert (result.recording is not None) is keep
     assert (stage.options.cell_dir / "requests.parquet").exists()
@@ -113,8 +110,7 @@ def test_a_recording_stays_only_when_asked_and_its_table_always(stage: Any, keep
 def test_a_recording_that_stays_is_packed(stage: Any) -> None:
     stage.say(stage.good_events())
     stage.record()
-    stage.options = dataclasses.replace(stage.options, keep_recording=True)
-    stage.run()
+    stage.measure(keep=True)
     assert stage.recording.read_bytes() == b"packed"
 
 
@@ -122,8 +118,7 @@ def test_a_recording_that_cannot_be_packed_stays_as_it_is(stage: Any) -> None:
     stage.say(stage.good_events())
     stage.record()
     stage.native.pack_error = "no room"
-    stage.options = dataclasses.replace(stage.options, keep_recording=True)
-    result = stage.run()
+    result = stage.measure(keep=True)
     assert result.status == "done"
     assert "no room" in result.facts["recording_not_packed"]
     assert [path.name for path in stage.options.cell_dir.glob("recording*")] == ["recording.fscost"]
@@ -133,12 +128,11 @@ def test_a_classifier_that_panics_costs_no_cell_and_keeps_the_recording(stage: A
     stage.say(stage.good_events())
     stage.record()
     stage.native.panic = "index out of bounds"
-    stage.options = dataclasses.replace(stage.options, keep_recording=False, look=explained.add_to)
-    result = stage.run()
+    result = stage.measure(keep=False)
     assert (result.status, result.recording) == ("done", stage.recording)
     assert stage.recording.exists()
     because = result.facts["not_explained"]
-    assert "a defect of fscost (index out of bounds); its recording is kept" in because
+    assert "a bug in fscost (index out of bounds); its recording is kept" in because
     assert f"`fscost recording strip {stage.recording} to-send.fscost`" in because
     assert not {sample.metric for sample in result.samples} & written.MEANINGS.keys()
 
@@ -154,7 +148,7 @@ def test_several_disks_have_rows_of_their_own_beside_their_sum(stage: Any) -> No
 
 
 def test_what_nobody_could_measure_is_left_out(stage: Any) -> None:
-    """A container shows no kernel threads, and a real device has no disk server."""
+    """A container hides kernel threads, and a real device has no disk server."""
     events = stage.good_events()
     events[-2] |= {
         "cpu_kernel_threads_ns": None,
@@ -230,7 +224,8 @@ def test_a_byte_written_outside_of_the_intervals_fails_the_cell(
 
 
 def test_a_zero_cannot_hide_behind_a_discard(stage: Any) -> None:
-    """Only their sum is compared, but what was recorded as written cannot have been discarded."""
+    """The counters are compared by the sum of zeroes and discards, but bytes recorded as written
+    cannot have been discarded."""
     stage.say(stage.good_events())
     stage.record()
     totals = stage.native.intervals[4]["disks"]["main"]
@@ -361,7 +356,7 @@ def test_a_silent_agent_is_ended(stage: Any, monkeypatch: pytest.MonkeyPatch) ->
     stage.say(stage.good_events()[:3], then="sleep")
     result = stage.run()
     assert result.status == "failed"
-    assert "did not end in the time" in result.because
+    assert "exceeded the time limits" in result.because
     assert not alive(int((stage.folder / "pid").read_text()))
 
 
@@ -370,7 +365,7 @@ def test_a_cell_past_its_timeout_is_ended_and_says_in_which_step(stage: Any) -> 
     stage.options = dataclasses.replace(stage.options, timeout_s=1.0)
     result = stage.run()
     assert (result.status, result.kind) == ("failed", "timeout")
-    assert "did not end within 1 s (--timeout) and was ended in mount" in result.because
+    assert "exceeded its limit of 1 s (--timeout) and was stopped in mount" in result.because
     assert [step["timeout_s"] for step in stage.plan()["steps"]] == [1, 1], (
         "the steps' own limits make way"
     )

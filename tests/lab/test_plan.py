@@ -1,4 +1,4 @@
-"""What the agent's plan tells of a profile."""
+"""The agent's plan for a profile."""
 
 from pathlib import Path
 
@@ -6,9 +6,8 @@ import pytest
 
 from fscost.lab.base import LabOptions
 from fscost.lab.cell import plan
-from fscost.lab.cell.requirements import plan_of
 from fscost.matrix import Cell
-from fscost.profile import resolve
+from fscost.profile import plan_format, resolve
 from fscost.workload import command
 
 
@@ -28,5 +27,5 @@ def test_how_often_the_journal_is_committed(
     cell = Cell(resolve(spelled), command("true"), 0, 1, 0)
     place = plan.Place(1, "/log", "/base", None, None, {})
     options = LabOptions(tmp_path, disk_size_bytes=1 << 30)
-    formatted = plan_of(cell.profile, 1 << 30, 1)
+    formatted = plan_format(cell.profile, 1 << 30, 1)
     assert plan.build(cell, options, formatted, place)["commit_s"] == commit_s

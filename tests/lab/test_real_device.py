@@ -1,4 +1,4 @@
-"""A real block device is refused for each reason there is. A loop device stands in for it."""
+"""A real block device is refused for every possible reason. A loop device stands in for it."""
 
 import ctypes
 import errno
@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.loop_devices import own_loop_device, replace_image
 
 from fscost.errors import FscostError, HostError, InputError
 from fscost.lab.native.real_device import claim
@@ -27,7 +28,7 @@ def run(*command: str | Path) -> str:
 
 @pytest.fixture
 def device(tmp_path: Path) -> Iterator[Path]:
-    """An empty disk of 64 MiB."""
+    """Yield an empty disk of 64 MiB."""
     image = tmp_path / "image"
     with image.open("wb") as file:
         file.truncate(64 << 20)
@@ -37,7 +38,7 @@ def device(tmp_path: Path) -> Iterator[Path]:
 
 
 def refused(device: Path, *, erase: Path | None = None, force: bool = False) -> FscostError:
-    """Why it is refused; the disk is untouched by the asking."""
+    """Return the reason for the refusal; the disk stays untouched."""
     before = device.read_bytes()[: 1 << 20] if device.is_block_device() else b""
     with pytest.raises((InputError, HostError)) as caught:
         claim(device, device if erase is None else erase, force)
@@ -73,7 +74,7 @@ def test_another_device_confirmed_is_not_enough(device: Path) -> None:
 )
 def test_a_signature_is_refused_unless_forced(device: Path, make: list[str]) -> None:
     done = subprocess.run([*make, device], capture_output=True, check=False)
-    if done.returncode != 0:  # older mkfs.xfs knows no --unsupported and needs none
+    if done.returncode != 0:  # older versions of mkfs.xfs have no --unsupported and need none
         run(*[word for word in make if word != "--unsupported"], device)
     assert re.search("is not empty: it holds (ext4|xfs|swap)", str(refused(device)))
     assert claim(device, device, force=True).path == device
@@ -83,7 +84,7 @@ def test_mounted_is_refused_even_if_forced(device: Path, tmp_path: Path) -> None
     run("mkfs.ext4", "-q", device)
     point = tmp_path / "point"
     point.mkdir()
-    # Else ext4 itself writes there: it initializes inode tables once it is mounted.
+    # Otherwise ext4 itself would write there: it initializes inode tables once it is mounted.
     run("mount", "--options", "ro", device, point)
     try:
         error = refused(device, force=True)
@@ -93,8 +94,8 @@ def test_mounted_is_refused_even_if_forced(device: Path, tmp_path: Path) -> None
 
 
 def test_in_use_by_somebody_unseen_is_refused_even_if_forced(device: Path) -> None:
-    """Another namespace's mount, swap and RAID are not listed for us; they hold the device
-    exclusively, as this does."""
+    """Mounts, swap and RAID of another namespace are not listed for us. They hold the device
+    exclusively, as this test does."""
     holder = os.open(device, os.O_RDONLY | os.O_EXCL)
     try:
         assert "is in use" in str(refused(device, force=True))
@@ -103,8 +104,8 @@ def test_in_use_by_somebody_unseen_is_refused_even_if_forced(device: Path) -> No
 
 
 def blkpg(device: Path, operation: int, start: int = 0, length: int = 0) -> None:
-    """Add or remove partition 1: the same as a partition table does, also where the kernel was
-    built to read none."""
+    """Add or remove partition 1. This has the effect of a partition table, even if the kernel was
+    built without support for reading one."""
     part = struct.pack("<qqi64s64s4x", start, length, 1, b"", b"")
     data = ctypes.create_string_buffer(part)
     with device.open("rb", buffering=0) as disk:
@@ -115,7 +116,7 @@ def blkpg(device: Path, operation: int, start: int = 0, length: int = 0) -> None
 
 @pytest.fixture
 def partitioned(device: Path) -> Iterator[Path]:
-    """A disk with a partition of 16 MiB at 1 MiB."""
+    """Yield a disk with a partition of 16 MiB at 1 MiB."""
     blkpg(device, BLKPG_ADD_PARTITION, 1 << 20, 16 << 20)
     partition = Path(f"{device}p1")
     until = time.monotonic() + 5
@@ -127,7 +128,7 @@ def partitioned(device: Path) -> Iterator[Path]:
         try:
             blkpg(device, BLKPG_DEL_PARTITION)
             break
-        except OSError as error:  # an unmount lets go of its device a moment later
+        except OSError as error:  # an unmount releases its device a moment later
             if error.errno != errno.EBUSY or time.monotonic() > until:
                 raise
             time.sleep(0.05)
@@ -181,26 +182,23 @@ def test_what_is_no_block_device(
 
 
 def test_another_disk_under_the_same_name_is_refused(tmp_path: Path) -> None:
-    """Unplugged and another one plugged in: name and number are given again, the disk's sequence
-    number is not."""
+    """The disk is unplugged and another one plugged in: name and number are reused, the disk's
+    sequence number is not."""
     images = [tmp_path / "first", tmp_path / "second"]
     for image, size in zip(images, (16 << 20, 32 << 20), strict=True):
         with image.open("wb") as file:
             file.truncate(size)
     run("mkfs.ext4", "-q", images[1])
-    node = Path(run("losetup", "--find", "--show", images[0]))
-    found = claim(node, node)
-    found.descriptor.close()  # a disk that is pulled out is gone, whoever has it open; a loop device would stay
-    run("losetup", "--detach", node)
-    run("losetup", node, images[1])
-    try:
+    with own_loop_device(images[0]) as node:
+        found = claim(node, node)
+        # A disk that is pulled out is gone even while it is open; a loop device would stay.
+        found.descriptor.close()
+        replace_image(node, images[1])
         before = images[1].read_bytes()
         assert node.stat().st_rdev == os.makedev(*found.number)
         with pytest.raises(HostError, match="is not the disk that was confirmed"):
             found.refuse_if_busy()
         assert images[1].read_bytes() == before
-    finally:
-        run("losetup", "--detach", node)
 
 
 def test_who_has_it_open_is_named(device: Path) -> None:

@@ -1,17 +1,20 @@
-"""Each reason to skip says what is missing and what would enable the cell."""
+"""Each reason to skip names what is missing and how to enable the cell."""
 
 import dataclasses
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from fscost.errors import InputError
+from fscost.errors import HostError, InputError
 from fscost.host import conditions, tools
-from fscost.lab.cell.requirements import why_not
-from fscost.lab.native.lab import _why_no_type
+from fscost.lab.cell.binaries import Binaries
+from fscost.lab.cell.requirements import unsupported_reason
+from fscost.lab.native import NativeLab
+from fscost.lab.native.lab import _unsupported_type_reason
+from fscost.lab.native.real_device import RealDevice
 from fscost.profile.model import Array, FormatPlan, Profile
 
 
@@ -19,7 +22,9 @@ def reason(stage: Any, disk_size_bytes: int | None = None, **changes: Any) -> st
     formatted = dataclasses.replace(
         stage.lab._plan_format(stage.cell.profile, 1 << 30, 0), **changes
     )
-    return why_not(stage.cell, disk_size_bytes, lambda *_: formatted, _why_no_type)
+    return unsupported_reason(
+        stage.cell, disk_size_bytes, lambda *_: formatted, _unsupported_type_reason
+    )
 
 
 def test_nothing_missing(stage: Any) -> None:
@@ -50,14 +55,14 @@ def test_a_file_system_that_the_kernel_lacks(stage: Any) -> None:
 
 def test_an_array_would_be_residue(stage: Any) -> None:
     profile = dataclasses.replace(stage.cell.profile, array=Array("1", 2))
-    found = stage.lab.why_not(dataclasses.replace(stage.cell, profile=profile))
+    found = stage.lab.unsupported_reason(dataclasses.replace(stage.cell, profile=profile))
     assert found is not None
     assert "outlive" in found
     assert "`--lab vm`" in found
-    assert stage.lab.why_no_type(profile) is not None, (
+    assert stage.lab.unsupported_type_reason(profile) is not None, (
         "so that a run without --lab goes to the VM lab"
     )
-    assert stage.lab.why_no_type(stage.cell.profile) is None
+    assert stage.lab.unsupported_type_reason(stage.cell.profile) is None
 
 
 def test_a_workload_for_another_file_system(stage: Any) -> None:
@@ -79,7 +84,7 @@ def test_what_the_profile_says_of_its_disk(stage: Any) -> None:
         raise InputError("btrfs needs 114 MiB", "give --disk-size 114M")
 
     assert (
-        why_not(stage.cell, None, refuse, _why_no_type)
+        unsupported_reason(stage.cell, None, refuse, _unsupported_type_reason)
         == "btrfs needs 114 MiB give --disk-size 114M"
     )
 
@@ -102,6 +107,34 @@ def test_every_check_that_fails_has_a_remedy(
     assert all(bool(check.remedy) is not check.ok for check in found)
 
 
+@pytest.mark.parametrize(("front_end", "is_required"), [("ublk", False), ("fuse", True)])
+def test_fuse_is_required_where_it_serves_the_disks(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, front_end: str, is_required: bool
+) -> None:
+    """FUSE and loop devices serve real devices only, if ublk serves the others."""
+    server = tmp_path / "fscost-disk"
+    server.write_text(f"""#!/bin/sh\necho '{{"front_end": "{front_end}", "because": null}}'\n""")
+    server.chmod(0o755)
+    absent = conditions.Check("FUSE", False, "absent", "load it", required=True)
+    monkeypatch.setattr(conditions, "_fuse_checks", lambda: [absent])
+    [shown] = [each for each in conditions.checks([("fscost-disk", server)]) if not each.ok][:1]
+    assert (shown.name, shown.required) == ("FUSE", is_required)
+    lab = NativeLab(Binaries(tmp_path / "fscost-agent", server))
+    assert refused(lab) is is_required
+    path, real = Path("/dev/sdz"), cast(RealDevice, object())
+    assert refused(NativeLab(lab._binaries, real_disks={str(path): real}))
+    assert not refused(NativeLab(lab._binaries, device=real))
+
+
+def refused(lab: NativeLab) -> bool:
+    """True if the lab cannot run for lack of FUSE."""
+    try:
+        lab.check()
+    except HostError as error:
+        return error.what.startswith("FUSE: absent")
+    return False
+
+
 def _refuse(*_: object) -> int:
     raise PermissionError(13, "Permission denied")
 
@@ -117,7 +150,7 @@ def test_the_base_must_be_empty(tmp_path: Any) -> None:
 
 
 def test_root_inside_a_user_namespace_is_not_taken_for_root() -> None:
-    """As in rootless podman: it has every capability, and may not mount an ext4."""
+    """Root in rootless podman, for example, has every capability, and may not mount an ext4."""
     look = "from fscost.host import required_checks; print(required_checks()[0])"
     answer = subprocess.run(
         ["unshare", "--user", "--map-root-user", sys.executable, "-c", look],
@@ -135,7 +168,10 @@ def test_root_inside_a_user_namespace_is_not_taken_for_root() -> None:
         ('{"front_end": "ublk", "because": null}', "ublk: a block device"),
         (
             '{"front_end": "fuse", "because": "opening /dev/ublk-control: No such file"}',
-            "FUSE and loop devices; not ublk: opening /dev/ublk-control: No such file (`modprobe ub",
+            (
+                "FUSE and loop devices; not ublk: opening /dev/ublk-control: No such file"
+                " (`modprobe ub"
+            ),
         ),
         ("nonsense", "FUSE and loop devices; not ublk: "),
     ],

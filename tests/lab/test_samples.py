@@ -1,4 +1,4 @@
-"""Percentiles of fsync times, from values with their counts."""
+"""Percentiles of fsync times, from values and their counts."""
 
 import json
 from typing import Any
@@ -22,7 +22,7 @@ def interval(name: str, times: Any, *, measured: bool = True) -> Interval:
 
 
 def expected(*times: tuple[int, int]) -> list[float]:
-    """By numpy, of every single value."""
+    """Return numpy's percentiles over all single values."""
     values = np.repeat(*np.array(times).T)
     percentiles = [
         np.percentile(values, percent, method="inverted_cdf") for percent in (50, 95, 99)
@@ -77,6 +77,6 @@ def test_a_histogram_has_every_call_of_the_measured_phases() -> None:
     ]
     found = histograms(phases)
     assert found.keys() == {"fsync"}
-    # 1024 is a bound, and the next is a fourth of a doubling above.
+    # 1024 is a bound; the next bound is a quarter of a doubling above.
     assert found["fsync"] == {"at_most_ns": [1, 1024, 1218], "requests": [2, 15, 1]}
     assert histograms([interval("none", [])]) == {}

@@ -1,4 +1,5 @@
-"""fio measures on a served device what its model says: the ratio of both means, within one run."""
+"""fio measures on a served device what its model predicts: the ratio of both means, within one
+run."""
 
 import json
 import subprocess
@@ -10,6 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from tests.calibrate.conftest import served_device
+from tests.variants import some
 
 from fscost import capture, latency
 from fscost.lab.cell.completions import Completions
@@ -31,16 +33,16 @@ CASES = [
     ("nvme", 4000, "random-read", 8),
     ("nvme", 4000, "deep-random-read", 256),
     ("sd-card", 250, "random-read", 8),
-    ("sd-card", 10, "synced-write", 4),
+    ("sd-card", 250, "synced-write", 4),
     ("emmc", 900, "random-read", 8),
-    ("emmc", 200, "synced-write", 4),
+    ("emmc", 500, "synced-write", 4),
 ]
-"""Model, so many times slower, what fio does, and how often: requests of hundreds of milliseconds,
-beside which the scheduling of a busy machine is small."""
+"""Model, slow-down factor, fio access pattern and request count. Requests take hundreds of
+milliseconds, so scheduling delays of a busy machine are small beside them."""
 
 
 def slow(model: latency.Model, times: int) -> str:
-    """The model in slow motion."""
+    """Return the model slowed down by a factor."""
     lines = ["[latency]"]
     for name, given in model.values.items():
         if name.endswith("_us"):
@@ -57,8 +59,9 @@ def slow(model: latency.Model, times: int) -> str:
 
 
 def fio_us(kind: str, requests: int, device: Path, folder: Path) -> tuple[list[int], float]:
-    """fio's mean time of a request, and of the flush after it. Of reads also where they were; the
-    last ones are left out: fio takes the end of all that are under way for the end of each."""
+    """Return fio's mean time of a request and of the flush after it. For reads, also return their
+    offsets. Deep reads drop the last requests: fio takes the end of all requests in flight for the
+    end of each."""
     command = ["fio", "--name=test", f"--filename={device}", "--bs=4k", "--direct=1"]
     command += ["--allow_file_create=0", "--norandommap=1", "--randseed=1", f"--size={DISK_BYTES}"]
     command += [f"--write_lat_log={folder / 'log'}", "--log_offset=1", "--output-format=json"]
@@ -76,8 +79,8 @@ def fio_us(kind: str, requests: int, device: Path, folder: Path) -> tuple[list[i
 
 
 def excess(folder: Path, text: str, kind: str, requests: int) -> float:
-    """fio's mean time over the model's mean time of the same requests. The error of the delays,
-    which the server has measured, is taken off."""
+    """Return fio's mean time relative to the model's mean time of the same requests. The delay
+    error that the server measured is subtracted."""
     folder.mkdir()
     with served_device(text, DISK_BYTES, folder) as node:
         places, fio_mean_us = fio_us(kind, requests, node, folder)
@@ -103,11 +106,11 @@ def excess(folder: Path, text: str, kind: str, requests: int) -> float:
 
 @pytest.mark.root
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "times", "kind", "requests"), CASES)
+@pytest.mark.parametrize(("name", "times", "kind", "requests"), some(CASES, 2))
 def test_fio_measures_what_the_model_says(
     tmp_path: Path, name: str, times: int, kind: str, requests: int
 ) -> None:
-    """The least of some repetitions: a busy machine only adds."""
+    """The minimum of some repetitions is compared: a busy machine only adds time."""
     text = slow(latency.find(name), times)
     found: list[float] = []
     while len(found) < REPETITIONS and not (found and 0.99 < min(found) < 1.03):

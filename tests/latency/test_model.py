@@ -1,4 +1,4 @@
-"""The section [latency]: crates/latency judges it, and its words reach the user."""
+"""The section [latency]: crates/latency validates it, and its error messages reach the user."""
 
 import pytest
 

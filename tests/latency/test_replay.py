@@ -1,5 +1,5 @@
-"""Recordings replayed on models: what the command prints adds up, and the models' order is that of
-the devices."""
+"""Recordings replayed on models: the printed figures add up, and the models rank like the
+devices."""
 
 import csv
 import io
@@ -127,7 +127,7 @@ def test_a_run_recorded_on_a_model_is_refused(
     kept = Kept(RECORDING, "ext4", device_models={"main": "hdd-7200"})
     monkeypatch.setattr(command, "every_kept", lambda *_, **__: [kept])
     with pytest.raises(
-        InputError, match=r"ext4 \(repetition 0\) was recorded on disks with"
+        InputError, match=r"ext4 \(repetition 0\) was recorded with modelled disk times"
     ) as error:
         command.replay(tmp_path, ["main=nvme"])
     assert "without --disk" in error.value.remedy

@@ -1,4 +1,4 @@
-"""How far the rows of tagged bytes may be from the truth, by kind of file system, and why."""
+"""Bounds on the error of rows of tagged bytes, by kind of file system, and the reasons for them."""
 
 from dataclasses import dataclass
 
@@ -8,11 +8,11 @@ class Bound:
     """Shares of the bytes compared in one draw."""
 
     silent: float
-    """Rows that say, without a doubt, what is not so."""
+    """Rows that are wrong and not marked as doubtful."""
     doubtful: float
-    """Rows that call their owner doubtful, right or not."""
+    """Rows whose owner is marked as doubtful, right or not."""
     missing: float
-    """Rows that leave out, without a doubt, an inode or a name that was on the disk."""
+    """Rows not marked as doubtful that lack an inode or a name that was on the disk."""
     reason: str
 
 

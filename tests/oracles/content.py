@@ -1,4 +1,4 @@
-"""What every write of a recording held, sector by sector."""
+"""Content of every write of a recording, sector by sector."""
 
 import struct
 from dataclasses import dataclass
@@ -12,25 +12,25 @@ from tests.oracles.tagged_tree import MAGIC, SECTOR, TAG, checksum
 from fscost import capture
 
 ENTRY = struct.Struct("<QQQQ")
-"""Of a dm-log-writes log (drivers/md/dm-log-writes.c): sector, sectors, flags, length of a mark's
-text."""
+"""Entry of a dm-log-writes log (drivers/md/dm-log-writes.c): sector, sectors, flags, length of a
+mark's text."""
 NO_CONTENT = 4 | 8
-"""A discard, a mark."""
+"""Flags of a discard and of a mark."""
 WRITES = [capture.OPS.index(op) for op in ("write", "write_zeroes")]
 
 
 @dataclass
 class Content:
-    """By sector written, in the order of completion."""
+    """Content by sector written, in the order of completion."""
 
     event: npt.NDArray[np.int64]
     at: npt.NDArray[np.int64]
-    """Its byte on the disk."""
+    """The sector's byte offset on the disk."""
     bytes: npt.NDArray[np.uint8]
 
     @cached_property
     def is_tagged(self) -> npt.NDArray[np.bool_]:
-        """Whether it begins with a tag, whole."""
+        """Mask of the sectors that begin with a complete tag."""
         found = (self.bytes[:, : len(MAGIC)] == np.frombuffer(MAGIC, dtype=np.uint8)).all(axis=1)
         for index in np.nonzero(found)[0].tolist():
             _, *numbers, expected = TAG.unpack_from(self.bytes[index])
@@ -38,7 +38,7 @@ class Content:
         return found
 
     def field(self, offset: int, kind: str) -> npt.NDArray[np.int64]:
-        """A number of each sector's tag, where there is one."""
+        """Return one number of each sector's tag; it is meaningful only for tagged sectors."""
         width = np.dtype(kind).itemsize
         return (
             np.ascontiguousarray(self.bytes[:, offset : offset + width])
@@ -48,7 +48,7 @@ class Content:
 
 
 def read(recording: Path, disk: int, scratch: Path) -> Content:
-    """All that was written to a disk; `scratch` is a file that is not there yet."""
+    """Read everything that was written to a disk; `scratch` is a file that does not exist yet."""
     with capture.opened(recording) as source:
         block = source.info()["disks"][disk]["logical_block_bytes"]
         with scratch.open("w+b") as log:

@@ -9,25 +9,26 @@ NEVER = 1 << 62
 
 @dataclass
 class Ledger:
-    """Times are numbers of actions."""
+    """The parsed journal; times are action numbers."""
 
     root: int = 0
-    """Its inode."""
+    """Inode of the root directory."""
     inodes: dict[int, int] = field(default_factory=dict)
-    """By identity."""
+    """Inode number by identity."""
     steps: defaultdict[tuple[int, str], list[list[int]]] = field(
         default_factory=lambda: defaultdict(list)
     )
-    """By directory and name: identity, gained, dropped."""
+    """Steps by directory and name: identity, action that gained the name, action that dropped
+    it."""
     syncs: list[tuple[int, int | None]] = field(default_factory=list)
-    """What was durable when it ended: one file, or all (None)."""
+    """Action at which a sync ended, and what it made durable: one file, or all (None)."""
     clones: defaultdict[int, list[tuple[int, int]]] = field(
         default_factory=lambda: defaultdict(list)
     )
-    """By identity: who shares its data, and since which action."""
+    """Clones by identity: the files that share its data, each with the action that cloned it."""
     refused: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
     does: list[list[str]] = field(default_factory=list)
-    """The actions of each step."""
+    """Actions of each step."""
     is_whole: bool = False
 
     @classmethod
@@ -65,7 +66,8 @@ class Ledger:
         return ledger
 
     def sharing(self, identity: int, by: int) -> set[int]:
-        """Itself, and all whose blocks may hold what it wrote, when action `by` had begun."""
+        """Return the file and all files that may share blocks it wrote, once action `by` had
+        begun."""
         found: set[int] = set()
         waiting = [identity]
         while waiting:
@@ -76,8 +78,8 @@ class Ledger:
         return found
 
     def intervals(self, path: str, *, is_atomic: bool) -> dict[int, list[tuple[int, int]]]:
-        """By identity, when the path was its. Unless atomic, each step must have been, but not all
-        at one time."""
+        """Return by identity the intervals in which the file had this path. Unless `is_atomic`,
+        each component must have existed, but not all of them at the same time."""
         at = [(0, 0, NEVER)]
         for name in path.removeprefix("/").split("/"):
             found = []

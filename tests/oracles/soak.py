@@ -1,6 +1,7 @@
-"""Draws of the tagged workload for so long: `python -m tests.oracles.soak SECONDS SEED [FAMILY …]`.
+"""Draws of the tagged workload for a given time: `python -m tests.oracles.soak SECONDS SEED [FAMILY
+…]`; or repeats of earlier draws: `python -m tests.oracles.soak --draw SEED/NUMBER/FAMILY …`.
 
-It ends with two Markdown tables, by family and by variant, and with exit status 1 if any draw was
+A soak ends with two Markdown tables, by family and by variant. Its exit status is 1 if any draw was
 out of bounds.
 """
 
@@ -16,7 +17,7 @@ from tests.oracles.tagged_check import Summary
 from tests.oracles.tagged_draw import GUESTS, NATIVE, drawn
 
 LONG_EVERY = 10
-"""So many draws, the last of which is long."""
+"""Interval between long draws, in draws."""
 
 
 def table(first: str, summaries: Mapping[str, list[Summary]]) -> str:
@@ -34,26 +35,32 @@ def table(first: str, summaries: Mapping[str, list[Summary]]) -> str:
 
 
 def in_turn(families: Sequence[str], seed: str) -> Iterator[str]:
-    """Each once before any again, in another order each time: a short soak does not always have the
-    first, nor is every long draw of one family."""
+    """Yield each family once before any is repeated, in a new order each round. Short soaks do not
+    always start with the same family, and long draws do not all hit one family."""
     rng = random.Random(seed)
     while True:
         yield from rng.sample(families, len(families))
 
 
+def for_so_long(end: float, seed: str, *families: str) -> Iterator[str]:
+    """Yield names of draws (seed, number, family) until the time is up."""
+    for number, family in enumerate(in_turn(families or [*NATIVE, *GUESTS], seed), 1):
+        if time.monotonic() >= end:
+            return
+        yield f"{seed}/{number}/{family}"
+
+
 def main() -> None:
-    seconds, seed, *families = sys.argv[1:]
+    first, *rest = sys.argv[1:]
     begun = time.monotonic()
     failed: list[str] = []
     by_family: defaultdict[str, list[Summary]] = defaultdict(list)
     by_variant: defaultdict[str, list[Summary]] = defaultdict(list)
-    for number, family in enumerate(in_turn(families or [*NATIVE, *GUESTS], seed), 1):
-        if time.monotonic() >= begun + int(seconds):
-            break
-        said = f"{seed}/{number}/{family}"
+    for said in rest if first == "--draw" else for_so_long(begun + int(first), *rest):
+        _, number, family = said.split("/")
         print(f"== {said}", flush=True)
         with tempfile.TemporaryDirectory(prefix="soak-") as folder:
-            is_long = number % LONG_EVERY == 0
+            is_long = int(number) % LONG_EVERY == 0
             try:
                 draw = drawn(family, random.Random(said), Path(folder), print, is_long=is_long)
                 by_family[draw.family].append(draw.summary)

@@ -1,7 +1,7 @@
-"""Every row of every write beside the content of that write.
+"""Compare every row of every write with the content of that write.
 
-A sector that tagged_work.py wrote says whose it is. The row that holds it must say `file_data`,
-that file's inode, and a path that the file had by then, or none.
+A sector that tagged_work.py wrote names its owner. The row that holds it must say `file_data`, that
+file's inode, and either a path that the file had by then or none.
 """
 
 import tempfile
@@ -24,14 +24,15 @@ from tests.oracles.tagged_tree import SECTOR
 from fscost import capture
 
 RIGHT, INLINE, LEFTOVER, PARITY = "right", "inline", "leftover", "parity"
-"""Parity of one block and of zeroes is that block once more."""
+"""Results of a comparison that are not errors. The parity of one block and zeroes is a copy of that
+block."""
 NOT_COMPARED = (INLINE, LEFTOVER, PARITY)
 NO_INODE, NO_PATH, UNKNOWN = "no inode", "no path", "unknown"
 MISSING = (NO_INODE, NO_PATH, UNKNOWN)
 STRUCTURE, INODE, PATH, NOT_DATA = "structure", "inode", "path", "not data"
 LATER, STALE = "later path", "stale path"
-"""The file got that name after the write; or it had lost that name for another before, and that was
-on the disk."""
+"""Kinds of wrong paths: the file got the name after the write, or it had exchanged the name for
+another one earlier and that change was already on the disk."""
 WRONG = (STRUCTURE, INODE, PATH, LATER, STALE, NOT_DATA)
 
 INLINE_STRUCTURES = {
@@ -44,15 +45,16 @@ INLINE_STRUCTURES = {
     "inode_chunk",
     "log",
 }
-"""Where small files lie beside what describes them (docs/explaining.md)."""
+"""Structures that may hold small files beside their metadata (docs/explaining.md)."""
 LEFTOVER_STRUCTURES = {"directory", "directory_index", "symlink", "xattr", "extent_map"}
-"""Behind what they hold is left what memory or the block held before."""
+"""Structures that may be followed by leftovers of memory or of the block's earlier content."""
 EXAMPLES = 5
 
 
 @dataclass
 class Summary:
-    """Bytes by how their rows compare, apart those of rows that call their owner doubtful."""
+    """Bytes by the result of comparing their rows; rows with a doubtful owner are counted
+    separately."""
 
     bytes: Counter[str] = field(default_factory=Counter)
     doubted: Counter[str] = field(default_factory=Counter)
@@ -70,7 +72,7 @@ class Summary:
 
     @classmethod
     def sum(cls, parts: Iterable["Summary"]) -> "Summary":
-        """All together, without examples."""
+        """Add up summaries, without their examples."""
         summed = cls()
         for part in parts:
             summed.bytes.update(part.bytes)
@@ -89,21 +91,22 @@ class Summary:
 
     @property
     def silent(self) -> float:
-        """The share of rows that say, without a doubt, what is not so."""
+        """The share of bytes in rows that are wrong and not marked as doubtful."""
         return self._share(self.bytes, WRONG)
 
     @property
     def doubtful(self) -> float:
-        """The share of rows that call their owner doubtful, right or not."""
+        """The share of bytes in rows whose owner is marked as doubtful, right or not."""
         return self._share(self.doubted, (RIGHT, *MISSING, *WRONG))
 
     @property
     def missing(self) -> float:
-        """The share of rows that leave out, without a doubt, what was on the disk."""
+        """The share of bytes in rows not marked as doubtful that lack something that was on the
+        disk."""
         return self._share(self.bytes, MISSING)
 
     def check(self, bound: Bound) -> None:
-        """No share is larger than it may be."""
+        """Assert that no share exceeds its bound."""
         print(self)
         assert self.compared > 0
         assert self.silent <= bound.silent, f"silent errors: {bound.reason}"
@@ -129,10 +132,10 @@ class Summary:
 
 
 class Times:
-    """Between which actions each write fell, by what writes held. Compressed data hides what was
-    written first, and so by when it was; so do
-    nodes, where a file of `inline_bytes` at most is. Parity shows old content anew: that of one
-    block, when the others of its stripe become zeroes."""
+    """The actions between which each write happened, derived from the content of the writes.
+    Compressed data hides what was written first, and so the latest possible time. Nodes hide it for
+    files of at most `inline_bytes`. Parity repeats old content: that of one block, when the other
+    blocks of its stripe become zeroes."""
 
     def __init__(
         self,
@@ -152,7 +155,8 @@ class Times:
         _, first = np.unique(keys, return_index=True)
         first = first[offset[first] >= inline_bytes]
         self.is_first = np.zeros(len(found.event), dtype=bool)
-        """By sector: it holds what was on no disk before, so only the file that it names had it."""
+        """Mask by sector: its content was on no disk before, so only the file that it names can own
+        it."""
         self.is_first[tagged[first]] = not is_compressed
         ends = []
         for number, synced in [] if is_compressed else ledger.syncs:
@@ -168,17 +172,17 @@ class Times:
         )[::-1]
 
     def latest(self, event: int) -> int:
-        """No later action had begun when it completed."""
+        """Return the last action that can have begun when the event completed."""
         return int(self._by[np.searchsorted(self._written, event)])
 
     def earliest(self, event: int) -> int:
-        """This action had begun when it completed."""
+        """Return an action that had begun when the event completed."""
         place = int(np.searchsorted(self._events, event, side="right"))
         return int(self._begun[place - 1]) if place else 0
 
 
 class Names:
-    """Whether a path was a file's."""
+    """Comparison of paths with the names that files had."""
 
     def __init__(self, ledger: Ledger, times: Times, *, is_atomic: bool) -> None:
         self.ledger, self.times, self.is_atomic = ledger, times, is_atomic
@@ -190,7 +194,8 @@ class Names:
                 self._had[identity].append((gained, dropped))
 
     def _durable(self, identity: int) -> list[int]:
-        """When it was given the names that reached the disk for certain: others may never have."""
+        """Return the actions that gave the file names which certainly reached the disk; other names
+        may never have reached it."""
         syncs = [number for number, synced in self.ledger.syncs if synced in (None, identity)]
         return [
             first
@@ -217,7 +222,7 @@ class Names:
         ended = max(last for _, last in had)
         durable = next((number for number in self._all if number >= ended), NEVER)
         now = self.times.earliest(event)
-        # What has no name left may bear its last one.
+        # A file that has no name left may keep its last one.
         has_another = any(
             first < durable and last > latest
             for each in identities
@@ -236,7 +241,7 @@ def compare(
     has_inodes: bool = True,
     is_compressed: bool = False,
 ) -> Summary:
-    """All rows of an explanation."""
+    """Compare all rows of an explanation."""
     summary = Summary()
     with tempfile.TemporaryDirectory(dir=recording.parent) as folder:
         for disk, each in enumerate(capture.info(recording)["disks"]):
@@ -260,7 +265,7 @@ def compare(
 
 
 def _sectors(rows: list[dict], held: Content) -> npt.NDArray[np.int64]:
-    """For each sector written, its row, or -1."""
+    """Return the index of the row for each sector written, or -1."""
     owner = np.full(len(held.event), -1, dtype=np.int64)
     starts = np.searchsorted(held.event, [row["event"] for row in rows])
     for number, (row, start) in enumerate(zip(rows, starts.tolist(), strict=True)):

@@ -16,9 +16,9 @@ from fscost import profile
 NATIVE = ("ext", "xfs", "btrfs")
 GUESTS = ("f2fs", "nilfs2", "jfs", "reiserfs", "ntfs3", "exfat", "vfat")
 ACTIONS = 150
-"""Of each of two steps, besides one of each kind."""
+"""Random actions in each of two steps, besides one action of each kind."""
 MOST_REFUSED = 5
-"""Draws in a row that mkfs or mount may refuse."""
+"""Maximum number of draws in a row that mkfs or mount may refuse."""
 FILLERS = ("dots", "dots", "random", "numbers")
 VARIANTS = (
     r"\^has_journal|fast_commit|data=\w+|bigalloc|inline_data|\{disk\.journal\}|\^extents|-b 1024"
@@ -28,17 +28,17 @@ VARIANTS = (
 
 @dataclass(frozen=True)
 class Drawn:
-    """A draw that ran."""
+    """A completed draw."""
 
     spelled: str
     family: str
-    """The name of its bounds."""
+    """Name of its bounds."""
     bound: Bound
     summary: Summary
 
     @property
     def variant(self) -> str:
-        """What of its flags and options may matter to owners."""
+        """The flags and options that may matter to owners."""
         return " ".join(
             [profile.resolve(self.spelled).type, *sorted(set(re.findall(VARIANTS, self.spelled)))]
         )
@@ -55,7 +55,7 @@ def drawn(
     *,
     is_long: bool = False,
 ) -> Drawn:
-    """How the rows of a draw compare. What mkfs or mount refuses is drawn again."""
+    """Return how the rows of a draw compare. Draws that mkfs or mount refuses are drawn again."""
     for refused in range(MOST_REFUSED + 1):
         if family in NATIVE:
             spelled = draw(family, rng)

@@ -1,5 +1,5 @@
-"""One cell with the tagged workload, compared: `python -m tests.oracles.tagged_run 'ext4 -b 1024'
--- --draw 7 150`."""
+"""One cell with the tagged workload, compared with its content: `python -m tests.oracles.tagged_run
+'ext4 -b 1024' -- --draw 7 150`."""
 
 import argparse
 import re
@@ -28,7 +28,7 @@ MIB = 1 << 20
 
 
 class RefusedError(Exception):
-    """By mkfs or mount: no such file system can be made here."""
+    """Refusal by mkfs or mount: this file system cannot be made here."""
 
 
 EXT = ("ext2", "ext3", "ext4")
@@ -41,7 +41,7 @@ SHELL = f"python3 {{input}}/{WORK.name} {{scratch}}/state"
 
 @dataclass(frozen=True)
 class Ran:
-    """A cell that is done."""
+    """A cell that succeeded."""
 
     spelled: str
     folder: Path
@@ -49,7 +49,7 @@ class Ran:
     said: str
     ledger: Ledger
     written: Mapping[tuple[str, str], int]
-    """By phase and disk, what the kernel counted."""
+    """Bytes that the kernel counted, by phase and disk."""
 
     @property
     def type(self) -> str:
@@ -57,7 +57,7 @@ class Ran:
 
     @property
     def family(self) -> str:
-        """The name of its bounds."""
+        """Name of its bounds."""
         has_journal = self.type != "ext2" and "^has_journal" not in self.spelled
         return ("ext" if has_journal else NO_JOURNAL) if self.type in EXT else self.type
 
@@ -67,21 +67,21 @@ class Ran:
 
     @property
     def is_atomic(self) -> bool:
-        """Whether no directory reaches the disk without those above it: not where inodes are
-        written singly, nor with log trees and fast commits."""
+        """True if no directory reaches the disk before its ancestors. This does not hold if inodes
+        are written singly, nor with log trees or fast commits."""
         return self.type in ("ext3", "ext4", "xfs") and not re.search(
             r"\^has_journal|fast_commit", self.spelled
         )
 
     @property
     def inline_bytes(self) -> int:
-        """Smaller files, or their ends, may lie beside what describes them."""
+        """Size below which files, or their tails, may be stored beside their metadata."""
         if self.type in (*EXT, "xfs", "nilfs2", *FAT) and "inline_data" not in self.spelled:
             return 0
         return 8 << 10 if self.type in ("ext4", "btrfs", "f2fs") else 64 << 10
 
     def compared(self, table: pa.Table | None = None) -> Summary:
-        """All rows, or those of another explanation."""
+        """Compare all rows, or those of another explanation."""
         if table is None:
             explanation = explain(self.recording)
             table = explanation.table
@@ -106,7 +106,8 @@ class Ran:
 
 
 def words(type_: str, draw: str, count: int, filler: str = "dots") -> str:
-    """Of a drawn workload. FAT writes zeroes wherever a file has holes."""
+    """Return the arguments of a drawn workload. FAT has no holes and writes zeroes in their place,
+    so `vast` is left out there."""
     return f"--draw {draw} {count} --filler {filler}{' --without vast' if type_ in FAT else ''}"
 
 
@@ -119,7 +120,8 @@ def run(
     settle: str = "remount",
     inputs: Sequence[Path] = (),
 ) -> Ran:
-    """A command for each step. In a guest, where the host is not asked to have the file system."""
+    """Run a cell with one command for each step. File systems that the native lab does not have run
+    in a guest."""
     (folder / "input").mkdir(parents=True)
     for script in (WORK, TREE, *inputs):
         shutil.copy(script, folder / "input")
@@ -135,7 +137,7 @@ def run(
     lab = NativeLab(find_binaries()) if is_native else VmLab()
     result = lab.run(
         Cell(resolved, work, 0, 1, 0),
-        LabOptions(folder / "cell", size, keep_recording=True),
+        LabOptions(folder / "cell", size),
         lambda _: None,
     )
     if result.kind in ("mkfs", "mount"):
@@ -156,8 +158,8 @@ def run(
 
 
 def reduced(spelled: str, kinds: list[str], actions: list[str], also: list[str]) -> list[str]:
-    """As few of the actions as still show one of these kinds of rows (Zeller's ddmin, without
-    complements)."""
+    """Return a minimal subset of the actions that still shows one of these kinds of rows (Zeller's
+    ddmin, without complements)."""
 
     def shows(part: list[str]) -> bool:
         with tempfile.TemporaryDirectory(prefix="tagged-") as folder:

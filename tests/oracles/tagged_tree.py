@@ -1,6 +1,6 @@
-"""The tree that tagged_work.py writes: its files, their names and what their sectors hold.
+"""The tree that tagged_work.py writes: its files, their names and the content of their sectors.
 
-It needs the standard library only, so that it runs in guests.
+The module needs the standard library only, so that it runs in guests.
 """
 
 import contextlib
@@ -15,20 +15,20 @@ from pathlib import Path
 
 SECTOR = 512
 TAG = struct.Struct("<8sIIQHI")
-"""Magic, identity, action, offset in the file, length of the path, checksum of all these; then the
-path in capitals, so that no name on the disk is
-taken for it."""
+"""Magic, identity, action, offset in the file, length of the path, and a checksum of these; the
+path follows in capitals, so that no name on the disk is mistaken for it."""
 MAGIC = b"\x9dTagged\x9d"
 LEAST_TAIL = 256
-"""Bytes of a sector that a tag takes at most; no file ends within them."""
+"""Maximum size of a tag in a sector; no file ends within these bytes."""
 LONGEST_PATH = LEAST_TAIL - TAG.size
 MIB = 1 << 20
 Name = tuple[int, str]
-"""A directory's identity, and a name in it."""
+"""A directory's identity and a name in that directory."""
 
 
 def checksum(*numbers: int) -> int:
-    """Compressed data may begin as a tag does, and go on in another way."""
+    """Return the checksum of a tag: compressed data may begin like a tag and continue
+    differently."""
     return zlib.crc32(struct.pack("<IIQH", *numbers))
 
 
@@ -37,7 +37,7 @@ class File:
     identity: int
     names: list[Name] = field(default_factory=list)
     descriptor: int | None = None
-    """While it is held open."""
+    """Open file descriptor while the file is held open."""
 
 
 class Tree:
@@ -81,7 +81,7 @@ class Tree:
         return (self.path(above) if above else Path()) / last
 
     def fresh(self, folder: int | None = None) -> Name:
-        """A name that never was."""
+        """Return a name that was never used."""
         long = "-so-that-the-directory-grows" * self.rng.choice((0, 0, 0, 1, 2))
         self.serial += 1
         return (
@@ -136,12 +136,13 @@ class Tree:
                 return b"." * length
 
     def length(self) -> int:
-        """Seldom much; in whole sectors, or with a last one that has room for its tag."""
+        """Return a mostly small length: whole sectors, or a last sector that has room for its
+        tag."""
         length = min(int(self.rng.paretovariate(0.5) * 500), self.rng.choice((MIB // 8, MIB // 2)))
         return length + LEAST_TAIL if 0 < length % SECTOR < LEAST_TAIL else length
 
     def place(self, size: int) -> int:
-        """Within the file, or behind its end."""
+        """Return an offset within the file or beyond its end."""
         return self.rng.choice(
             (
                 0,

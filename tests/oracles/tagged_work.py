@@ -1,12 +1,11 @@
-"""A workload whose data says whose it is: `tagged_work.py STATE --draw SEED COUNT`, in the root of
-the file system under test.
+"""A workload whose data names its owner: `tagged_work.py STATE --draw SEED COUNT`, run in the root
+of the file system under test.
 
-Every 512 bytes of every file name the file, its path, the place and the action that wrote them (TAG
-in tagged_tree.py).
-Standard output is the journal: what each identity is, when it gained and lost each name, and what
-was made durable when (see ledger.py).
-It needs the standard library only, so that it runs in guests. STATE, outside of the file system,
-carries the tree from one call to the next.
+Every 512 bytes of every file name the file, its path, the offset and the action that wrote them
+(TAG in tagged_tree.py). Standard output is the journal: what each identity is, when it gained and
+lost each name, and what was made durable when (see ledger.py). The module needs the standard
+library only, so that it runs in guests. STATE, outside of the file system, carries the tree from
+one call to the next.
 """
 
 import argparse
@@ -64,7 +63,7 @@ def folder_opened(path: Path) -> Iterator[int]:
 
 
 class Work(Tree):
-    """What is done to the tree, at random."""
+    """Random actions on the tree."""
 
     def create(self) -> None:
         file, descriptor = self.made(self.fresh())
@@ -92,7 +91,7 @@ class Work(Tree):
             self.sometimes_synced(file, descriptor)
 
     def renew(self) -> None:
-        """As a shell's > does."""
+        """Truncate and rewrite a file, like a shell's `>`."""
         file = self.any()
         with self.opened(file, os.O_TRUNC) as descriptor:
             self.put(file, descriptor, 0, self.length())
@@ -104,7 +103,7 @@ class Work(Tree):
         self.dropped(file, name)
 
     def orphan(self) -> None:
-        """Removed while it is open, and written to after that."""
+        """Remove a file while it is open, then write to it."""
         file = self.any()
         if file.descriptor is None:
             file.descriptor = os.open(self.path(file.names[0]), os.O_RDWR)
@@ -127,7 +126,7 @@ class Work(Tree):
             self.files.remove(file)
 
     def temporary(self) -> None:
-        """mkstemp and unlink: a name that may never reach the disk."""
+        """Create and unlink a file like mkstemp and unlink: its name may never reach the disk."""
         file, descriptor = self.made(self.fresh())
         file.descriptor = descriptor
         if self.rng.random() < 0.3:
@@ -140,7 +139,7 @@ class Work(Tree):
             self.closed(file)
 
     def nameless(self) -> None:
-        """O_TMPFILE; half of them are given a name."""
+        """Create a file with O_TMPFILE; half of these files are given a name."""
         folder = self.rng.choice(list(self.folders))
         above = self.folders[folder]
         descriptor = os.open(self.path(above) if above else ".", os.O_RDWR | os.O_TMPFILE, 0o644)
@@ -162,7 +161,7 @@ class Work(Tree):
             self.closed(file)
 
     def churn(self) -> None:
-        """Files that come and go: numbers and blocks are used again."""
+        """Create and remove files, so that inode numbers and blocks are reused."""
         for _ in range(self.rng.randrange(2, 30)):
             self.action += 1
             file, descriptor = self.made(self.fresh(0))
@@ -177,7 +176,7 @@ class Work(Tree):
                 self.dropped(file, file.names[0])
 
     def replace(self) -> None:
-        """A new file, renamed over an old one."""
+        """Rename a new file over an old one."""
         old = self.any()
         target = self.rng.choice(old.names)
         file, descriptor = self.made(self.fresh(target[0]))
@@ -195,7 +194,8 @@ class Work(Tree):
         self.dropped(file, name)
 
     def rename(self) -> None:
-        """Once, or several times in a row; into another's name that this gave up, too."""
+        """Rename a file once or several times in a row; another file may take the name that it
+        gave up."""
         file = self.any()
         name = self.rng.choice(file.names)
         given_up = name
@@ -268,7 +268,7 @@ class Work(Tree):
             self.tell("DROPPED", identity, *name)
 
     def fill_folder(self) -> None:
-        """Many names, most of which go again."""
+        """Create many names and remove most of them."""
         self.make_folder()
         folder = max(self.folders)
         made = []
@@ -286,8 +286,8 @@ class Work(Tree):
             self.dropped(file, file.names[0])
 
     def spread(self) -> None:
-        """Many files, of which every other goes: what is left is worth collecting. Not drawn: it is
-        asked for."""
+        """Create many files and remove every other one, so that garbage collection is worthwhile.
+        This action is never drawn; it must be requested."""
         made = []
         for _ in range(SPREAD_FILES):
             file, descriptor = self.made(self.fresh())
@@ -306,7 +306,7 @@ class Work(Tree):
                 self.synced(made[1], descriptor)
 
     def vast(self) -> None:
-        """Data at places that only trees of addresses reach."""
+        """Write data at offsets that only trees of addresses reach."""
         file, descriptor = self.made(self.fresh())
         for place in self.rng.sample((0, 5 * MIB, 7 * MIB, 13 * MIB, 900 * MIB, 5000 * MIB), 4):
             with contextlib.suppress(OSError):  # EFBIG
@@ -315,7 +315,8 @@ class Work(Tree):
         os.close(descriptor)
 
     def direct(self) -> None:
-        """Past the page cache; half of it again, before anything else may have been written."""
+        """Write past the page cache, mostly several times in a row, before anything else may have
+        been written."""
         file = self.any()
         with self.opened(file, os.O_DIRECT) as descriptor, mmap.mmap(-1, MIB) as buffer:
             start = self.place(os.fstat(descriptor).st_size) // PAGE * PAGE
@@ -328,7 +329,7 @@ class Work(Tree):
             self.sometimes_synced(file, descriptor, 0.5)
 
     def store(self) -> None:
-        """Through a mapping of the file."""
+        """Write through a mapping of the file."""
         file = self.any()
         with self.opened(file) as descriptor:
             length = min(self.length() // PAGE + 1, 64) * PAGE
@@ -341,8 +342,8 @@ class Work(Tree):
                     mapped.flush()
 
     def range(self) -> None:
-        """Holes, and ranges that are cut out, pushed in, zeroed or allocated; then something is
-        written there, or nothing."""
+        """Make holes, or collapse, insert, zero or allocate ranges; then write something there, or
+        nothing."""
         file = self.any()
         mode = self.rng.choice(
             (
@@ -372,7 +373,7 @@ class Work(Tree):
                     self.sometimes_synced(file, descriptor)
 
     def clone(self) -> None:
-        """Two files with the same blocks; then one of them changes."""
+        """Clone a file, so that two files share blocks; then change one of them."""
         source = self.any()
         with self.opened(source) as old:
             file, descriptor = self.made(self.fresh())
@@ -437,8 +438,8 @@ class Work(Tree):
         return often | seldom | special | durable | rarely
 
     def drawn(self, actions: int, without: list[str]) -> list[str]:
-        """All kinds in any order, then as chance will have it. Each has a seed of its own:
-        whichever are left out, the others stay what they are."""
+        """Draw all kinds in random order, then random actions. Each action has a seed of its own,
+        so leaving some out does not change the others."""
         weights = {
             do: weight for do, weight in self.weights().items() if do.__name__ not in without
         }

@@ -1,14 +1,13 @@
-"""Members of md arrays in guests: each row's bytes beside the kernel's counter of that member, its
-place beside md's layout, its owner beside what it holds."""
+"""Members of md arrays in guests: bytes of rows match the kernel's counter of that member, their
+offsets match md's layout, and their owners match the content."""
 
-import random
 import struct
 from pathlib import Path
 
 import pytest
-from tests.conftest import SEED
 from tests.oracles.bounds import Bound
 from tests.oracles.tagged_run import MIB, SHELL, Ran, run, words
+from tests.variants import some
 
 from fscost import capture
 from fscost.analyze import explain
@@ -19,20 +18,19 @@ CHUNK = 64 << 10
 ACTIONS = 40
 MEMBERS = {"0": 2, "1": 2, "4": 3, "5": 3, "6": 4, "10": 4}
 FLAGS = {"1": "", "5": " -c 64 -b internal"}
-"""Of mdadm, by level; the others have chunks alone."""
-ALWAYS = "5"
-OTHER = random.Random(SEED).choice([level for level in MEMBERS if level != ALWAYS])
+"""Flags of mdadm by level; other levels only get a chunk size."""
 OF_MEMBERS = Bound(
     0.02, 0.25, 0.5, "as ext: a small file system uses blocks and numbers again soon"
 )
 DATA_OFFSET = struct.Struct("<Q")
 SUPERBLOCK_AT, DATA_OFFSET_AT = 4096, 128
-"""Version 1.2; sectors to the data, in it (linux/raid/md_p.h, struct mdp_superblock_1)."""
+"""Offset of the superblock (version 1.2), and in it the offset of the number of sectors before the
+data (linux/raid/md_p.h, struct mdp_superblock_1)."""
 
 
 def parity_members(level: str, stripe: int) -> set[int]:
-    """Of md's default layouts: the last disk, and left-symmetric (drivers/md/raid5.c,
-    raid5_compute_sector)."""
+    """Return the members that hold parity in md's default layouts: the last disk, and
+    left-symmetric (drivers/md/raid5.c, raid5_compute_sector)."""
     members = MEMBERS[level]
     if level == "4":
         return {members - 1}
@@ -52,12 +50,8 @@ def data_offset(ran: Ran) -> int:
 
 @pytest.mark.parametrize(
     "level",
-    [
-        pytest.param(
-            level, marks=[] if level in (ALWAYS, OTHER) else pytest.mark.long, id=f"raid{level}"
-        )
-        for level in MEMBERS
-    ],
+    some(MEMBERS, 1),
+    ids="raid{}".format,
 )
 def test_every_row_of_a_member_is_what_the_array_wrote_there(
     level: str, tmp_path: Path, seed: int
@@ -95,7 +89,7 @@ def test_every_row_of_a_member_is_what_the_array_wrote_there(
         for at in range(row["offset"] - begin, row["offset"] - begin + row["length"], 4096):
             is_parity = int(row["disk"][1:]) in parity_members(level, at // CHUNK)
             assert (row["structure"] == "parity") == is_parity, (at, row)
-    # raid0 has no state that changes: md writes no superblock of it while it runs.
+    # raid0 has no state that changes, so md writes no superblock while it runs.
     assert (counted["md_superblock"] > 0) == (level != "0")
     assert (counted["md_bitmap"] > 0) == ("internal" in spelled)
     assert (counted["parity"] > 0) == (level in ("4", "5", "6"))

@@ -1,4 +1,4 @@
-"""The checker sees each kind of wrong row: those of a real cell, changed."""
+"""The checker detects each kind of wrong row, in altered rows of a real cell."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.root
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
-    """Three files; the first is renamed when all is on the disk."""
+    """Three files; the first is renamed after everything is on the disk."""
     does = "create:1 create:2 create:3 sync:1 rename:5 sync:2"
     return run("ext4", tmp_path_factory.mktemp("ran") / "run", [f"{SHELL} --do {does}"])
 

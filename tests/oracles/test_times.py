@@ -1,4 +1,4 @@
-"""When a write fell, by what writes of made-up disks held."""
+"""Times of writes, derived from the content of writes to made-up disks."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ def sector(identity: int, action: int, offset: int) -> bytes:
 
 @pytest.mark.parametrize(("is_parity", "latest"), [(True, 9), (False, 5)])
 def test_parity_that_shows_old_content_tells_no_time(is_parity: bool, latest: int) -> None:
-    """The third write is parity: of two blocks, one of which has become zeroes."""
+    """The third write is the parity of two blocks, one of which has become zeroes."""
     sectors = [sector(1, 5, 0), sector(2, 9, 0), sector(1, 4, SECTOR)]
     found = Content(
         np.array([10, 20, 30]),

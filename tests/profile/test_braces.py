@@ -1,4 +1,4 @@
-"""Several spellings in one."""
+"""Braces: several profiles in one spelling."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Words that mkfs or the kernel refused, and what was probably meant."""
+"""Words that mkfs or the kernel refuses, and the suggested corrections."""
 
 import pytest
 

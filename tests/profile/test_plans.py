@@ -1,9 +1,9 @@
-"""The commands that a profile becomes."""
+"""Commands that profiles are turned into."""
 
 import pytest
 
 from fscost.errors import InputError
-from fscost.profile import FormatPlan, Profile, catalogue, plan_format, resolve, why_not
+from fscost.profile import FormatPlan, Profile, catalogue, plan_format, resolve, unsupported_reason
 from fscost.profile.families import FAMILIES, LATER, family_of, known_types
 from fscost.profile.load import read_catalogue
 from fscost.profile.packages import PACKAGES
@@ -84,7 +84,7 @@ def test_the_users_uuid_wins(text: str) -> None:
 
 
 def test_btrfs_and_xfs_keep_their_random_uuids() -> None:
-    """The kernel would refuse the same one again: test_mounts.py,
+    """The kernel refuses to mount the same UUID twice: see test_mounts.py,
     test_the_same_profile_and_seed_again and …_twice_at_a_time."""
     assert "-U" not in plan("btrfs").mkfs[0]
     assert "uuid" not in repr(plan("xfs").mkfs)
@@ -250,13 +250,13 @@ def test_too_small_disks_are_refused_up_front(text: str, size_mib: int, fits: bo
 def test_known_types_without_a_family_are_said_to_come_later() -> None:
     for type_ in LATER:
         profile = resolve(f"{type_} -o noatime")
-        because = why_not(profile)
+        because = unsupported_reason(profile)
         assert because is not None
         assert type_ in because
         assert LATER[type_] in because
         with pytest.raises(InputError, match="cannot format it yet"):
             plan_format(profile, disk_size_bytes=GIB, seed=1)
-    assert why_not(resolve("ext4")) is None
+    assert unsupported_reason(resolve("ext4")) is None
 
 
 def test_families_do_not_overlap() -> None:
@@ -268,7 +268,7 @@ def test_families_do_not_overlap() -> None:
 
 
 def test_every_type_has_profiles_by_name() -> None:
-    """The twelve of issue 4, and their external journals."""
+    """The twelve file systems of issue 4 and their external journals have profiles."""
     twelve = {
         "ext2",
         "ext3",
@@ -301,7 +301,8 @@ def test_every_type_has_profiles_by_name() -> None:
 
 
 def test_catalogue_names_what_is_published() -> None:
-    """published.md, sections J, X, R, S and N, for ext2, ext3, ext4, xfs and btrfs."""
+    """The profiles come from published.md, sections J, X, R, S and N, for ext2, ext3, ext4, xfs and
+    btrfs."""
     names = {profile.name for profile in catalogue()}
     for journal in ("ext4", "ext4-nojournal"):
         assert {

@@ -1,4 +1,4 @@
-"""A profile as people write it: what comes out, and one clear error for everything else."""
+"""Profiles as people write them: the parsed result, and one clear error for everything else."""
 
 import itertools
 
@@ -138,11 +138,11 @@ def test_an_array() -> None:
         ("ext4 on md -l 5", "no number of disks"),
         ("ext4 on md -l 5 -l 6 -n 4", "more than one level"),
         ("ext4 on md -l 7 -n 2", "no level 7"),
-        ("ext4 on md -l linear -n 1", "it takes 2 to 16"),
-        ("ext4 on md -l 5 -n 2", "it takes 3 to 16"),
-        ("ext4 on md -l 0 -n 17", "it takes 2 to 16"),
-        ("ext4 on md -l 0 -n ²", "it takes 2 to 16"),
-        ("ext4 on md -l 1 -n 2 -b /root/bitmap", "would be a file of the host"),
+        ("ext4 on md -l linear -n 1", "give it 2 to 16 disks"),
+        ("ext4 on md -l 5 -n 2", "give it 3 to 16 disks"),
+        ("ext4 on md -l 0 -n 17", "give it 2 to 16 disks"),
+        ("ext4 on md -l 0 -n ²", "give it 2 to 16 disks"),
+        ("ext4 on md -l 1 -n 2 -b /root/bitmap", "would be a file on the host"),
         ("ext4 on md -l 1 -n 2 /dev/sda /dev/sdb", "unexpected word '/dev/sda'"),
         ("ext4 on md -l 1 -n 2 --write-journal /dev/sda", "option --write-journal not recognized"),
         ("ext4 on md -l 1 -n 2 on md -l 1 -n 2", "unexpected word 'on'"),
@@ -155,9 +155,9 @@ def test_an_array() -> None:
         ("ext4 -t ext2", "the type is the first word"),
         ("xfs -N", "-N cannot be part of a profile"),
         ("btrfs --help", "--help cannot be part of a profile"),
-        ("ext4 -o noatime,,commit=3", "is not a comma list"),
-        ("ext4 -o 'noatime, commit=3'", "is not a comma list"),
-        ("ext4 -o =3", "is not a comma list"),
+        ("ext4 -o noatime,,commit=3", "is not a comma-separated list"),
+        ("ext4 -o 'noatime, commit=3'", "is not a comma-separated list"),
+        ("ext4 -o =3", "is not a comma-separated list"),
     ],
 )
 def test_refused(text: str, words: str) -> None:

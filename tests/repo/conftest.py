@@ -1,4 +1,4 @@
-"""What the tests of the repository share."""
+"""Fixtures shared by the tests of the repository."""
 
 import os
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 
 @pytest.fixture
 def with_cargo() -> dict[str, str]:
-    """The environment, in which cargo is found where rustup puts it too; the Makefile does the
-    same."""
+    """Return the environment with rustup's folder in PATH, so that cargo is found; the Makefile
+    does the same."""
     home = os.environ.get("CARGO_HOME") or str(Path.home() / ".cargo")
     return os.environ | {"PATH": f"{home}/bin:{os.environ.get('PATH', os.defpath)}"}

@@ -1,4 +1,4 @@
-"""Every example runs as a newcomer runs it."""
+"""Every example runs the way a newcomer runs it."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""The templates of docs/adding: what a newcomer copies must work."""
+"""The templates of docs/adding: code that a newcomer copies must work."""
 
 import re
 
@@ -10,7 +10,7 @@ GUIDES = ROOT / "docs/adding"
 
 
 def template(guide: str, language: str) -> str:
-    """The longest block of code in this language."""
+    """Return the longest code block of a guide in this language."""
     blocks = re.findall(rf"```{language}\n(.*?)```", (GUIDES / guide).read_text(), re.DOTALL)
     return str(max(blocks, key=len))
 
@@ -22,7 +22,7 @@ def test_the_template_of_a_workload_is_one() -> None:
 
 
 def test_places_that_guides_name_exist() -> None:
-    """Paths and what is behind them, but for placeholders in capitals."""
+    """Paths named in guides exist, except for placeholders in capitals."""
     named = [
         (guide.name, name)
         for guide in GUIDES.glob("*.md")
@@ -39,7 +39,8 @@ def test_places_that_guides_name_exist() -> None:
 
 
 def test_the_template_of_a_family_keeps_to_the_contract() -> None:
-    """All that a family must answer; `make test` does not compile it."""
+    """The template has every method that a family must implement; `make test` does not compile
+    it."""
     contract = (ROOT / "crates/explain/src/family.rs").read_text().partition("pub trait Family")[2]
     required = set(re.findall(r"^    fn (\w+)\([^{;]*;$", contract, re.MULTILINE))
     code = template("file-system.md", "rust").partition("impl Family for")[2]

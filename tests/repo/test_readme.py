@@ -1,5 +1,5 @@
-"""The examples of the README and the documents: each command line is one that fscost takes, and
-the demo is what it prints."""
+"""The examples of the README and the documents: fscost accepts each command line, and the demo
+shows its real output."""
 
 import re
 import shlex
@@ -18,7 +18,7 @@ def blocks(document: Path) -> list[str]:
 
 
 def examples(document: Path) -> list[str]:
-    """Command lines behind a prompt; one may go on in the next line."""
+    """Return the command lines that follow a prompt; one may continue on the next line."""
     lines = [line for block in blocks(document) for line in block.replace("\\\n", "").splitlines()]
     return [line[2:] for line in lines if re.match(r"[#$] fscost ", line)]
 
@@ -41,7 +41,7 @@ def test_the_command_line_takes_it(line: str) -> None:
     found = command(name)
     if hasattr(found, "commands"):
         found, arguments = found.commands[arguments[0]], arguments[1:]
-    # Raises for an unknown option, a missing value or a missing argument.
+    # Raises an error for an unknown option, a missing value or a missing argument.
     found.make_context(name, arguments)
 
 
@@ -51,19 +51,19 @@ def test_the_demo_answers_first_and_fits_a_screen() -> None:
     assert max(map(len, demo)) <= 100
     assert len(demo) <= 55
     headline = demo[3]
-    assert headline.startswith("ext4 -o noatime wrote least: ")
+    assert headline.startswith("ext4 -o noatime wrote the least: ")
     assert any(line.endswith("→ -o noatime") for line in demo)
 
 
 def test_the_recording_is_of_a_run_and_fits_80_columns() -> None:
-    """tools/record-terminal docs/demo.svg fscost compare … makes it again."""
+    """`tools/record-terminal docs/demo.svg fscost compare …` recreates the recording."""
     root = ElementTree.parse(Path(__file__).parents[2] / "docs/demo.svg").getroot()
     texts = root.findall("{http://www.w3.org/2000/svg}text")
     lines = [text.text or "" for text in texts]
     assert lines[0].startswith("# fscost compare ")
     assert max(map(len, lines)) <= 80
-    assert any(line.startswith("ext4 -o noatime wrote least: ") for line in lines)
-    # Each line of the output is hidden until it was printed, in order.
+    assert any(re.match("ext4 -o noatime wrote the least: ", line) for line in lines)
+    # Each line of the output is hidden until it is printed, in order.
     hidden = [float(each.get("dur", "")[:-1]) for text in texts for each in text]
     assert len(hidden) >= 40
     assert hidden == sorted(hidden)

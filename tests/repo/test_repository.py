@@ -1,4 +1,4 @@
-"""What a clone must be, whatever the product does."""
+"""Requirements for a clone, independent of the product's behaviour."""
 
 import os
 import re
@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 from packaging.version import Version
+from tests.oracles.tagged_draw import GUESTS, NATIVE
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def repository_files() -> list[Path]:
-    """All files that git has or would add."""
+    """Return all files that git tracks or would add."""
     command = [
         "git",
         "-c",
@@ -30,8 +31,8 @@ def repository_files() -> list[Path]:
 
 
 def locked_pins(lock: str) -> dict[str, list[tuple[Version, str]]]:
-    """Name → the pinned versions (one for each environment) and the text of the pin, hashes
-    included."""
+    """Return for each name the pinned versions (one for each environment) and the text of the pin,
+    with hashes."""
     pins: dict[str, list[tuple[Version, str]]] = {}
     for block in re.split(r"\n(?=[a-z])", (ROOT / lock).read_text()):
         if match := re.match(r"([a-z0-9.-]+)==([^ \\;]+)", block):
@@ -53,7 +54,7 @@ LOCKS = {
     "requirements-dev.lock": "dev",
     "requirements-docs.lock": "docs",
 }
-"""Lock file → the extra of pyproject.toml that it holds beside the program's own dependencies."""
+"""Extra of pyproject.toml in each lock file, besides the program's own dependencies."""
 
 
 @pytest.mark.parametrize("lock", LOCKS)
@@ -150,8 +151,14 @@ def test_make_alone_names_every_target_that_a_person_may_want() -> None:
 def test_ci_runs_what_a_person_runs() -> None:
     script = ROOT / ".ci/run"
     assert os.access(script, os.X_OK)
-    steps = re.findall(r"^(?:exec )?(make .*)$", script.read_text(), re.MULTILINE)
-    assert steps == ["make check", "make docs", "make test", "make soak SECONDS=60"]
+    text = script.read_text()
+    steps = re.findall(r"^(?:exec )?(make .*)$", text, re.MULTILINE)
+    families = " ".join((*NATIVE, *GUESTS))
+    soak = f'make soak SECONDS=60 TARGETS="{families}" LONG="$long"'
+    assert steps == ["make tools", "make check", "make docs", "make test", soak]
+    long = re.findall(r"(tests/[\w/.]+)", text)
+    assert len(long) > 3
+    assert all((ROOT / path).exists() for path in long)
 
 
 @pytest.mark.parametrize(

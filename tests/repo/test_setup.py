@@ -1,5 +1,5 @@
-"""tools/setup-system: installs what is missing, nothing else, and says what needs root. Its
-commands are replaced by ones that only take notes."""
+"""tools/setup-system installs only what is missing and says which steps need root. The commands it
+runs are replaced by stubs that only record their calls."""
 
 import os
 import re
@@ -20,8 +20,10 @@ HARMLESS = (
     "dirname",
     "env",
     "grep",
+    "cat",
     "head",
     "mkdir",
+    "mktemp",
     "rm",
     "sed",
     "sha256sum",
@@ -31,9 +33,12 @@ HARMLESS = (
 )
 
 
+AS_ROOT = () if os.geteuid() == 0 else ("unshare", "--user", "--map-root-user")
+
+
 @dataclass
 class Machine:
-    """A machine with only the programs that a test puts there."""
+    """A machine that has only the programs a test installs."""
 
     programs: Path
     notes: Path
@@ -41,7 +46,8 @@ class Machine:
     def has(self, program: str, answer: str = "", status: int = 0) -> None:
         path = self.programs / program
         path.write_text(
-            f"#!/bin/bash\necho {program} \"$@\" >> '{self.notes}'\nprintf '%s' '{answer}'\nexit {status}\n"
+            f"#!/bin/bash\necho {program} \"$@\" >> '{self.notes}'\nprintf '%s' '{answer}'\nexit"
+            f" {status}\n"
         )
         path.chmod(0o755)
 
@@ -91,9 +97,46 @@ def test_only_missing_packages_are_installed(machine: Machine) -> None:
     answer = machine.setup("--dry-run")
     assert answer.returncode == 0
     assert answer.stderr.splitlines()[-1].endswith(
+        "apt-get install -q -y --no-install-recommends xfsprogs"
+    )
+    answer = machine.setup("--dry-run", "--all")
+    assert (
+        answer.stderr.splitlines()[0]
+        == "setup: installing xfsprogs (to make and mount file systems); fio (for built-in"
+        " workloads)"
+    )
+    assert answer.stderr.splitlines()[-1].endswith(
         "apt-get install -q -y --no-install-recommends xfsprogs fio"
     )
     assert "apt-get" not in machine.did(), "a dry run must not install"
+
+
+def test_installing_takes_one_line(machine: Machine) -> None:
+    (machine.programs / "dpkg-query").write_text(
+        '#!/bin/bash\n[[ ${!#} != xfsprogs ]] && printf "ii "\n'
+    )
+    machine.has("apt-get", "Reading package lists...\n")
+    answer = machine.setup(before=AS_ROOT)
+    assert (answer.returncode, answer.stdout) == (0, "")
+    assert answer.stderr == "setup: installing xfsprogs (to make and mount file systems)\n"
+    assert "apt-get install -q -y --no-install-recommends xfsprogs" in machine.did()
+
+
+def test_a_failed_installation_shows_what_apt_printed(machine: Machine) -> None:
+    (machine.programs / "dpkg-query").write_text(
+        '#!/bin/bash\n[[ ${!#} != xfsprogs ]] && printf "ii "\n'
+    )
+    machine.has("apt-get", "E: Could not get lock", status=100)
+    answer = machine.setup(before=AS_ROOT)
+    assert answer.returncode == 100
+    assert "E: Could not get lock" in answer.stderr
+    assert "setup: failed: apt-get update -q" in answer.stderr
+
+
+def test_an_unknown_option_is_refused(machine: Machine) -> None:
+    answer = machine.setup("--al")
+    assert answer.returncode == 2
+    assert "unknown option --al; usage: " in answer.stderr
 
 
 def test_without_root_it_says_what_to_run(machine: Machine) -> None:
@@ -102,7 +145,8 @@ def test_without_root_it_says_what_to_run(machine: Machine) -> None:
         != 0
     ):
         pytest.skip(
-            "no user namespaces here (in a chroot the kernel refuses them), so it cannot stop being root"
+            "no user namespaces here (in a chroot the kernel refuses them), so it cannot stop being"
+            " root"
         )
     machine.has("dpkg-query", status=1)
     answer = machine.setup(before=("unshare", "--user"))  # nobody, whoever runs the tests
@@ -117,7 +161,7 @@ def test_without_root_it_says_what_to_run(machine: Machine) -> None:
 def test_old_or_no_rust_without_rustup_brings_rustup(machine: Machine, answer: str) -> None:
     machine.has("cargo", answer)
     said = machine.setup("--dry-run").stderr
-    assert "Rust 1.88 or later is needed" in said
+    assert "installing Rust 1.95.0: 1.88 or later is needed" in said
     assert "/rustup-init -y --no-modify-path" in said
     assert not re.search(r"^curl", machine.did(), re.MULTILINE), "a dry run must not download"
 

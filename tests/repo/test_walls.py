@@ -1,4 +1,4 @@
-"""The walls that no other tool holds: between the crates, and around the native module. See
+"""Boundaries that no other tool checks: between the crates, and around the native module. See
 ARCHITECTURE.md."""
 
 import ast
@@ -15,8 +15,9 @@ ALLOWED = {
     "fscost-recording": set[str](),
     "fscost-device": {"fscost-recording", "fscost-latency"},
     "fscost-agent": {"fscost-trace"},
-    "fscost-explain": {"fscost-recording", "fscost-raid"},
+    "fscost-explain": {"fscost-ondisk", "fscost-recording", "fscost-raid"},
     "fscost-latency": set[str](),
+    "fscost-ondisk": set[str](),
     "fscost-replay": {"fscost-latency", "fscost-recording"},
     "fscost-trace": set[str](),
     "fscost-bindings": {
@@ -26,10 +27,12 @@ ALLOWED = {
         "fscost-explain",
         "fscost-raid",
         "fscost-ssd",
+        "fscost-strip",
         "fscost-traces",
         "fscost-wear",
     },
     "fscost-ssd": set[str](),
+    "fscost-strip": {"fscost-explain", "fscost-ondisk", "fscost-recording"},
     "fscost-raid": set[str](),
     "fscost-traces": {"fscost-recording"},
     "fscost-wear": {
@@ -40,7 +43,7 @@ ALLOWED = {
         "fscost-traces",
     },
 }
-"""For each crate, those of our crates that it may depend on, for building or testing."""
+"""Our crates that each crate may depend on, for building or testing."""
 
 NATIVE_FACES = {"python/fscost/capture.py", "python/fscost/latency/native.py"}
 """The only Python files that may touch `fscost._native`."""

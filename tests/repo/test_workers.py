@@ -1,4 +1,4 @@
-"""The workers of `make test`: tests/workers.py."""
+"""Scheduling of the workers of `make test`: tests/workers.py."""
 
 import os
 from pathlib import Path

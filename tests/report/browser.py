@@ -16,7 +16,7 @@ DRAWN = "return document.documentElement.dataset.drawn"
 
 
 class Browser:
-    """A page in headless Chromium, and all that it asked for and complained of."""
+    """A page in headless Chromium, with all requests it made and all errors it logged."""
 
     def __init__(self, text: str, place: Path) -> None:
         options = webdriver.ChromeOptions()
@@ -55,11 +55,11 @@ class Browser:
         return self.driver.find_elements(By.CSS_SELECTOR, selector)
 
     def press(self, selector: str) -> None:
-        """By the keyboard alone."""
+        """Focus an element and press it with the keyboard alone."""
         self.find(selector).send_keys("\n")
 
     def downloaded(self, ending: str) -> bytes:
-        """The next file with this ending."""
+        """Return the content of the next downloaded file with this ending."""
 
         def found() -> Path | None:
             return next(self.downloads.glob(f"*{ending}"), None)
@@ -73,7 +73,7 @@ class Browser:
         return [entry["message"] for entry in self.driver.get_log("browser")]
 
     def requests(self) -> list[str]:
-        """Addresses that the page asked for, other than itself and what it made itself."""
+        """Return the addresses that the page requested, except itself and objects it created."""
         events = [json.loads(entry["message"]) for entry in self.driver.get_log("performance")]
         urls = [
             event["message"]["params"]["request"]["url"]

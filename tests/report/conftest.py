@@ -1,4 +1,4 @@
-"""Runs to be shown: of the fake lab with hostile names, and a real one with recordings."""
+"""Runs for reports: one of the fake lab with hostile names, and a real one with recordings."""
 
 import subprocess
 import sys
@@ -14,7 +14,12 @@ from fscost.results.metrics import METRICS
 
 HOSTILE = "</script><script>document.title='owned'</script>"
 BIDI = 'ext4\u202e"><img src=x onerror=document.title="owned">\x1b[31m'
-VALUES = {"device_write_bytes": 1 << 20, "wall_s": 0.5, "device_flushes": 7, "names_write_bytes": 5}
+VALUES = {
+    "device_write_bytes": 1 << 20,
+    "wall_s": 0.5,
+    "device_flushes": 7,
+    "directory_entries_write_bytes": 5,
+}
 
 
 def manifest(profiles: list[str]) -> Manifest:
@@ -56,7 +61,7 @@ def samples(profile: str, number: int, repetition: int) -> list[SampleRow]:
 
 
 def make_run(folder: Path, *profiles: str, **facts: object) -> Path:
-    """A run of these profiles, three repetitions each."""
+    """Create a run of these profiles with three repetitions each."""
     store = RunStore.create(folder, manifest([*profiles]))
     for number, profile in enumerate(profiles):
         for repetition in range(3):
@@ -93,14 +98,13 @@ def hostile_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def real_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """ext4 and xfs, a file with a hostile name and one with many rewrites; needs root."""
+    """A run of ext4 and xfs, with a hostile file name and a file that is rewritten often; needs
+    root."""
     folder = tmp_path_factory.mktemp("report") / "run"
     work = (
-        "import os, pathlib\n"
-        "pathlib.Path('''</script><img src=x onerror=alert(1)>'''.replace('/', '')).write_text('x')\n"
-        "with open('log', 'wb') as file:\n"
-        "    for _ in range(20):\n"
-        "        file.write(b'x' * 100); file.flush(); os.fsync(file.fileno())\n"
+        "import os, pathlib\npathlib.Path('''</script><img src=x onerror=alert(1)>'''.replace('/',"
+        " '')).write_text('x')\nwith open('log', 'wb') as file:\n    for _ in range(20):\n       "
+        " file.write(b'x' * 100); file.flush(); os.fsync(file.fileno())\n"
     )
     command = [
         Path(sys.executable).with_name("fscost"),

@@ -50,7 +50,7 @@ def test_compare_measures_what_it_is_asked(tmp_path: Path) -> None:
     assert {row["n"] for row in run.rows.to_pylist()} == {2}
     assert run.samples.equals(load(tmp_path / "run").samples)
     assert said == ["--setup true"]
-    with pytest.raises(InputError, match="--workload goes with"):
+    with pytest.raises(InputError, match="--workload requires"):
         fscost.compare("ext4", command="true", workload="small-files", lab="fake:")
 
 
@@ -59,7 +59,7 @@ NOTEBOOK = Path(__file__).parents[2] / "docs/notebook.ipynb"
 
 @pytest.mark.root
 def test_the_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its last expressions have values, which a notebook shows."""
+    """The notebook's last expressions have values, which a notebook displays."""
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
     shown = []

@@ -1,4 +1,4 @@
-"""`fscost diff` with conditions: what fails a pull request, and what cannot be decided."""
+"""`fscost diff` with conditions: which changes fail a pull request, and which are undecided."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -20,7 +20,7 @@ Make = Callable[..., Path]
 
 @pytest.fixture
 def make(tmp_path: Path) -> Make:
-    """A run of profiles → metric → value of each repetition."""
+    """Create a run from profile → metric → value of each repetition."""
 
     def run(name: str, values: Mapping[str, Mapping[str, list[float]]], lab: str = "fake") -> Path:
         made = manifest([*values])
@@ -47,12 +47,12 @@ def status(*arguments: object) -> int:
 
 
 BEFORE = {
-    "ext4": {WRITTEN: [1000.0, 1010.0, 990.0], "names_write_bytes": [100.0] * 3},
-    "xfs": {WRITTEN: [500.0] * 3, "names_write_bytes": [50.0] * 3},
+    "ext4": {WRITTEN: [1000.0, 1010.0, 990.0], "directory_entries_write_bytes": [100.0] * 3},
+    "xfs": {WRITTEN: [500.0] * 3, "directory_entries_write_bytes": [50.0] * 3},
 }
 AFTER = {
-    "ext4": {WRITTEN: [900.0, 909.0, 891.0], "names_write_bytes": [0.0] * 3},
-    "xfs": {WRITTEN: [550.0] * 3, "names_write_bytes": [100.0] * 3},
+    "ext4": {WRITTEN: [900.0, 909.0, 891.0], "directory_entries_write_bytes": [0.0] * 3},
+    "xfs": {WRITTEN: [550.0] * 3, "directory_entries_write_bytes": [100.0] * 3},
 }
 
 
@@ -63,9 +63,9 @@ def test_regressions_come_first_with_their_causes(make: Make) -> None:
         ("ext4", Verdict.LOWER),
     ]
     assert found.changes[0].ratio == pytest.approx(1.1)
-    assert found.changes[0].causes == {"names": 50.0}
+    assert found.changes[0].causes == {"directory_entries": 50.0}
     assert headline(found).startswith("1 regression; the largest: xfs")
-    assert reasons(found)[0] == "xfs: names +50 B"
+    assert reasons(found)[0] == "xfs: directory entries +50 B"
     assert grid(found).rows[0][-1] == "regression"
 
 

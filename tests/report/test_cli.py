@@ -17,7 +17,7 @@ def run(name: str, *arguments: object) -> None:
 
 
 def png_chunks(png: bytes) -> dict[bytes, bytes]:
-    """By type, each with a right checksum (PNG specification, 5.3)."""
+    """Return the chunks by type, after checking each checksum (PNG specification, 5.3)."""
     assert png.startswith(b"\x89PNG\r\n\x1a\n")
     found, at = {}, 8
     while at < len(png):
@@ -59,7 +59,7 @@ def test_a_wrong_chart_or_file_is_refused(made_run: Callable[..., Path], tmp_pat
     folder = made_run("ext4")
     with pytest.raises(InputError, match="did you mean wall_s"):
         run("plot", folder, "--chart", "wal_s", "-o", tmp_path / "a.png")
-    with pytest.raises(InputError, match=r"end it in \.png, \.svg or \.html"):
+    with pytest.raises(InputError, match=r"extension \.png, \.svg or \.html"):
         run("plot", folder, "--chart", "wall_s", "-o", tmp_path / "a.gif")
     with pytest.raises(InputError, match="leave --profile out"):
         run("plot", folder, "--chart", "wall_s", "--profile", "xfs", "-o", tmp_path / "a.png")

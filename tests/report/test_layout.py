@@ -1,4 +1,4 @@
-"""No unit is parted from its number, and nothing is cut, at any width."""
+"""No unit is separated from its number, and nothing is cut off, at any width."""
 
 import re
 

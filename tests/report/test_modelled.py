@@ -1,4 +1,4 @@
-"""Wear and load on the page: of a device that somebody names, of the run's own --ssd, of arrays."""
+"""Wear and load on the page: of a named device, of the run's own --ssd, and of arrays."""
 
 import shutil
 from collections.abc import Callable
@@ -24,7 +24,7 @@ OLD = "first-generation-block-map-32gb"
 
 @pytest.fixture
 def recorded(made_run: Callable[..., Path]) -> Path:
-    """A run of ext4 with a recording, and xfs without."""
+    """A run of ext4 with a recording and xfs without one."""
     folder = made_run("ext4", "xfs")
     shutil.copy(EXT4, folder / "ext4.fscost")
     store = RunStore.reopen(folder)

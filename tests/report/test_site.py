@@ -20,7 +20,8 @@ from .conftest import HOSTILE, make_run
 
 @pytest.fixture
 def folder(hostile_run: Path, tmp_path: Path) -> Path:
-    """Runs with a hostile and a plain name, one that cannot be read, a link, and a neighbour."""
+    """A folder with a hostile and a plain run name, an unreadable run and a link, and a
+    neighbouring run outside it."""
     place = tmp_path / "runs"
     place.mkdir()
     shutil.copytree(hostile_run, place / "a<b>&'\"c d%2f")
@@ -70,7 +71,7 @@ def test_runs_are_listed_searched_shown_and_compared(get: Get, folder: Path) -> 
     status, found = get("/?q=TUESDAY")
     assert (status, "tuesday" in found, "monday" in found) == (200, True, False)
     status, page = get("/run/monday/")
-    assert (status, "wrote least" in page) == (200, True)
+    assert (status, "wrote the least" in page) == (200, True)
     assert get("/run/monday/") == (200, page)
     status, text = get("/compare?a=monday&b=tuesday")
     assert (status, "No difference found." in text, "xfs" in text) == (200, True, True)

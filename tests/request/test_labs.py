@@ -1,4 +1,4 @@
-"""Which lab a run is made in, and how that is said."""
+"""Choice of the lab for a run, and the message about it."""
 
 import sys
 from collections.abc import Callable
@@ -22,7 +22,7 @@ Choose = Callable[..., str]
 
 @pytest.fixture
 def choose(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Choose:
-    """The name of the lab chosen, on a machine that can or cannot."""
+    """Return the name of the lab chosen on a machine with the given abilities."""
 
     def choose(
         *types: str,
@@ -39,8 +39,8 @@ def choose(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Choose:
                 )
 
         monkeypatch.setattr(NativeLab, "check", check)
-        monkeypatch.setattr(VmLab, "why_none", lambda _: guests)
-        monkeypatch.setattr(VmLab, "why_not", lambda *_: None)
+        monkeypatch.setattr(VmLab, "unavailable_reason", lambda _: guests)
+        monkeypatch.setattr(VmLab, "unsupported_reason", lambda *_: None)
         monkeypatch.setattr(host, "kernel_has", lambda type_: type_ in ("ext4", "btrfs"))
         found = [resolve(type_) for type_ in types]
         profiles = tuple(
@@ -95,7 +95,7 @@ def test_who_names_a_kernel_wants_guests(choose: Choose) -> None:
         ({"kernels": ("/boot/vmlinuz",)}, "--kernel images: 1, --modules folders: 0"),
         (
             {"kernels": ("6.1",), "modules": ("/lib/modules/6.9",)},
-            "--modules goes with a --kernel that is an image",
+            "--modules requires a --kernel that is an image",
         ),
         ({"name": "moon"}, "--lab 'moon' is unknown"),
     ],
@@ -109,5 +109,5 @@ def test_a_kernel_that_is_unknown(tmp_path: Path) -> None:
     profile = replace(resolve("ext4"), kernel="5.4")
     spec = RunSpec(profiles=(profile,), workload=command(["true"]), folder=tmp_path)
     lab, _ = choose_lab(AUTO, spec, say=print)
-    with pytest.raises(InputError, match=r"no guest kernel is called '5\.4'"):
-        lab.why_not(next(repetitions(spec.profiles, spec.workload, 0))[0])
+    with pytest.raises(InputError, match=r"unknown guest kernel '5\.4'"):
+        lab.unsupported_reason(next(repetitions(spec.profiles, spec.workload, 0))[0])

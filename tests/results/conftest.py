@@ -1,4 +1,4 @@
-"""A small run on disk, and its parts."""
+"""A small run on disk and its parts."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A run's folder that was cut short, changed, or made by somebody else: one clear error, naming
+"""Run folders that are truncated, altered, or made by somebody else: one clear error that names
 file and field."""
 
 import json
@@ -45,7 +45,7 @@ def changed(run: Path, change: Callable[[dict[str, Any]], object]) -> None:
         (lambda m: m.update(baseline="zfs"), "baseline is 'zfs'"),
         (lambda m: m.update(command_line=["a", 1]), "command_line[1] is a number"),
         (lambda m: m.update(cells={}), "cells is an object, not a list"),
-        (lambda m: m.update(cells=[3]), "cells[0] is no JSON object"),
+        (lambda m: m.update(cells=[3]), "cells[0] is not a JSON object"),
         (lambda m: m["cells"][0].pop("order"), "cells[0].order is missing"),
         (lambda m: m["cells"][0].update(profile="zfs"), "cells[0].profile is 'zfs'"),
         (lambda m: m["cells"].append(m["cells"][0]), "cells[2].cell names 'ext4.0' a second time"),
@@ -96,15 +96,15 @@ def set_column(name: str, values: pa.Array) -> Callable[[pa.Table], pa.Table]:
     ("change", "words"),
     [
         (lambda t: t.drop_columns(["seed"]), "column seed is missing"),
-        (lambda t: t.append_column("seed", t["seed"]), "column seed is missing, or there twice"),
+        (lambda t: t.append_column("seed", t["seed"]), "column seed is missing or duplicated"),
         (set_column("value", pa.array(["1", "2"])), "column value is string, not double"),
         (set_column("value", pa.array([1.0, None])), "column value has empty values"),
         (
             set_column("value", pa.array([1.0, float("nan")])),
-            "column value holds something that is no finite number",
+            "column value holds something that is not a finite number",
         ),
         (set_column("profile", pa.array(["xfs", "xfs"])), "cell 'ext4.0' is of profile 'xfs' here"),
-        (lambda t: pa.concat_tables([t, t]), "come twice"),
+        (lambda t: pa.concat_tables([t, t]), "two samples have the same cell"),
         (lambda t: t.slice(0, 0), "cell 'ext4.0' is done in manifest.json and has no samples"),
     ],
 )
@@ -137,7 +137,7 @@ def test_an_endless_manifest_is_refused(run: Path) -> None:
 
 
 def a_bomb(rows: int, text_bytes: int) -> pa.Table:
-    """The samples of the review's M3: one long text, stored once."""
+    """Samples from finding M3 of the review: one long text, stored once."""
     values = {
         field.name: pa.array([1] * rows, field.type)
         for field in SCHEMA
@@ -169,7 +169,7 @@ def memory_kib() -> int:
     ("rows", "text_bytes", "words"),
     [
         (60_000, 100_000, "a text of more than 4096 bytes"),
-        (60_000, 4096, "its texts come to"),
+        (60_000, 4096, "its texts have"),
         (3, 60_000_000, "unpacks to"),
     ],
 )

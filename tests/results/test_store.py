@@ -1,4 +1,4 @@
-"""A run's folder: what is written is what is read, and a kill leaves it whole."""
+"""A run's folder reads back exactly as it was written, and a kill leaves it consistent."""
 
 import random
 import signal
@@ -50,7 +50,7 @@ def test_a_reopened_run_goes_on(
 
 
 def test_samples_that_the_manifest_does_not_know_are_left_out(run: Path) -> None:
-    """A kill between the two files."""
+    """A kill between writing the two files leaves samples that the manifest does not list."""
     before = (run / "manifest.json").read_bytes()
     store = RunStore.reopen(run)
     rows = [

@@ -1,4 +1,4 @@
-"""What the phases of a cell come to."""
+"""Totals over the phases of a cell."""
 
 from collections.abc import Callable
 

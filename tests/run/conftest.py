@@ -28,7 +28,7 @@ WORKLOAD = Workload(
 
 
 class Heard(Listener):
-    """What a run said, in order."""
+    """A listener that records the messages of a run, in order."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -70,7 +70,7 @@ def heard() -> Heard:
 
 @pytest.fixture
 def spec(tmp_path: Path) -> Callable[..., RunSpec]:
-    """A spec with three profiles and three repetitions, unless told otherwise."""
+    """A spec with three profiles and three repetitions by default."""
 
     def make(**other: Any) -> RunSpec:
         values: dict[str, Any] = {
@@ -87,7 +87,7 @@ def spec(tmp_path: Path) -> Callable[..., RunSpec]:
 
 @pytest.fixture
 def go(tmp_path: Path, heard: Heard) -> Callable[..., RunOutcome]:
-    """Execute with a lock of the test's own, so that tests and real runs do not meet."""
+    """Execute a run under a lock of the test's own, so that tests and real runs do not conflict."""
 
     def run(spec: RunSpec, lab: FakeLab | None = None) -> RunOutcome:
         return execute(

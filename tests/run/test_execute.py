@@ -1,4 +1,4 @@
-"""The loop: order, repetitions, what is skipped, what fails, what is kept."""
+"""The run loop: order, repetitions, skipped cells, failures, and kept files."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -65,20 +65,20 @@ def test_the_manifest_says_what_was_asked_and_what_was_found(spec: Make, go: Go)
 def test_narrow_at_once_stops_at_the_minimum(spec: Make, go: Go) -> None:
     outcome = go(spec(stopping=StoppingRule(3, 10)), FakeLab(noise=0.001))
     assert len(outcome.results.manifest.cells) == 9
-    assert "within the ± 2.0 % asked for" in outcome.results.manifest.stopped_because
+    assert "within the target of ± 2.0 %" in outcome.results.manifest.stopped_because
 
 
 def test_wide_goes_on_to_the_maximum(spec: Make, go: Go) -> None:
     outcome = go(spec(stopping=StoppingRule(3, 5)), FakeLab(noise=0.2))
     assert len(outcome.results.manifest.cells) == 15
-    assert "5 repetitions, the most asked for" in outcome.results.manifest.stopped_because
-    assert "not to the" in outcome.results.manifest.stopped_because
+    assert "maximum of 5 repetitions reached" in outcome.results.manifest.stopped_because
+    assert "not to the target of" in outcome.results.manifest.stopped_because
 
 
 def test_the_time_cap_never_cuts_a_repetition(spec: Make, go: Go) -> None:
     outcome = go(spec(stopping=StoppingRule(3, 10, max_minutes=1e-6)))
     assert len(outcome.results.manifest.cells) == 3
-    assert "would pass 1e-06 minutes" in outcome.results.manifest.stopped_because
+    assert "would exceed 1e-06 minutes" in outcome.results.manifest.stopped_because
 
 
 def test_repetitions_that_an_interval_takes_are_not_cut_by_time(spec: Make, go: Go) -> None:
@@ -162,7 +162,7 @@ def test_when_every_profile_fails_the_first_repetition_is_the_last(spec: Make, g
 
 
 def test_a_host_that_fails_in_the_middle_keeps_what_is_done(spec: Make, go: Go) -> None:
-    with pytest.raises(HostError, match="go on with --resume") as caught:
+    with pytest.raises(HostError, match="continue with --resume") as caught:
         go(spec(), FakeLab(stop_at={4: HostError("no loop device is free", "detach one")}))
     assert caught.value.what == "no loop device is free"
     found = load(spec().folder)

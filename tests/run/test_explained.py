@@ -1,4 +1,4 @@
-"""What was written, as metrics: they partition the bytes, or the cell fails."""
+"""Explained bytes as metrics: they partition the bytes written, or the cell fails."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -30,8 +30,8 @@ JOURNAL_LESS = "ext4 -O ^has_journal"
 
 @dataclass
 class Bench:
-    """A finished cell, a classifier that says `rows`, and a recording that holds `recorded` of each
-    interval."""
+    """A finished cell, a classifier that returns `rows`, and a recording that holds `recorded`
+    bytes for each interval."""
 
     monkeypatch: pytest.MonkeyPatch
 
@@ -97,12 +97,12 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
 
 
 def test_kinds_structures_and_causes_partition_the_bytes_each(bench: Bench) -> None:
-    """Every structure with every cause, alone and with others: each way of counting comes to the
-    same sum."""
+    """Every structure is combined with every cause, alone and with others: each way of counting
+    gives the same sum."""
     causes = [
         *written.BY_CAUSE,
         *("+".join(pair) for pair in combinations(written.BY_CAUSE, 2)),
-        "atime+names+log",
+        "atime+directory_entries+log",
         "",
     ]
     rows = [
@@ -153,10 +153,10 @@ def test_the_names_are_the_classifiers_and_two_that_collide_have_two_names() -> 
     [
         ("journal_copy", "atime+log", True, "atime_write_bytes", True),
         ("inode_table", "atime", True, "atime_write_bytes", False),
-        ("inode_table", "atime+names", False, "mixed_write_bytes", False),
+        ("inode_table", "atime+directory_entries", False, "mixed_write_bytes", False),
         ("journal_commit", "log", False, "log_cause_write_bytes", False),
-        ("journal_commit", "names+log", False, "names_write_bytes", False),
-        ("journal_copy", "names+allocation+log", False, "mixed_write_bytes", False),
+        ("journal_commit", "directory_entries+log", False, "directory_entries_write_bytes", False),
+        ("journal_copy", "directory_entries+allocation+log", False, "mixed_write_bytes", False),
         ("unknown", "unknown", False, "unknown_cause_write_bytes", False),
     ],
 )
@@ -220,12 +220,12 @@ def test_a_byte_too_many_or_too_few_fails_the_cell_with_both_numbers(
 def test_bytes_of_a_phase_that_was_not_counted_fail_the_cell(bench: Bench) -> None:
     result = bench.add({"work": 0}, [("end", "file_data", "data", False, 512)])
     assert result.kind == "conservation"
-    assert "end: 512 bytes explained, of a phase that was not counted" in result.because
+    assert "end: 512 bytes explained in a phase that was not counted" in result.because
 
 
 def test_zeroes_that_arrived_as_holes_are_unknown_where_all_else_is_explained(bench: Bench) -> None:
-    """The kernel counted 4096 bytes more than the recording holds as written: write-zeroes, which a
-    loop device makes holes of."""
+    """The kernel counts 4096 bytes more than the recording holds as written: write-zeroes, which a
+    loop device turns into holes."""
     rows = [("mkfs", "superblock", "format", False, 1024)]
     result = bench.add({"mkfs": 5120, "work": 0}, rows, {"before": 0, "mkfs": 1024, "work": 0})
     assert result.status == "done"
@@ -247,7 +247,7 @@ def test_a_disk_with_no_file_system_that_is_known_is_not_explained(bench: Bench)
         families={"main": None, "other": None},
     )
     assert (result.status, values(result, "work")) == ("done", {})
-    assert "knows no file system" in result.facts["not_explained"]
+    assert "no supported file system" in result.facts["not_explained"]
 
 
 def test_a_classifier_that_gives_up_costs_no_cell(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -262,15 +262,13 @@ def test_a_classifier_that_gives_up_costs_no_cell(monkeypatch: pytest.MonkeyPatc
 
 
 def test_what_a_panic_of_the_native_module_becomes(tmp_path: Path) -> None:
-    """The real class: pyo3's, which is no `Exception`."""
+    """The real exception class is pyo3's, which is not an `Exception`."""
     native = pytest.importorskip("fscost._native")
     recording = tmp_path / "a b.fscost"
     with pytest.raises(DefectError) as caught, capture.errors(recording):
         raise native.PanicException("attempt to subtract with overflow")
     assert not issubclass(native.PanicException, Exception)
-    assert (
-        caught.value.what == f"{recording}: a defect of fscost (attempt to subtract with overflow)"
-    )
+    assert caught.value.what == f"{recording}: a bug in fscost (attempt to subtract with overflow)"
     assert f"fscost recording strip '{recording}' to-send.fscost" in str(caught.value)
 
 
@@ -287,8 +285,8 @@ def test_a_corrupted_explanation_fails_its_cells_and_no_other(spec: Make, go: Go
 
 
 def test_what_is_absent_is_not_zero(spec: Make, go: Go) -> None:
-    """A cell that was not explained has none of these metrics; those of the others have all, and a
-    total."""
+    """A cell that was not explained has none of these metrics; the other cells have all of them and
+    a total."""
     results = go(
         spec(stopping=StoppingRule(2, 2)), FakeLab(unexplained={"xfs": "it is none of ours"})
     ).results

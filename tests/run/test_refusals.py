@@ -1,4 +1,4 @@
-"""What is refused before anything is made."""
+"""Requests that are refused before anything is created."""
 
 import os
 import re
@@ -25,7 +25,6 @@ from fscost.run import (
     estimate,
     execute,
     lock,
-    need,
 )
 from fscost.run.lock import exclusive
 from fscost.workload.model import Step
@@ -78,7 +77,7 @@ def test_stopping_rules_that_cannot_be(rule: dict[str, Any]) -> None:
 @pytest.mark.parametrize("name", ["mkfs", "mount", "total", "write"])
 def test_steps_need_names_of_their_own(spec: Make, name: str) -> None:
     workload = spec().workload
-    with pytest.raises(InputError, match="no name of its own"):
+    with pytest.raises(InputError, match="reserved or used twice"):
         spec(workload=replace(workload, steps=(*workload.steps, Step(name, "true"))))
 
 
@@ -88,7 +87,7 @@ def test_the_disk_grows_with_the_workload(spec: Make) -> None:
 
 @pytest.mark.parametrize(("keep", "recordings"), [("all", 30), ("one", 4), ("none", 1)])
 def test_the_host_disk_that_a_run_needs(spec: Make, keep: str, recordings: int) -> None:
-    found = estimate(spec(keep=keep, stopping=StoppingRule()), FakeLab(delay_s=1), 3)
+    found = estimate.estimate(spec(keep=keep, stopping=StoppingRule()), FakeLab(delay_s=1), 3)
     assert found.host_bytes == recordings << 20
     assert (found.cells_min, found.cells_max) == (9, 30)
     assert 0 < found.seconds_min <= found.seconds_max <= 15 * 60
@@ -96,7 +95,7 @@ def test_the_host_disk_that_a_run_needs(spec: Make, keep: str, recordings: int) 
 
 def test_a_command_of_unknown_size_needs_an_unknown_amount(spec: Make) -> None:
     assert (
-        estimate(
+        estimate.estimate(
             spec(workload=replace(spec().workload, write_bytes_estimate=None)), FakeLab(), 3
         ).host_bytes
         is None
@@ -116,10 +115,10 @@ def test_too_little_host_disk_is_refused(spec: Make, go: Go) -> None:
 def test_what_a_recording_leaves_to_others_is_not_counted_as_free(
     spec: Make, go: Go, monkeypatch: pytest.MonkeyPatch, size: int, free: int, is_refused: bool
 ) -> None:
-    """The disk server stops below 5 %, so a run that would meet that is refused before its first
-    cell."""
+    """The disk server stops below 5 % free space, so a run that would reach this limit is refused
+    before its first cell."""
     usage = SimpleNamespace(total=size, free=free)
-    monkeypatch.setattr(need, "disk_usage", lambda _: usage)
+    monkeypatch.setattr(estimate, "disk_usage", lambda _: usage)
     if not is_refused:
         assert go(spec()).exit_code == 0
         return
@@ -131,7 +130,7 @@ def test_what_a_recording_leaves_to_others_is_not_counted_as_free(
 
 
 def test_too_little_memory_is_refused(spec: Make, go: Go, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(need, "memory_available_bytes", lambda: 300 << 20)
+    monkeypatch.setattr(estimate, "memory_available_bytes", lambda: 300 << 20)
     with pytest.raises(HostError, match="only 300 MiB of memory"):
         go(spec())
     assert not spec().folder.exists()
@@ -140,8 +139,8 @@ def test_too_little_memory_is_refused(spec: Make, go: Go, monkeypatch: pytest.Mo
 def test_memory_is_read_from_the_kernel(tmp_path: Path) -> None:
     meminfo = tmp_path / "meminfo"
     meminfo.write_text("MemTotal:  100 kB\nMemAvailable:    42 kB\n")
-    assert need.memory_available_bytes(meminfo) == 42 * 1024
-    assert need.memory_available_bytes(tmp_path / "nothing") is None
+    assert estimate.memory_available_bytes(meminfo) == 42 * 1024
+    assert estimate.memory_available_bytes(tmp_path / "nothing") is None
 
 
 def test_two_runs_at_once_refuse_and_the_first_goes_on(spec: Make, tmp_path: Path) -> None:
@@ -164,7 +163,7 @@ def test_the_lock_says_who_holds_it_and_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_what_another_user_can_take_keeps_nobody_from_running(tmp_path: Path) -> None:
-    """Names of abstract sockets are everybody's; the lock was one."""
+    """Any user can bind the name of an abstract socket, and the lock used to be one."""
     name = f"fscost.test.{os.getpid()}.{tmp_path.name}"
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as theirs:
         theirs.bind(f"\0{name}")
@@ -198,7 +197,10 @@ def test_another_users_run_gives_way_to_roots(tmp_path: Path) -> None:
 
 def test_the_lock_goes_with_its_process(tmp_path: Path) -> None:
     name = f"fscost.test.{os.getpid()}.{tmp_path.name}"
-    code = f"import time\nfrom fscost.run.lock import exclusive\nwith exclusive({name!r}):\n    print('held', flush=True)\n    time.sleep(60)"
+    code = (
+        f"import time\nfrom fscost.run.lock import exclusive\nwith exclusive({name!r}):\n   "
+        " print('held', flush=True)\n    time.sleep(60)"
+    )
     with subprocess.Popen(
         [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True
     ) as holder:
@@ -225,7 +227,7 @@ def test_a_folder_that_cannot_be_made_is_refused(spec: Make, go: Go, tmp_path: P
     (tmp_path / "file").write_text("")
     with pytest.raises(FscostError):
         go(spec(folder=tmp_path / "file" / "run"))
-    with pytest.raises(InputError, match="is no folder"):
+    with pytest.raises(InputError, match="is not a folder"):
         go(spec(folder=tmp_path / "file"))
 
 

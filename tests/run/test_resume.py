@@ -1,4 +1,4 @@
-"""Interrupted and gone on with: the same cells as if nothing had happened."""
+"""Interrupted and resumed runs have the same cells as uninterrupted ones."""
 
 import json
 from collections.abc import Callable
@@ -61,7 +61,7 @@ def test_what_an_unfinished_cell_left_is_removed(spec: Make, go: Go) -> None:
 
 
 def test_a_killed_run_goes_on_too(spec: Make, go: Go, tmp_path: Path) -> None:
-    """SIGKILL leaves state `running`, and perhaps samples that the manifest does not know."""
+    """SIGKILL leaves state `running`, and possibly samples that the manifest does not list."""
     whole = go(spec(folder=tmp_path / "whole"))
     interrupted(spec(), go, 4)
     path = spec().folder / "manifest.json"
@@ -80,7 +80,7 @@ def test_the_stopping_rule_may_change(spec: Make, go: Go) -> None:
 
 
 def test_a_repetition_that_was_begun_is_completed(spec: Make, go: Go) -> None:
-    """Half of one would be lost to the ratios."""
+    """A half-finished repetition would be lost to the ratios."""
     interrupted(spec(), go, 4)
     outcome = go(spec(resume=True, stopping=StoppingRule(1, 1)))
     assert len(outcome.results.manifest.cells) == 6

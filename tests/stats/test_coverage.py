@@ -1,5 +1,5 @@
-"""Does a 95 % interval hold the truth 95 times of 100? Simulated from a fixed seed, so the answer
-is the same each time."""
+"""Coverage of a 95 % interval: it must hold the truth 95 times of 100. The simulation has a fixed
+seed, so the result is always the same."""
 
 import numpy as np
 import pytest
@@ -52,8 +52,8 @@ def test_equal_profiles_are_seldom_called_different() -> None:
 
 @pytest.mark.parametrize("sigma", [0.005, 0.03, 0.08])
 def test_stopping_when_narrow_costs_little_coverage(sigma: float) -> None:
-    """The rule of `run.stopping`: 3 to 10 repetitions, until ± 2 %. Narrow by luck stops early:
-    that is the price, and this is its size."""
+    """The rule of `run.stopping` takes 3 to 10 repetitions, until ± 2 %. An interval that is narrow
+    by luck stops early, which costs some coverage; this test measures how much."""
     rng = np.random.default_rng(round(sigma * 1e4))
     hits = 0
     for _ in range(TRIALS):

@@ -1,4 +1,4 @@
-"""Median and interval of few samples."""
+"""Median and interval of a few samples."""
 
 import math
 

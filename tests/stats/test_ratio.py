@@ -1,4 +1,4 @@
-"""Ratios to the baseline, and when a difference is called one."""
+"""Ratios to the baseline, and the verdict on a difference."""
 
 import math
 
@@ -109,8 +109,8 @@ def test_turned_round_it_is_the_reciprocal(pairs: list[tuple[float, float]]) -> 
     assert here.low is not None
     assert there.high is not None
     if here.low > 1e-280 and there.high < 1e280 and len(pairs) % 2:
-        # An even number of samples has its median between two, and the middle of two reciprocals is
-        # another middle.
+        # The median of an even number of samples lies between two of them, and the midpoint of two
+        # reciprocals is not the reciprocal of the midpoint.
         assert math.log(here.low) == pytest.approx(-math.log(there.high), rel=1e-6, abs=1e-6)
     both = {here.verdict, there.verdict}
     assert both != {Verdict.LOWER}

@@ -1,4 +1,4 @@
-"""From a table of samples to rows."""
+"""Summary rows from a table of samples."""
 
 import pyarrow as pa
 

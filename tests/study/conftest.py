@@ -1,4 +1,4 @@
-"""Runs of studies, with numbers that a test chooses."""
+"""Runs of studies with numbers chosen by a test."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -6,19 +6,22 @@ from pathlib import Path
 import pytest
 
 from fscost import matrix, profile, study
+from fscost.matrix import Cell
 from fscost.results import CellRecord, Manifest, RunResults, Skipped, to_table, with_totals
 from fscost.results.table import SampleRow
 from fscost.run.spec import plain
 from fscost.study import Report, Study
+from fscost.workload import Workload
 
 Number = Callable[[str, str, str, int], float | None]
-"""Short name of a profile, phase, metric, repetition → the sample; None: there is none."""
+"""Function from short profile name, phase, metric and repetition to the sample, or None if there is
+none."""
 METRICS = {
     "device_write_bytes": "bytes",
     "journal_write_bytes": "bytes",
     "atime_write_bytes": "bytes",
     "metadata_used_bytes": "bytes",
-    "device_fresh_write_bytes": "bytes",
+    "first_write_bytes": "bytes",
     "space_used_bytes": "bytes",
     "cpu_user_s": "s",
     "cpu_system_s": "s",
@@ -37,8 +40,8 @@ def run_of(
     skip: Mapping[str, str] | None = None,
     time_unit: str = "s",
 ) -> RunResults:
-    """A run of the study whose samples are `number`'s, under several kernels each by its own;
-    `skip`: short name → because."""
+    """Return a run of the study with samples from `number`; with several kernels, each kernel has
+    its own. `skip` maps a short name to the reason."""
     numbers = number if isinstance(number, Mapping) else {"": number}
     kernels = [kernel for kernel in numbers if kernel]
     units = {metric: time_unit if unit == "s" else unit for metric, unit in METRICS.items()}
@@ -65,25 +68,8 @@ def run_of(
                     cell.id, cell.profile.name, cell.repetition, cell.seed, cell.order, "done", 1.5
                 )
             )
-            mine = []
-            for step in spec.workload.steps:
-                about = (
-                    cell.id,
-                    cell.profile.name,
-                    cell.repetition,
-                    cell.seed,
-                    cell.order,
-                    step.name,
-                    step.measured,
-                )
-                short, kernel = shorts[cell.profile.name]
-                for metric, unit in units.items():
-                    value = numbers[kernel](short, step.name, metric, cell.repetition)
-                    if value is not None:
-                        mine.append(SampleRow(*about, "", metric, unit, float(value)))
-                        # One disk of two: it is no sample of the whole.
-                        mine.append(SampleRow(*about, "journal", metric, unit, float(value) / 7))
-            rows += with_totals(mine)
+            short, kernel = shorts[cell.profile.name]
+            rows += _samples_of(cell, spec.workload, short, numbers[kernel], units)
     manifest = Manifest(
         name=spec.name,
         fscost_version="0.0",
@@ -111,9 +97,33 @@ def run_of(
     return RunResults(spec.folder, manifest, to_table(rows))
 
 
+def _samples_of(
+    cell: Cell, workload: Workload, short: str, number: Number, units: Mapping[str, str]
+) -> list[SampleRow]:
+    """Return the samples of all steps of a cell, with totals."""
+    rows = []
+    for step in workload.steps:
+        about = (
+            cell.id,
+            cell.profile.name,
+            cell.repetition,
+            cell.seed,
+            cell.order,
+            step.name,
+            step.measured,
+        )
+        for metric, unit in units.items():
+            value = number(short, step.name, metric, cell.repetition)
+            if value is not None:
+                rows.append(SampleRow(*about, "", metric, unit, float(value)))
+                # This sample is of one disk of two, not of the whole.
+                rows.append(SampleRow(*about, "journal", metric, unit, float(value) / 7))
+    return with_totals(rows)
+
+
 def published_again(found: Study, spread: float = 0.002) -> Number:
-    """The published figures as if they had been measured here, with a little noise that differs by
-    repetition and profile."""
+    """Return the published figures as if they had been measured here, with a little noise that
+    differs by repetition and profile."""
     by_short = {
         (ref.profile, ref.phase, ref.metric): value for ref, value in found.published.values.items()
     }
@@ -131,7 +141,7 @@ def published_again(found: Study, spread: float = 0.002) -> Number:
 
 @pytest.fixture
 def reported() -> Callable[..., Report]:
-    """The report of a study on such a run."""
+    """Return the report of a study on such a run."""
 
     def report(
         name: str,

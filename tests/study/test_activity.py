@@ -1,4 +1,4 @@
-"""The picture of a disk's activity."""
+"""The chart of a disk's activity."""
 
 import re
 from pathlib import Path

@@ -1,45 +1,43 @@
-"""`fscost study` as a person runs it: in the fake lab, and once for real."""
+"""`fscost study` as a user runs it: in the fake lab, and once for real."""
 
 import json
 import os
 import subprocess
-import sys
+import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.cli.conftest import PROGRAM, Ended
+from tests.cli.conftest import Fscost as Program
+from tests.cli.conftest import fscost as program
 
 from fscost import study
 from fscost.lab.native import NativeLab
 from fscost.run import execute
 from fscost.study import Verdict
 
-Fscost = Callable[..., "subprocess.CompletedProcess[str]"]
-PROGRAM = (
-    sys.executable,
-    "-c",
-    "import sys; sys.argv[0] = 'fscost'; from fscost.cli import main; main()",
-)
+__all__ = ["program"]
+Fscost = Callable[..., Ended]
 WRITES = "All of the writes are caused by atime"
 SMALL = ("--set", "files=4", "--max-repetitions", "2", "--min-repetitions", "2")
 
 
 @pytest.fixture
-def fscost(tmp_path: Path) -> Fscost:
-    def run(*arguments: str, status: int = 0) -> "subprocess.CompletedProcess[str]":
-        found = subprocess.run(
-            [*PROGRAM, "study", *arguments],
-            cwd=tmp_path,
-            env={**os.environ, "COLUMNS": "100"},
-            capture_output=True,
-            text=True,
-            timeout=600,
-        )
-        assert "Traceback" not in found.stderr, found.stderr
-        assert found.returncode == status, found.stderr
-        return found
+def fscost(program: Program) -> Fscost:
+    """Run fscost in this process: starting Python for each call takes most of the time."""
+
+    def run(*arguments: str, status: int = 0) -> Ended:
+        return program("study", *arguments, check=(status,))
 
     return run
+
+
+def test_the_program_itself_takes_the_command(tmp_path: Path) -> None:
+    words = [*PROGRAM, "study", "show", "nowhere"]
+    found = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (found.returncode, found.stdout) == (2, "")
+    assert "nowhere holds no run" in found.stderr
 
 
 def test_the_list_has_a_line_for_each_study_and_scale(fscost: Fscost) -> None:
@@ -94,12 +92,30 @@ def test_a_resumed_run_goes_on_as_it_began(fscost: Fscost, tmp_path: Path) -> No
     assert manifest["seed"] == 9
 
 
+def test_a_run_on_another_source_goes_on_with_it(fscost: Fscost, tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "mine.tar", "w") as tar:
+        tar.add(__file__, "mine/a.c")
+    fscost(
+        *("run", "journal-tax", "--lab", "fake", "--out", "run", "--source", "mine.tar"),
+        *("--set", "make=gcc -c a.c", "--max-repetitions", "1"),
+    )
+    manifest = json.loads((tmp_path / "run/manifest.json").read_text())
+    assert manifest["request"]["source"] == str(tmp_path / "mine.tar")
+    more = ("--min-repetitions", "2", "--max-repetitions", "2")
+    resumed = fscost("run", "journal-tax", "--lab", "fake", "--resume", "run", *more)
+    assert f"--source {tmp_path / 'mine.tar'}" in resumed.stderr
+    (tmp_path / "mine.tar").unlink()
+    gone = fscost("run", "journal-tax", "--lab", "fake", "--resume", "run", *more, status=2)
+    assert str(tmp_path / "mine.tar") in gone.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (("run", "journal"), "no study is called 'journal'"),
         (("run", "journal-tax", "--scale", "huge"), "--scale small or full"),
         (("run", "journal-tax", "--set", "speed=4"), "no option 'speed'"),
+        (("run", "snapshot-atime", "--source", "/"), "takes no --source"),
         (("run", "journal-tax", "--resume", "nowhere"), "nowhere holds no run"),
         (("run", "journal-tax", "--min-repetitions", "0"), "--min-repetitions"),
         (("show", "nowhere"), "nowhere holds no run"),
@@ -120,7 +136,7 @@ def test_a_run_of_another_study_is_not_resumed(fscost: Fscost) -> None:
         in fscost("run", "journal-tax", "--lab", "fake", "--resume", "run", status=2).stderr
     )
     assert (
-        "--seed would change it"
+        "--seed cannot be changed"
         in fscost(
             "run", "snapshot-atime", "--lab", "fake", "--resume", "run", "--seed", "1", status=2
         ).stderr
@@ -163,7 +179,7 @@ def test_a_study_under_two_kernels_goes_on_under_both(fscost: Fscost, tmp_path: 
         ("6.12", 3),
     ]
     assert (
-        "--kernel would change it"
+        "--kernel cannot be changed"
         in fscost(
             "run", "snapshot-atime", "--lab", "fake", "--resume", "run", "--kernel", "6.1", status=2
         ).stderr
@@ -191,8 +207,8 @@ def test_a_dry_run_prints_every_command_and_runs_none(fscost: Fscost, tmp_path: 
 @pytest.mark.root
 @pytest.mark.slow
 def test_snapshots_are_really_unshared(tmp_path: Path) -> None:
-    """The smallest real run: directories' access times alone make metadata grow, and noatime stops
-    it. With a lock of its own: bytes do not mind company."""
+    """The smallest real run: access times of directories alone make metadata grow, and noatime
+    stops it. It has a lock of its own: concurrent runs do not change byte counts."""
     found = study.load("snapshot-atime")
     small = {"files": "600", "snapshots": "6"}
     spec = study.plan(

@@ -1,4 +1,4 @@
-"""The studies' own data: whole, packaged, and refused with the file's name when it is wrong."""
+"""The studies' own data are complete and packaged, and errors in them name the file."""
 
 import csv
 from importlib import resources
@@ -135,7 +135,9 @@ def test_a_wrong_table_of_published_figures_is_refused(old: str, new: str, messa
 def test_an_unknown_study_and_scale_name_those_there_are(tmp_path: Path) -> None:
     with pytest.raises(
         InputError,
-        match="studies: external-journal, journal-tax, nine-filesystems, noatime-raid, snapshot-atime",
+        match=(
+            "studies: external-journal, journal-tax, nine-filesystems, noatime-raid, snapshot-atime"
+        ),
     ):
         study.load("")
     with pytest.raises(InputError, match="did you mean journal-tax"):

@@ -1,4 +1,4 @@
-"""Formulas: what they mean, and what is no formula."""
+"""Formulas: their meaning, and invalid ones."""
 
 import pytest
 

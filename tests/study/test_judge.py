@@ -1,4 +1,4 @@
-"""Verdicts come from samples: change the samples, and the verdict changes."""
+"""Verdicts depend on samples: different samples give a different verdict."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -126,7 +126,8 @@ def test_a_spread_is_judged_by_the_repetitions_themselves(
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_the_published_figures_meet_the_rules_made_of_them(name: str) -> None:
-    """Else a rule would not say what the source says."""
+    """The published figures are consistent with the rules derived from them; a failing rule would
+    not say what the source says."""
     found = study.load(name)
     checked = 0
     for claim in found.claims:
@@ -147,8 +148,8 @@ def test_the_published_figures_measured_again_reproduce_what_they_can_decide(
 ) -> None:
     found = verdicts(reported("journal-tax"))
     assert list(found.values()).count(Verdict.REPRODUCED) == 6
-    # Of chattr +A, reading, ext3's stalls, the lifetime counter, erased bytes, mutt and tmpwatch no
-    # number was published: no verdict.
+    # No number was published for chattr +A, reading, ext3's stalls, the lifetime counter, erased
+    # bytes, mutt and tmpwatch, so they have no verdict.
     assert list(found.values()).count(Verdict.CANNOT_BE_TOLD) == 6
 
 
@@ -196,7 +197,7 @@ def test_noise_wider_than_the_bounds_cannot_be_told(reported: Reported) -> None:
 
 
 def test_with_and_without_are_paired_by_repetition(reported: Reported) -> None:
-    """A repetition that writes three times as much on both sides changes no quotient."""
+    """A repetition that writes three times as much on both sides does not change any quotient."""
 
     def drifting(short: str, phase: str, metric: str, repetition: int) -> float:
         return 1e6 * 3**repetition * (1 if short in JOURNAL else 1.9)
@@ -302,8 +303,8 @@ def test_a_run_of_something_else_is_refused(reported: Reported) -> None:
 
 
 def nine(short: str, phase: str, metric: str, repetition: int) -> float:
-    """nilfs2 keeps what is overwritten and writes elsewhere; reiserfs packs, and computes most; xfs
-    is slow at many files."""
+    """nilfs2 keeps overwritten data and writes elsewhere; reiserfs packs and computes most; xfs is
+    slow with many files."""
     jitter = 1 + 0.001 * repetition
     if metric == "space_used_bytes":
         big = 48 << 20
@@ -311,7 +312,7 @@ def nine(short: str, phase: str, metric: str, repetition: int) -> float:
         return {"mount": 0, "write": big, "overwrite": big * (2 if short == "nilfs2" else 1)}.get(
             phase, big * (2 if short == "nilfs2" else 1) + small
         )
-    if metric == "device_fresh_write_bytes":
+    if metric == "first_write_bytes":
         return 1e6 * (0.99 if short == "nilfs2" else 0.1)
     if metric == "wall_s":
         is_slow = (short == "xfs" and phase in ("unpack-over", "delete")) or (
@@ -339,7 +340,7 @@ def test_nine_file_systems_as_published_reproduce_what_can_be_told(reported: Rep
 def test_a_run_too_small_or_too_short_to_show_a_claim_is_not_judged_by_it(
     reported: Reported,
 ) -> None:
-    """The same ratios, in steps of a hundredth of the time: only how long they last differs."""
+    """The ratios are the same, in steps of a hundredth of the time; only the durations differ."""
 
     def short(name: str, phase: str, metric: str, repetition: int) -> float:
         return nine(name, phase, metric, repetition) / (100 if metric == "wall_s" else 1)
@@ -360,7 +361,7 @@ def test_what_more_repetitions_may_decide_says_so(reported: Reported) -> None:
         for entry in claim.criteria
         if entry.measured.interval
     }
-    assert because == {"one repetition has no interval"}
+    assert because == {"a single repetition has no interval"}
 
 
 def test_virtual_times_tell_nothing_of_a_device_and_all_of_the_processor(
@@ -370,7 +371,7 @@ def test_virtual_times_tell_nothing_of_a_device_and_all_of_the_processor(
     xfs = the(report, "xfs is by far")
     assert xfs.verdict is Verdict.CANNOT_BE_TOLD
     assert all(
-        "no device's" in entry.measured.because and entry.measured.interval is not None
+        "not a device's" in entry.measured.because and entry.measured.interval is not None
         for entry in xfs.criteria
     )
     assert the(report, "above all with small files").verdict is Verdict.REPRODUCED

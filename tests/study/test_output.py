@@ -1,7 +1,7 @@
-"""The report in each form, compared with files that a person has looked at.
+"""The report in each form, compared with files that a person has reviewed.
 
-After a change that is meant: FSCOST_UPDATE_GOLDEN=1 make test PYTEST=tests/study/test_output.py,
-then look at the difference.
+After an intended change run FSCOST_UPDATE_GOLDEN=1 make test PYTEST=tests/study/test_output.py,
+then review the difference.
 """
 
 import json
@@ -27,7 +27,7 @@ FORMS: dict[str, Callable[[Report], str]] = {
 
 
 def numbers(short: str, phase: str, metric: str, repetition: int) -> float | None:
-    """A journal that costs a tenth; access times that cost what one expects."""
+    """Samples in which a journal costs a tenth and access times cost the expected amount."""
     if metric == "wall_s":
         return 3.0
     if metric not in ("device_write_bytes", "journal_write_bytes", "atime_write_bytes"):
@@ -66,7 +66,7 @@ def numbers(short: str, phase: str, metric: str, repetition: int) -> float | Non
 
 @pytest.fixture
 def report(reported: Reported) -> Report:
-    """One profile could not run here."""
+    """The report of a run in which one profile could not run."""
     return reported(
         "journal-tax", numbers, skip={"ext2": "ext2 is not in this kernel: boot one that has it"}
     )
@@ -132,12 +132,13 @@ def test_under_several_kernels_verdicts_stand_side_by_side_and_tables_behind_eac
     titles = [section.title for section in view.sections]
     assert sum(title.endswith("@6.1") for title in titles) == 3
     assert (
-        "Journaling nearly doubles metadata-only writes (make clean): REPRODUCED @6.1, REPRODUCED @6.12"
-        in titles
+        "Journaling nearly doubles metadata-only writes (make clean): REPRODUCED @6.1, REPRODUCED"
+        " @6.12" in titles
     )
     claim = view.sections[
         titles.index(
-            "Journaling nearly doubles metadata-only writes (make clean): REPRODUCED @6.1, REPRODUCED @6.12"
+            "Journaling nearly doubles metadata-only writes (make clean): REPRODUCED @6.1,"
+            " REPRODUCED @6.12"
         )
     ].grid
     assert claim is not None

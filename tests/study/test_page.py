@@ -1,4 +1,4 @@
-"""A study's run as a page: published beside measured, and the numbers that decide."""
+"""The page of a study's run: published beside measured values, and the numbers that decide."""
 
 import csv
 import json
@@ -17,7 +17,8 @@ PHASES = {"clean": 2e6}
 
 
 def doubled(short: str, phase: str, metric: str, repetition: int) -> float:
-    """A journal that doubles what make clean writes, and adds nothing elsewhere."""
+    """Samples in which a journal doubles the bytes that make clean writes, and adds nothing
+    elsewhere."""
     has_journal = not short.endswith("_nj") and short != "ext2"
     return PHASES.get(phase, 1e8) * (2 if has_journal and phase == "clean" else 1) + repetition
 

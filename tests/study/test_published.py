@@ -1,4 +1,4 @@
-"""The studies' figures beside the tables of their sources, as these print them."""
+"""The studies' figures match the tables of their sources, as printed there."""
 
 import pytest
 
@@ -139,7 +139,8 @@ def test_every_claim_is_there(name: str, claims: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize("step", ["clone", "make"])
 def test_a_share_of_too_little_is_not_judged(step: str) -> None:
-    """Of 4–12 % on ordinary work, nothing can be told where all that is written is metadata."""
+    """The effect is 4–12 % on ordinary work; it cannot be judged where everything written is
+    metadata."""
     least = {"clone": 64 << 20, "make": 32 << 20}[step]
     criteria = [
         criterion

@@ -1,4 +1,4 @@
-"""Distributions of times, from the histograms in a run's manifest."""
+"""Distributions of times from the histograms in a run's manifest."""
 
 from pathlib import Path
 

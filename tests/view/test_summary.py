@@ -1,4 +1,4 @@
-"""The answer: who wrote least, by how much, and what is no difference."""
+"""The summary: which profile wrote the least, by how much, and which differences do not count."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from fscost.errors import InputError
-from fscost.results import Manifest, RunResults, to_table
+from fscost.report import markdown, terminal
+from fscost.results import CellRecord, Manifest, RunResults, to_table
 from fscost.results.table import SampleRow, with_totals
 from fscost.view.run import Choice, view
 
@@ -16,7 +17,8 @@ WRITTEN = "device_write_bytes"
 
 
 def a_run(values: dict[str, list[float]], **more: dict[str, list[float]]) -> RunResults:
-    """`values` of what each profile wrote, by repetition; `more` of other metrics."""
+    """Return a run with `values` for the bytes each profile wrote, by repetition, and `more` for
+    other metrics."""
     rows: list[SampleRow] = []
     units = {WRITTEN: "bytes", "wall_s": "s", "device_flushes": "count"}
     for order, (profile, found) in enumerate(values.items()):
@@ -66,13 +68,13 @@ def mib(*values: float) -> list[float]:
         ({"ext4": mib(5, 5, 5)}, "ext4 wrote 5.00 MiB."),
         (
             {"ext4": mib(5, 5, 5), "ext4 -o noatime": mib(3.1, 3.1, 3.1)},
-            "ext4 -o noatime wrote least: 3.10 MiB, 38 % less than ext4.",
+            "ext4 -o noatime wrote the least: 3.10 MiB, 38 % less than ext4.",
         ),
         (
             {"ext4": mib(5, 5, 5), "xfs": mib(2.5, 2.5, 2.5), "btrfs": mib(44, 44, 44)},
             (
-                "xfs wrote least: 2.50 MiB, 50 % less than ext4. "
-                "btrfs wrote most: 44.0 MiB, 8.80 times as much as ext4."
+                "xfs wrote the least: 2.50 MiB, 50 % less than ext4. "
+                "btrfs wrote the most: 44.0 MiB, 8.80 times as much as ext4."
             ),
         ),
         (
@@ -85,7 +87,10 @@ def mib(*values: float) -> list[float]:
         ),
         (
             {"ext4": mib(5, 5, 5), "xfs": mib(5.05, 5.05, 5.05), "btrfs": mib(6, 6, 6)},
-            "ext4 and xfs wrote least: 5.00 MiB. btrfs wrote most: 6.00 MiB, 20 % more than ext4.",
+            (
+                "ext4 and xfs wrote the least: 5.00 MiB. "
+                "btrfs wrote the most: 6.00 MiB, 20 % more than ext4."
+            ),
         ),
         (
             {"ext4": mib(5, 7, 4), "xfs": mib(6, 5, 5)},
@@ -111,7 +116,7 @@ def mib(*values: float) -> list[float]:
         ),
         (
             {"ext4": mib(5), "xfs": mib(2)},
-            "One repetition, so no difference is called. Lowest: xfs, 2.00 MiB.",
+            "One repetition, so no difference can be reported. Lowest: xfs, 2.00 MiB.",
         ),
     ],
 )
@@ -141,16 +146,18 @@ def test_rows_are_sorted_and_a_difference_has_one_number() -> None:
 def test_one_repetition_is_in_brackets() -> None:
     shown = view(a_run({"ext4": mib(5), "xfs": mib(2)}))
     assert column(shown.summary, "vs ext4") == {"xfs": "(−60 %)", "ext4": "baseline"}
-    assert any("one repetition has no interval" in line for line in shown.legend)
+    assert any("a single repetition has no interval" in line for line in shown.legend)
 
 
 def test_a_time_that_may_be_chance_is_marked_and_its_noise_is_told() -> None:
     times = {"ext4": [1.0, 2.0, 1.5], "xfs": [1.6, 1.1, 1.9]}
     shown = view(a_run({"ext4": mib(5, 5, 5), "xfs": mib(2, 2, 2)}, wall_s=times))
     assert column(shown.summary, "time") == {"xfs": "≈ 1.60 s", "ext4": "1.50 s"}
-    assert shown.cautions == [
-        "Repetitions of one profile lie up to 67 % apart in time: no difference of times is called."
-    ]
+    [caution] = shown.cautions
+    assert caution == (
+        "The times of one profile differ by up to 67 %, so no time difference between profiles is"
+        " reported."
+    )
     called = view(
         a_run({"ext4": mib(5, 5), "xfs": mib(2, 2)}, wall_s={"ext4": [1, 1], "xfs": [3, 3]})
     )
@@ -225,3 +232,17 @@ def test_lazytime_is_told_with_what_the_unmount_wrote() -> None:
     assert line.startswith("ext4 -o lazytime: the syncs after each phase and the unmount wrote")
     assert "(1.00 MiB at unmount)" in line
     assert line.endswith("so it cannot show that.")
+
+
+@pytest.mark.parametrize(("count", "title"), [(1, "Why"), (2, "Why (shares overlap)")])
+def test_the_heading_tells_that_several_shares_of_a_profile_overlap(count: int, title: str) -> None:
+    run = a_run({"ext4": mib(5), "xfs": mib(2)})
+    why = [{"words": f"{share} % of its bytes", "remedy": ""} for share in (100, 50)]
+    cells = [
+        CellRecord(f"{name}.0", name, 0, 0, 0, "done", 1.0, facts={"why": why[:count]})
+        for name in ("ext4", "xfs")
+    ]
+    shown = view(RunResults(run.folder, replace(run.manifest, cells=cells), run.samples))
+    assert (shown.why_title, len(shown.why)) == (title, 2 * count)
+    assert f"\n{title}\n- xfs: 100 % of its bytes\n" in terminal.text(shown, "folder", 100)
+    assert f"\n{title}:\n\n- xfs: 100 % of its bytes\n" in markdown.text(shown, "folder")

@@ -1,5 +1,5 @@
-"""Arrays: how they are spelled, that they hold their disk, and what their members receive, as
-Python sees it."""
+"""Arrays as Python sees them: their spelling, room for the whole disk, and the bytes their members
+receive."""
 
 import pytest
 
@@ -19,7 +19,8 @@ SPELLED = {
     "raid10,members=3,chunk=64K,layout=f2": 2.0,
     "raid10,members=6,chunk=4K,layout=o3": 3.0,
 }
-"""Arrays, and the bytes that members receive for each byte of a whole array written in order."""
+"""Spelled arrays, and the bytes that members receive for each byte when a whole array is written in
+order."""
 
 
 @pytest.mark.parametrize("spelled", SPELLED)
@@ -53,8 +54,8 @@ def test_closed_form_writing_all_of_an_array_costs_its_redundancy(
 
 
 def test_rmw_level_is_mds() -> None:
-    """Four members, one block: two reads either way; md reconstructs at level 1 and modifies at
-    level 2."""
+    """Four members, one block: both ways read two blocks; md reconstructs at level 1 and modifies
+    at level 2."""
     for level, rows in ((1, (0, 0, 1, 0)), (2, (0, 0, 0, 1))):
         array = Array(
             wear.parse_array(f"raid5,members=4,chunk=64K,rmw_level={level}")

@@ -1,11 +1,14 @@
-"""Devices: the catalogue is complete, and a file that is wrong is refused by name."""
+"""Devices: the catalogue is complete, and an invalid file is refused by name."""
 
 import pytest
 
 from fscost import devices, wear
 from fscost.errors import InputError
 
-GOOD = "[wear]\ncapacity_bytes = 1000000000\nnand_bytes = 1100000000\nblock_bytes = 4194304\npe_cycles = 1000\n"
+GOOD = (
+    "[wear]\ncapacity_bytes = 1000000000\nnand_bytes = 1100000000\nblock_bytes = 4194304\npe_cycles"
+    " = 1000\n"
+)
 
 
 def read(text: str) -> wear.Device:
@@ -41,9 +44,12 @@ def test_spare_and_over_provisioning_divide_by_different_sizes() -> None:
     [
         ("capacity = 5", "d.toml: wear.capacity: no such field"),
         ("page_bytes = true", "d.toml: wear.page_bytes: is True, not a whole number"),
-        ("page_bytes = 3000", "d.toml: wear.block_bytes: is no multiple"),
+        ("page_bytes = 3000", "d.toml: wear.block_bytes: is not a multiple"),
         ("page_bytes = 1", "d.toml: wear.page_bytes: is 1"),
-        ("page_bytes = { source = 'x' }", "d.toml: wear.page_bytes: is a table of something else"),
+        (
+            "page_bytes = { source = 'x' }",
+            "d.toml: wear.page_bytes: is not a table of value and source",
+        ),
         ("hot_cold = 1", "d.toml: wear.hot_cold: is 1, not true or false"),
         ("mapping = 'dftl'", "d.toml: wear.mapping: is 'dftl'"),
     ],

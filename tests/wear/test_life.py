@@ -1,4 +1,4 @@
-"""Life: arithmetic that can be done by hand."""
+"""Life: arithmetic that can be checked by hand."""
 
 import pytest
 
@@ -9,7 +9,7 @@ RUN = {"pe_cycles": 1000, "nand_bytes": 100e9, "nand_write_bytes": 1e9, "host_wr
 
 
 def test_even_wear_lasts_as_long_as_the_rating() -> None:
-    # Each run is 1 % of a cycle of the whole device.
+    # Each run uses 1 % of a cycle of the whole device.
     found = life(**RUN, mean_erases=3, max_erases=3, is_levelled=False)
     assert found.runs == found.mean_runs == pytest.approx(100_000)
     assert found.host_write_bytes == pytest.approx(50e12)

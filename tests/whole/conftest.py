@@ -22,14 +22,14 @@ MIB = 1 << 20
 
 @dataclass
 class Bench:
-    """Runs cells, each in a folder of its own."""
+    """Runs cells, each in its own folder."""
 
     out: Path
     device: RealDevice | None = None
     lab: Lab | None = None
-    """Instead of the native one."""
+    """Lab used in place of the native one."""
     begun: list[str] = field(default_factory=list)
-    """The intervals of the last cell, as they began."""
+    """Intervals of the last cell, in the order they began."""
 
     def cell(
         self,
@@ -39,7 +39,7 @@ class Bench:
         repetition: int = 0,
         **workload: object,
     ) -> Cell:
-        """A shell line is a measured step `work`."""
+        """Build a cell; a shell line becomes a measured step `work`."""
         made = tuple(
             Step(f"work{number or ''}", step) if isinstance(step, str) else step
             for number, step in enumerate(steps)
@@ -68,18 +68,21 @@ class Bench:
         return self.lab_of().run(cell, self.options(**changes), self.begun.append)
 
     def done(self, cell: Cell, **changes: object) -> CellResult:
-        """Run it, and it must succeed: no root test passes by skipping."""
+        """Run a cell and assert that it succeeds: no root test passes by skipping."""
         result = self.run(cell, **changes)
         assert result.status == "done", f"{result.status} ({result.kind}): {result.because}"
         return result
 
 
 def restless(cell: Cell) -> Cell:
-    """The cell, with something in the background that never stops to write."""
+    """Return the cell with a background process that never stops writing."""
     writer = (
         "sh",
         "-c",
-        "while :; do dd if=/dev/zero of={dir}/restless bs=4k count=50000 conv=notrunc oflag=direct status=none; done",
+        (
+            "while :; do dd if=/dev/zero of={dir}/restless bs=4k count=50000 conv=notrunc"
+            " oflag=direct status=none; done"
+        ),
     )
     return replace(cell, profile=replace(cell.profile, background=(writer,)))
 
@@ -98,8 +101,8 @@ def bench(tmp_path: Path) -> Bench:
 
 @pytest.fixture(scope="session")
 def vm_lab() -> VmLab:
-    """With the user's own cache: its snapshot is made once, and its kernel fetched once for all
-    runs."""
+    """A VM lab with the user's own cache, so that its snapshot is made once and its kernel is
+    downloaded once for all runs."""
     return VmLab(say=print)
 
 
@@ -116,7 +119,7 @@ def no_snapshots(tmp_path: Path, vm_lab: VmLab) -> Path:
 
 @pytest.fixture
 def value() -> Value:
-    """One number of a result: phase, metric, disk."""
+    """Return one number of a result, selected by phase, metric and disk."""
 
     def find(result: CellResult, phase: str, metric: str, disk: str = "") -> float:
         [found] = [

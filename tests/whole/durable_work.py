@@ -1,5 +1,5 @@
-"""Writes a run's folder as fscost does, with real recordings: the work whose disk loses its power
-in test_power_cut.py. Arguments: folder, a dm-log-writes log."""
+"""Write a run's folder with real recordings, as fscost does. This is the work whose disk loses
+power in test_power_cut.py. Arguments: folder, a dm-log-writes log."""
 
 import sys
 from pathlib import Path
@@ -31,9 +31,7 @@ def main() -> None:
         cell = Cell(spec.profiles[0], spec.workload, repetition, 7, repetition)
         cell_dir = folder / "cells" / cell.id
         make_folder(cell_dir)
-        result = lab.run(
-            cell, LabOptions(cell_dir, 1 << 30, keep_recording=True), lambda name: None
-        )
+        result = lab.run(cell, LabOptions(cell_dir, 1 << 30), lambda name: None)
         result.recording = cell_dir / "recording.fscost"
         capture.import_dm_log_writes(log, result.recording)
         capture.write_requests(result.recording, cell_dir / "requests.parquet")

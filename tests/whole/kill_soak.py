@@ -1,7 +1,7 @@
-"""Kills processes of runs in guests for so long: `python -m tests.whole.kill_soak SECONDS SEED`.
+"""Kill processes of guest runs for a given time: `python -m tests.whole.kill_soak SECONDS SEED`.
 
-The count goes on all the time, a table comes at the end; exit status 1 if anything but a cell was
-lost.
+The script prints a running count, and a table at the end. Its exit status is 1 if anything but a
+cell was lost.
 """
 
 import random
@@ -17,7 +17,8 @@ from fscost.lab.vm import cache
 
 
 def cache_without_snapshots(folder: Path) -> Path:
-    """For XDG_CACHE_HOME: the user's kernels and what is known of KVM, but no snapshot."""
+    """Create a folder for XDG_CACHE_HOME with the user's kernels and the cached facts about KVM,
+    but no snapshot."""
     own = folder / "cache" / "fscost"
     own.mkdir(parents=True)
     for name in ("kernels", "kvm"):
@@ -27,8 +28,8 @@ def cache_without_snapshots(folder: Path) -> Path:
 
 
 def soak(folder: Path, empty_cache: Path, seed: int, goes_on: Callable[[int], bool]) -> Soak:
-    """While `goes_on` with so many kills: one in ten of fscost itself, one in ten while there is no
-    snapshot."""
+    """Kill processes while `goes_on`, which gets the number of kills so far, returns true. Four in
+    ten draws kill fscost itself; one in ten kills a process while there is no snapshot."""
     print(f"seed {seed}", flush=True)
     made = Soak(folder, seed, {})
     made.whole()
@@ -36,7 +37,7 @@ def soak(folder: Path, empty_cache: Path, seed: int, goes_on: Callable[[int], bo
     done = 0
     while goes_on(done):
         chance = draw.random()
-        # A run of guests has several kills, the others one.
+        # Each run of guests loses several processes; the other runs lose one.
         done += (
             made.runner()
             if chance < 0.4

@@ -1,4 +1,4 @@
-"""SIGKILL at random instants of whole runs in guests, and what such a run may come to."""
+"""SIGKILL at random instants of whole guest runs, and the permitted outcomes."""
 
 import contextlib
 import json
@@ -20,18 +20,18 @@ from . import residue
 PROGRAM = [sys.executable, "-c", "from fscost.cli import main; main()"]
 CELLS = int(os.environ.get("FSCOST_TEST_KILLS_CELLS", "4"))
 KINDS = ("guest", "disk-server")
-"""What a cell may fail with that lost a process."""
+"""Kinds of failure permitted for a cell that lost a process."""
 RUN_LIMIT_S = 900
 SHUTDOWNS = 0.25
-"""Part of the kills that wait for a guest to shut down."""
+"""Share of the kills that wait for a guest to shut down."""
 SHUTDOWN_S = 0.5
-"""From the first word of what the commands printed until QEMU and the disk server have ended."""
+"""Time from the first output of the commands until QEMU and the disk server have ended."""
 
 
 @dataclass
 class Soak:
-    """Draws runs and kills; `outcomes` counts them by the victim, the phase that it was killed in,
-    and what its cell came to."""
+    """Draws runs and kills; `outcomes` counts them by victim, by phase of the kill, and by the
+    cell's outcome."""
 
     folder: Path
     seed: int
@@ -45,7 +45,7 @@ class Soak:
         self._cell_s = 10.0
 
     def guests(self) -> int:
-        """A run of `CELLS` cells, each of which loses a process; returns how many were killed."""
+        """Run `CELLS` cells, each of which loses a process, and return the number of kills."""
         run = self._begin()
         killed: dict[str, tuple[str, str]] = {}
         while run.lives():
@@ -61,7 +61,7 @@ class Soak:
         return len(killed)
 
     def runner(self) -> int:
-        """A run that loses fscost itself; then it is resumed, and must come to its end."""
+        """Kill fscost itself during a run; some of these runs are resumed and must complete."""
         run = self._begin(cells=2)
         self._wait(run, 2.5 * self._cell_s)
         phase = run.phase()
@@ -87,7 +87,8 @@ class Soak:
         return int(is_killed)
 
     def making(self, cache: Path) -> int:
-        """A run without a snapshot that loses a process, most likely while it makes one."""
+        """Start a run without a snapshot and kill a process, most likely while the snapshot is
+        made."""
         for entry in (cache / "fscost/snapshots").glob("[!.]*"):
             shutil.rmtree(entry)
         run = self._begin({"XDG_CACHE_HOME": str(cache)}, cells=1)
@@ -117,8 +118,7 @@ class Soak:
         return int(is_killed)
 
     def whole(self, environment: Mapping[str, str] | None = None) -> None:
-        """A run that nobody disturbs: every cell is done, restored from the snapshot that is
-        there."""
+        """Run without any kill: every cell must be done and restored from the existing snapshot."""
         run = self._begin(environment, cells=2)
         begin = time.monotonic()
         run.process.wait(timeout=RUN_LIMIT_S)
@@ -136,16 +136,16 @@ class Soak:
         )
         self._check(run, "nobody")
 
-    def _begin(self, environment: Mapping[str, str] | None = None, cells: int = CELLS) -> "Run":
+    def _begin(self, environment: Mapping[str, str] | None = None, cells: int = 0) -> "Run":
         self._runs += 1
         return Run(
             self.folder / f"run{self._runs}",
             dict(self.environment) | dict(environment or {}),
-            cells,
+            cells or CELLS,
         )
 
     def _wait(self, run: "Run", most_s: float, goes_on: Callable[[], bool] = lambda: True) -> None:
-        """Until a random instant; one in four is an instant of a shutdown, which is short."""
+        """Wait until a random instant; one in four falls into a shutdown, which is short."""
         at = time.monotonic() + self._random.uniform(0.0, most_s)
         if self._random.random() < SHUTDOWNS:
             while run.lives() and goes_on() and not run.shuts_down():
@@ -156,7 +156,7 @@ class Soak:
 
     def _judge(self, run: "Run", killed: Mapping[str, tuple[str, str]]) -> None:
         cells = run.cells()
-        # 1: a cell failed; 2: all did.
+        # 1: a cell failed; 2: all cells failed.
         self._expect(
             run.process.returncode in (0, 1, 2), run, f"ended with {run.process.returncode}"
         )
@@ -186,9 +186,9 @@ class Soak:
 
     def _check(self, run: "Run", victim: str) -> None:
         self._expect("Traceback" not in run.said(), run, f"a traceback ({victim} killed)")
-        # A run has a temporary folder of its own: what lies in /tmp may be another test's. The lock
-        # of all runs stays. The disks of guests are no loop devices: one that appears is that of a
-        # native run, maybe of a container whose processes cannot be seen.
+        # Each run has a temporary folder of its own, so entries in /tmp may belong to another test.
+        # The lock shared by all runs stays. Guests' disks are not loop devices: a new loop device
+        # belongs to a native run, possibly one in a container whose processes are not visible here.
         others = (
             "file /tmp/fscost",
             "file /run/fscost.lock",
@@ -265,7 +265,7 @@ class Run:
         return self._log.read_text(errors="replace")
 
     def cells(self) -> dict[str, dict[str, object]]:
-        """Those that ended, by name."""
+        """Return the cells that ended, by name."""
         with contextlib.suppress(FileNotFoundError):
             return {
                 cell["cell"]: cell
@@ -274,7 +274,7 @@ class Run:
         return {}
 
     def cell(self) -> str | None:
-        """The one that runs."""
+        """Return the name of the running cell."""
         ended = self.cells()
         with contextlib.suppress(FileNotFoundError):
             return next(
@@ -297,7 +297,7 @@ class Run:
         ]
 
     def phase(self) -> str:
-        """By what there is of the cell."""
+        """Return the phase of the run, judged by its processes and the cell's files."""
         machines = [
             process for process in self.members() if residue.kind_of(process.command) == "machine"
         ]
@@ -313,12 +313,12 @@ class Run:
         return "start" if machines or cell else "before or after cells"
 
     def shuts_down(self) -> bool:
-        """The guest has sent what its commands printed, and that comes last."""
+        """True if the guest has sent the output of its commands, which comes last."""
         cell = self.cell()
         return cell is not None and _size(self.out / "cells" / cell / "output.log") > 0
 
     def kill_one(self, draw: random.Random) -> tuple[str, str, str | None] | None:
-        """Any process beside fscost itself: its kind, the phase, the cell."""
+        """Kill any process except fscost itself and return its kind, the phase and the cell."""
         names = {"machine": "QEMU", "disk server": "fscost-disk", "init": "fscost-agent tied"}
         while self.lives():
             members = self.members()
@@ -332,7 +332,7 @@ class Run:
 
 
 def _size(file: Path) -> int:
-    """0 where it is not there."""
+    """Return the size of a file, or 0 if it does not exist."""
     with contextlib.suppress(OSError):
         return file.stat().st_size
     return 0

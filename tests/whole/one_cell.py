@@ -1,9 +1,8 @@
-"""A runner to be killed: one cell in a process of its own. `one_cell.py PROFILE OUT LINGER_S`
-prints how the cell ended.
+"""A runner to be killed: one cell in a process of its own.
 
-Its last command sleeps for `LINGER_S`: what is not killed with it is still there when the test
-looks. Whichever of its programs is killed, the step
-ends (`set -e`).
+`one_cell.py PROFILE OUT LINGER_S` prints how the cell ended. Its last command sleeps for
+`LINGER_S`, so a process that is not killed with it still exists when the test looks. The step ends
+if any of its programs is killed (`set -e`).
 """
 
 import sys
@@ -16,7 +15,10 @@ from fscost.lab.native import NativeLab
 from fscost.matrix import Cell
 from fscost.workload.model import Step, Workload
 
-SHELL = "set -e; for i in $(seq 40); do dd if=/dev/urandom of=f$i bs=64k count=4 conv=fsync status=none; done"
+SHELL = (
+    "set -e; for i in $(seq 40); do dd if=/dev/urandom of=f$i bs=64k count=4 conv=fsync"
+    " status=none; done"
+)
 
 
 def main() -> None:

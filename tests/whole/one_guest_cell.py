@@ -1,7 +1,7 @@
-"""A runner to be killed: one cell in a guest, in a process of its own. `one_guest_cell.py PROFILE
-OUT LINGER_S` prints how the cell ended.
+"""A runner to be killed: one cell in a guest, in a process of its own.
 
-Like one_cell.py, which is for the native lab; a guest's work is slower, so there is less of it.
+`one_guest_cell.py PROFILE OUT LINGER_S` prints how the cell ended. It is the counterpart of
+one_cell.py, which uses the native lab; guests are slower, so there is less work.
 """
 
 import sys
@@ -13,7 +13,10 @@ from fscost.lab.vm import VmLab
 from fscost.matrix import Cell
 from fscost.workload.model import Step, Workload
 
-SHELL = "set -e; for i in 1 2 3 4 5; do dd if=/dev/zero of=f$i bs=64k count=4 conv=fsync status=none; done"
+SHELL = (
+    "set -e; for i in 1 2 3 4 5; do dd if=/dev/zero of=f$i bs=64k count=4 conv=fsync status=none;"
+    " done"
+)
 
 
 def main() -> None:

@@ -1,5 +1,5 @@
-"""What a killed run could leave behind, and how to see it on a machine where others work at the
-same time."""
+"""Residue of killed runs: how to detect it on a machine where other programs run at the same
+time."""
 
 import contextlib
 import os
@@ -18,7 +18,7 @@ LIMIT_S = 15.0
 
 @dataclass(frozen=True)
 class Process:
-    """`started` tells it from a later one of the same number."""
+    """A process; `started` distinguishes it from a later one with the same number."""
 
     pid: int
     parent: int
@@ -27,7 +27,8 @@ class Process:
 
 
 def processes() -> dict[int, Process]:
-    """All that live; zombies have left nothing but a number that their parent has yet to read."""
+    """Return all live processes. Zombies are left out: all that remains of them is a number that
+    their parent has not read yet."""
     found = {}
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
@@ -47,7 +48,7 @@ def processes() -> dict[int, Process]:
 
 
 def family(root: int) -> list[Process]:
-    """The descendants of a process, itself not among them."""
+    """Return the descendants of a process, without the process itself."""
     everyone = processes()
     inside = {root}
     grown = True
@@ -61,10 +62,10 @@ def family(root: int) -> list[Process]:
 
 
 def loop_devices() -> set[str]:
-    """Attached ones that may be ours: a file in the root of a mount that is in no namespace shows
-    as `/NAME`.
+    """Return the attached loop devices that may be ours: a backing file in the root of a mount that
+    is in no namespace appears as `/NAME`.
 
-    The number that the kernel gives to each attaching tells them apart.
+    The kernel numbers each attachment, which distinguishes them.
     """
     found = set()
     for file in Path("/sys/block").glob("loop*/loop/backing_file"):
@@ -78,8 +79,8 @@ def loop_devices() -> set[str]:
 
 
 def held_by_others(ours: set[int]) -> set[str]:
-    """Names of loop devices that processes of others have open: those of another run on this
-    machine."""
+    """Return the names of loop devices that other processes hold open, such as those of another run
+    on this machine."""
     found = set()
     for folder in Path("/proc").glob("[0-9]*"):
         if int(folder.name) in ours:
@@ -94,12 +95,12 @@ def held_by_others(ours: set[int]) -> set[str]:
 
 
 def own_mounts() -> int:
-    """A mount namespace for one run alone, as a descriptor; its mounts are shared ones, as a host's
-    often are.
+    """Create a mount namespace for one run alone and return its descriptor; its mounts are shared,
+    as a host's often are.
 
-    A mount of a run stays where the run began: a cell's own namespace ends with its processes,
-    unless a mount
-    spreads from it. Here no other program's mounts are seen, whatever the host does meanwhile.
+    A leaked mount stays in the namespace where the run began: a cell's own namespace ends with its
+    processes, unless a mount propagates out of it. Mounts of other programs are not visible in this
+    namespace, whatever the host does meanwhile.
     """
     shared = "mount --make-rshared / && echo && cat"
     with subprocess.Popen(
@@ -113,7 +114,8 @@ def own_mounts() -> int:
 
 
 def temporary_files() -> set[str]:
-    """But those of the agent's own tests, which may run at the same time."""
+    """Return fscost's temporary files, except those of the agent's own tests, which may run at the
+    same time."""
     found = {
         path
         for folder in ("/tmp", "/run", "/dev/shm", "/var/tmp")
@@ -124,19 +126,20 @@ def temporary_files() -> set[str]:
 
 @dataclass
 class Watch:
-    """Begun before a run; `left` says afterwards what of it is still there.
+    """Record of the machine's state before a run; `left` returns what remains of the run
+    afterwards.
 
-    Others may come and go meanwhile: what is ours and stays is there at every look, so only that
-    counts.
+    Other programs' objects may come and go meanwhile. Residue of the run is present at every look,
+    so only that counts.
     """
 
     tag: str
     temporary: Path
     known: set[Process] = field(default_factory=set)
-    """Processes seen to be ours."""
+    """Processes known to be ours."""
     inside: list[str] = field(init=False, default_factory=list)
-    """Goes before the command of the run, which then sees mounts of its own. Empty for users who
-    cannot mount."""
+    """Command prefix that starts the run in its own mount namespace. Empty for users who cannot
+    mount."""
 
     def __post_init__(self) -> None:
         if os.geteuid() == 0:
@@ -177,7 +180,7 @@ class Watch:
         }
 
     def left(self) -> set[str]:
-        """What stayed for `LIMIT_S` seconds; returns as soon as there is nothing."""
+        """Return what remains after `LIMIT_S` seconds; return at once if nothing is left."""
         until = time.monotonic() + LIMIT_S
         stayed = self._look()
         while stayed and time.monotonic() < until:
@@ -187,8 +190,8 @@ class Watch:
 
 
 class Runner:
-    """A process that runs one cell by `script`, in a session and with a temporary folder of its
-    own."""
+    """A process that runs one cell with `script`, in its own session and with its own temporary
+    folder."""
 
     def __init__(
         self,
@@ -228,7 +231,8 @@ class Runner:
         return self.log.read_text()
 
     def find(self, victim: str) -> int | None:
-        """The number of the victim, if it lives; what is seen of the family is remembered."""
+        """Return the process number of the victim, if it is alive; remember all descendants
+        seen."""
         if victim == "runner":
             return self.process.pid
         members = family(self.process.pid)
@@ -238,14 +242,14 @@ class Runner:
         )
 
     def until(self, words: str) -> None:
-        """It says so, or ends."""
+        """Wait until the runner prints these words or ends."""
         while words not in self.said() and self.process.poll() is None:
             self.find("")
             time.sleep(0.02)
 
     def kill(self, victim: str, after_s: float) -> bool:
-        """SIGKILL at an instant; where the victim is not there yet, as soon as it is. False: the
-        cell ended before."""
+        """Send SIGKILL after `after_s`, or as soon as the victim exists. Return False if the cell
+        ended before."""
         begin = time.monotonic()
         while self.process.poll() is None:
             pid = self.find(victim)
@@ -257,7 +261,7 @@ class Runner:
         return False
 
     def ended(self, limit_s: float) -> bool:
-        """False: it hung, and was killed for that."""
+        """True if the runner ended in time; otherwise it hung and was killed."""
         try:
             self.process.wait(timeout=limit_s)
         except subprocess.TimeoutExpired:
@@ -282,7 +286,7 @@ def kind_of(command: str) -> str:
 def run_whole(
     script: str, spelled: str, out: Path, environment: Mapping[str, str] | None = None
 ) -> float:
-    """A run that nobody kills must be done and leave nothing; returns how long it took."""
+    """Run a cell without a kill; it must be done and leave nothing. Return its duration."""
     begin = time.monotonic()
     runner = Runner(script, spelled, out, 0, environment)
     assert runner.process.wait(timeout=300) == 0, runner.said()

@@ -1,4 +1,5 @@
-"""Cells on real file systems: their numbers are the kernel's, and the content is there."""
+"""Cells on real file systems: their numbers match the kernel's, and the file contents are
+present."""
 
 import json
 import re
@@ -35,8 +36,8 @@ PROFILES = [
 
 @pytest.mark.parametrize("spelled", PROFILES)
 def test_a_cell_conserves_its_bytes(bench: Any, value: Any, spelled: str) -> None:
-    """Small files, a synced log, deletes and reads. `done` means that recording and kernel agree
-    for each interval and disk."""
+    """The cell has small files, a synced log, deletes and reads. `done` means that recording and
+    kernel agree for each interval and disk."""
     steps = (
         Step(
             "unpack",
@@ -45,7 +46,8 @@ def test_a_cell_conserves_its_bytes(bench: Any, value: Any, spelled: str) -> Non
         ),
         Step(
             "log",
-            "for i in 1 2 3 4 5 6 7 8; do dd if=/dev/urandom of=log bs=4k count=1 oflag=append conv=notrunc,fsync status=none; done",
+            "for i in 1 2 3 4 5 6 7 8; do dd if=/dev/urandom of=log bs=4k count=1 oflag=append"
+            " conv=notrunc,fsync status=none; done",
         ),
         Step("read", "cat tree/* > /dev/null", drop_caches=True),
         Step("delete", "rm -r tree", settle="remount"),
@@ -73,7 +75,7 @@ def test_a_cell_conserves_its_bytes(bench: Any, value: Any, spelled: str) -> Non
 def test_the_numbers_are_those_that_the_workload_itself_reads_in_sysfs(
     bench: Any, value: Any, spelled: str
 ) -> None:
-    """Seen by nobody of ours: the device's own counters, printed by the steps."""
+    """The reference is independent of our code: the device's own counters, printed by the steps."""
     look = "echo; echo STAT $(cat /sys/block/$(basename {disk.main})/stat)"
     steps = (
         Step("first", look),
@@ -101,13 +103,11 @@ def test_the_numbers_are_those_that_the_workload_itself_reads_in_sysfs(
 def test_what_is_written_after_the_command_is_told_apart(
     bench: Any, value: Any, spelled: str
 ) -> None:
-    """Beside the device's own counter, which each command reads as its last act."""
+    """The reference is the device's own counter, which the command reads first and last."""
     look = "echo; echo STAT $(cat /sys/block/$(basename {disk.main})/stat)"
     steps = (
-        Step(
-            "synced", f"dd if=/dev/urandom of=synced bs=1M count=4 conv=fsync status=none; {look}"
-        ),
-        Step("late", f"head -c 3000000 /dev/urandom > late; {look}"),
+        Step("synced", "dd if=/dev/urandom of=synced bs=1M count=4 conv=fsync status=none"),
+        Step("late", f"{look}; head -c 3000000 /dev/urandom > late; {look}"),
     )
     result = bench.done(bench.cell(spelled, *steps))
     assert result.output is not None
@@ -118,8 +118,9 @@ def test_what_is_written_after_the_command_is_told_apart(
     )
     settled = {name: value(result, name, "settle_write_bytes") for name in ("synced", "late")}
     assert settled["synced"] < MIB < 4 * MIB <= value(result, "synced", "device_write_bytes")
-    # The agent looks a moment after the command.
-    by_counter = value(result, "late", "device_write_bytes") - (after - before - settled["synced"])
+    # The agent reads its counter just after the command ends; the command reads it just after the
+    # step begins.
+    by_counter = value(result, "late", "device_write_bytes") - (after - before)
     assert min(3_000_000, by_counter) <= settled["late"] <= by_counter
     assert 0 <= value(result, "late", "unmount_write_bytes") < MIB
     assert {
@@ -142,7 +143,7 @@ def test_tagged_content_is_in_the_recording_and_only_after_it_was_written(
         Step("after", "true"),
         input=tmp_path / "input",
     )
-    result = bench.done(cell, keep_recording=True)
+    result = bench.done(cell)
     assert result.recording is not None
     recording = capture._open(result.recording)
     for mark, copies in (("write", 0), ("after", 100)):
@@ -154,9 +155,7 @@ def test_tagged_content_is_in_the_recording_and_only_after_it_was_written(
 
 def test_the_table_of_requests_has_every_byte(bench: Any, value: Any) -> None:
     result = bench.done(bench.cell("ext4", "head -c 5000000 /dev/urandom > file"))
-    assert result.recording is None
     [folder] = bench.out.glob("cell*")
-    assert not list(folder.glob("*.fscost"))
     table = pq.read_table(folder / "requests.parquet").to_pydict()
     rows = list(zip(table["op"], table["length"], strict=True))
     changed = sum(
@@ -182,7 +181,7 @@ def test_two_disks_have_rows_of_their_own(bench: Any, value: Any) -> None:
 
 
 def test_the_window_closes_after_the_unmount(bench: Any, value: Any) -> None:
-    """With no settling at all, what the last step left in memory is still charged to it."""
+    """Data that the last step left in memory is charged to that step, even without settling."""
     result = bench.done(
         bench.cell("ext4", Step("work", "head -c 4000000 /dev/urandom > file", settle="none"))
     )
@@ -219,11 +218,12 @@ def test_logical_blocks_and_cache_are_as_promised(bench: Any) -> None:
 def test_the_probe_measures_pauses(bench: Any, value: Any) -> None:
     cell = bench.cell(
         "ext4",
-        "for i in 1 2 3 4 5 6; do dd if=/dev/zero of=f bs=1M count=4 conv=fsync status=none; done; sleep 0.3",
+        "for i in 1 2 3 4 5 6; do dd if=/dev/zero of=f bs=1M count=4 conv=fsync status=none; done;"
+        " sleep 0.3",
     )
     result = bench.done(cell, probe_interval_ms=10)
     assert value(result, "work", "probe_operations") > 5
-    # What the probe writes by itself is known from an idle file system.
+    # The probe's own writes are measured on an idle file system.
     assert value(result, "probe-alone", "probe_operations") > 50
     assert 0 < value(result, "probe-alone", "device_write_bytes") < 10 << 20
     assert (
@@ -234,19 +234,27 @@ def test_the_probe_measures_pauses(bench: Any, value: Any) -> None:
     )
 
 
+def has_kernel_threads() -> bool:
+    """True if kernel threads are visible. They are hidden in a PID namespace such as a container's,
+    where no CPU total is reported."""
+    kthreadd = Path("/proc/2/comm")
+    return kthreadd.exists() and kthreadd.read_text() == "kthreadd\n"
+
+
 def test_cpu_is_the_commands_and_not_the_servers(bench: Any, value: Any) -> None:
     result = bench.done(bench.cell("ext4", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done"))
     assert value(result, "work", "cpu_user_s") > 0.05
-    assert value(result, "work", "cpu_s") >= value(result, "work", "cpu_user_s") + value(
-        result, "work", "cpu_system_s"
-    )
+    parts = value(result, "work", "cpu_user_s") + value(result, "work", "cpu_system_s")
+    if has_kernel_threads():
+        assert value(result, "work", "cpu_s") >= parts
+    else:
+        assert "cpu_s" not in {sample.metric for sample in result.samples}
     assert value(result, "work", "cpu_disk_server_s") < value(result, "work", "cpu_user_s")
     assert value(result, "work", "wall_s") >= value(result, "work", "command_s")
 
 
 def test_the_same_seed_is_the_same_work(bench: Any, value: Any) -> None:
-    """mkfs of one seed writes the same bytes: identity numbers and hash seeds come from the cell's
-    seed."""
+    """mkfs with one seed writes the same bytes: UUIDs and hash seeds come from the cell's seed."""
     first, second = (bench.done(bench.cell("ext4", 'test "$FSCOST_SEED" = 7')) for _ in range(2))
     assert value(first, "mkfs", "device_write_bytes") == value(second, "mkfs", "device_write_bytes")
 
@@ -255,8 +263,8 @@ def test_the_same_seed_is_the_same_work(bench: Any, value: Any) -> None:
 def test_calls_for_durability_are_in_the_marks_when_they_were_made(
     bench: Any, value: Any, spelled: str
 ) -> None:
-    """Against the workload's own clock: fsync, fdatasync and an O_SYNC write, and how long it slept
-    between them."""
+    """Times are compared with the workload's own clock, for fsync, fdatasync and an O_SYNC write
+    with sleeps between them."""
     script = """
 import os, time
 file = os.open("f", os.O_WRONLY | os.O_CREAT)
@@ -276,7 +284,7 @@ print("TIMES", *times, *took)
         Step("sync", f"python3 -c '{script}'", settle="none"),
         Step("after", "true"),
     )
-    result = bench.done(cell, keep_recording=True)
+    result = bench.done(cell)
     assert value(result, "sync", "sync_calls") == 3
     assert result.recording is not None
     assert result.output is not None
@@ -287,7 +295,7 @@ print("TIMES", *times, *took)
         }
     calls = details["after"]["sync_calls"]
     assert calls["count"] == 3
-    # The mark of the interval that they end: the next one's.
+    # Calls are reported in the mark that ends their interval: the next interval's mark.
     assert details["sync"]["sync_calls"] == {"count": 0, "after_us": []}
     line = next(line for line in result.output.read_text().splitlines() if line.startswith("TIMES"))
     numbers = [float(word) for word in line.split()[1:]]
@@ -295,10 +303,10 @@ print("TIMES", *times, *took)
     between = [later - earlier for earlier, later in pairwise(times)]
     assert 0.1 <= calls["after_us"][0] / 1e6 <= value(result, "sync", "wall_s") - sum(between)
     assert [us / 1e6 for us in calls["after_us"][1:]] == pytest.approx(between, abs=0.02)
-    # fsync and fdatasync, as long as the program itself saw them; not the write.
+    # Durations of fsync and fdatasync, as the program itself measured them; the write is left out.
     timed = [value(result, "sync", f"fsync_latency_ns_{name}") / 1e9 for name in ("p50", "max")]
     assert all(inside <= 1.01 * whole for inside, whole in zip(timed, took, strict=True))
     assert timed == pytest.approx(took, abs=0.02)
-    # The agent syncs the disks after the last step: not the workload's.
+    # The agent syncs the disks after the last step; that sync does not belong to the workload.
     assert {s.phase for s in result.samples if s.metric == "fsync_latency_ns_max"} == {"sync"}
     assert [each.value / 1e9 for each in result.totals[::3]] == timed

@@ -1,4 +1,4 @@
-"""`fscost explain` counts what `fscost compare` counts: one run, asked both ways."""
+"""`fscost explain` and `fscost compare` give the same counts for one run."""
 
 import json
 import subprocess
@@ -18,7 +18,7 @@ PHASES = ("mkfs", "mount", "unpack", "unpack-over", "delete")
 
 
 def explain(folder: Path, phase: str, by: str) -> dict[str, dict[str, Any]]:
-    """By profile, what the command says of a phase of a run."""
+    """Return by profile the command's output for a phase of a run."""
     ended = subprocess.run(
         [*PROGRAM, "explain", str(folder), "--json", "--phase", phase, "--by", by],
         capture_output=True,
@@ -31,7 +31,7 @@ def explain(folder: Path, phase: str, by: str) -> dict[str, dict[str, Any]]:
 
 
 def counted(structures: dict[str, Any], causes: dict[str, Any]) -> Counter[str]:
-    """All metrics of a phase, from its two tables."""
+    """Return all metrics of a phase, computed from its two tables."""
     found: Counter[str] = Counter()
     for whole in (structures, causes):
         parts = sum(group["write_bytes"] for group in whole["groups"])

@@ -1,17 +1,16 @@
-"""Bad input on the real lab: one clear error each, the kernel's own words, and nothing left
+"""Bad input on the real lab gives one clear error with the kernel's own words, and leaves nothing
 behind."""
 
 import contextlib
 import os
 import shutil
-import subprocess
 import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.loop_devices import attached_file
+from tests.loop_devices import attached_file, own_loop_device, replace_image
 
 from fscost.lab.base import CellResult
 from fscost.lab.native import claim
@@ -23,16 +22,17 @@ MIB = 1 << 20
 
 
 def failed(result: CellResult, kind: str) -> str:
-    assert (result.status, result.kind) == ("failed", kind), (
-        f"{result.status} ({result.kind}): {result.because}"
-    )
+    assert (result.status, result.kind) == (
+        "failed",
+        kind,
+    ), f"{result.status} ({result.kind}): {result.because}"
     assert result.samples == []
     assert result.recording is None
     return result.because
 
 
 def test_a_flag_that_mkfs_refuses(bench: Any) -> None:
-    """The profile knows the letters; what they may say is mkfs's own business."""
+    """The profile knows the letters of flags; mkfs itself judges their values."""
     because = failed(bench.run(bench.cell("ext4 -O no_such_feature", "true")), "mkfs")
     assert "Invalid filesystem option set" in because or "no_such_feature" in because
 
@@ -91,7 +91,8 @@ def test_a_disk_too_small_for_its_file_system(bench: Any) -> None:
 def test_a_recording_beyond_its_limit_ends_its_cell(bench: Any) -> None:
     cell = bench.cell(
         "ext4",
-        "for n in 1 2 3 4 5 6 7 8; do dd if=/dev/urandom of=file bs=1M count=16 conv=fsync status=none; done",
+        "for n in 1 2 3 4 5 6 7 8; do dd if=/dev/urandom of=file bs=1M count=16 conv=fsync"
+        " status=none; done",
     )
     because = failed(bench.run(cell, max_recording_bytes=48 * MIB), "recording-too-large")
     assert "is larger than 48 MiB, its limit; raise --max-recording" in because
@@ -99,16 +100,15 @@ def test_a_recording_beyond_its_limit_ends_its_cell(bench: Any) -> None:
 
 
 def test_a_workload_that_ignores_errors_ends_with_its_recording(bench: Any) -> None:
-    """Every request fails from then on, and it would try again until its time is over: longer
-    than a test may take."""
+    """Every request fails from then on, and the workload would retry until its timeout, which is
+    longer than a test may take."""
     write = "dd if=/dev/urandom of=file bs=1M count=8 conv=fsync,notrunc status=none"
     cell = bench.cell("ext4", Step("work", f"while :; do {write}; sleep 0.1; done", timeout_s=3600))
     failed(bench.run(cell, max_recording_bytes=48 * MIB), "recording-too-large")
 
 
 def test_the_disk_server_is_spared_when_memory_is_short(bench: Any) -> None:
-    """PF_MEMALLOC_NOIO and PF_LOCAL_THROTTLE (include/linux/sched.h) are what PR_SET_IO_FLUSHER
-    sets."""
+    """PR_SET_IO_FLUSHER sets PF_MEMALLOC_NOIO and PF_LOCAL_THROTTLE (include/linux/sched.h)."""
     effective = int(
         next(
             line
@@ -154,10 +154,10 @@ def test_the_hosts_disk_is_full(bench: Any, small_disk: Callable[[str], Path]) -
 
 
 def test_two_runs_at_once_do_not_touch_each_other(bench: Any, value: Any) -> None:
-    """Whether two runs may share a machine is the run's business; the lab keeps them apart."""
+    """The lab keeps two runs apart; whether they may share a machine is decided by the run."""
     cell = bench.cell("ext4", "head -c 8000000 /dev/urandom > file; sync")
     results: list[CellResult] = []
-    # A process each: the agent is told to die with the thread that started it.
+    # Each run has its own process: the agent dies with the thread that started it.
     pid = os.fork()
     if pid == 0:
         status = 1
@@ -198,29 +198,23 @@ def test_a_real_device_is_used_without_a_recording(bench: Any, value: Any, tmp_p
 def test_a_disk_that_is_replaced_after_the_labs_look_is_not_touched(
     bench: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The agent asks its own descriptor, too: the name is opened again after the lab has looked."""
+    """The lab's check is not the last: the agent opens the name again later and checks its own
+    descriptor, too."""
     images = [tmp_path / "first", tmp_path / "second"]
     for image in images:
         with image.open("wb") as file:
             file.truncate(64 * MIB)
-    node = Path(
-        subprocess.run(
-            ["losetup", "--find", "--show", images[0]], capture_output=True, text=True, check=True
-        ).stdout.strip()
-    )
-    found = claim(node, node)
-    found.descriptor.close()  # a disk that is pulled out is gone; a loop device that is open would stay
-    for words in (["--detach", node], [node, images[1]]):
-        subprocess.run(["losetup", *words], check=True)
-    monkeypatch.setattr(type(found), "refuse_if_busy", lambda _: None)
-    try:
+    with own_loop_device(images[0]) as node:
+        found = claim(node, node)
+        # A disk that is unplugged disappears; a loop device that is open would stay.
+        found.descriptor.close()
+        replace_image(node, images[1])
+        monkeypatch.setattr(type(found), "refuse_if_busy", lambda _: None)
         bench.device = found
         result = bench.run(bench.cell("ext4", "true"), device=node)
         assert (result.status, result.kind) == ("failed", "attach"), result.because
         assert "is not the disk that was confirmed" in result.because
         assert not any(images[1].read_bytes())
-    finally:
-        subprocess.run(["losetup", "--detach", node], check=True)
 
 
 def running(words: str) -> bool:

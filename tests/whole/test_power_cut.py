@@ -1,5 +1,5 @@
-"""fscost's own results survive a power cut: its recorder says what a run's folder looked like at
-any instant on the disk that it was written to."""
+"""fscost's own results survive a power cut. Its recorder reconstructs a run's folder at any instant
+from the disk that it was written to."""
 
 import hashlib
 import random
@@ -25,8 +25,8 @@ INSTANTS = 10
 
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
-    """To make a recording of: 4 MiB that do not compress, so that writing it back takes the kernel
-    a while."""
+    """A folder with the log to import as a recording: 4 MiB of incompressible data, so that
+    writeback takes a while."""
     content = random.Random(7)
     text = struct.pack("<QQQI", 0x6A736677736872, 1, 16, 512).ljust(512, b"\0")
     for number in range(16):
@@ -40,8 +40,8 @@ def log(tmp_path: Path) -> Path:
 
 
 def flushes_ns(recording: Path) -> list[int]:
-    """When the disk had done what an fsync had asked for, in the measured interval: what fscost
-    took for durable, it may lose from then on no more."""
+    """Return the times when the disk completed an fsync's flush in the measured interval. Data that
+    fscost regards as durable must not be lost from then on."""
     work = next(each for each in capture.intervals(recording) if each.name == "work")
     found = []
     for batch in capture.requests(recording):
@@ -53,7 +53,8 @@ def flushes_ns(recording: Path) -> list[int]:
 
 
 def whole(results: RunResults) -> int:
-    """How many cells the manifest names; each with all that it names."""
+    """Return the number of cells in the manifest, after checking that all files it names are
+    complete."""
     for cell in results.manifest.cells:
         for name, expected in cell.files_sha256.items():
             assert hashlib.sha256((results.folder / name).read_bytes()).hexdigest() == expected, (
@@ -72,12 +73,10 @@ def whole(results: RunResults) -> int:
 def test_all_that_a_manifest_names_is_whole_at_every_instant(
     bench: Any, log: Path, tmp_path: Path, seed: int, spelled: str
 ) -> None:
-    """The power fails after any request: what had reached the disk by then is there, in the order
-    of the requests, and nothing else."""
+    """The power fails after any request: the disk holds exactly the requests completed by then, in
+    their order."""
     command = f"{sys.executable} {WORK} run {{input}}/log"
-    result = bench.done(
-        bench.cell(spelled, command, input=log), disk_size_bytes=320 * MIB, keep_recording=True
-    )
+    result = bench.done(bench.cell(spelled, command, input=log), disk_size_bytes=320 * MIB)
     known = flushes_ns(result.recording)
     assert len(known) >= 12
     spread = random.Random(seed)
@@ -94,8 +93,7 @@ def test_all_that_a_manifest_names_is_whole_at_every_instant(
     for number, at_ns in enumerate(cuts):
         image = tmp_path / f"image{number}"
         capture.export_image(result.recording, "main", image, str(at_ns / 1e9))
-        # In a mount namespace of its own that goes with the process: nothing stays mounted,
-        # whatever fails.
+        # The private mount namespace ends with the process: nothing stays mounted, whatever fails.
         check = subprocess.run(
             [
                 "unshare",
@@ -122,6 +120,6 @@ if __name__ == "__main__":
     try:
         print(whole(load(folder)))
     except InputError:
-        # Before the first manifest there is no run yet.
+        # Before the first manifest is written there is no run.
         assert not (folder / MANIFEST).exists()
         print(0)

@@ -1,5 +1,5 @@
-"""What a workload can do, by really trying: natively and in a guest. The table in docs/measuring.md
-is this test's."""
+"""Abilities of a workload, tested by real attempts, natively and in a guest. This test checks the
+table in docs/measuring.md."""
 
 import os
 import re
@@ -24,7 +24,7 @@ MOST_PROCESSES = 8192  # crates/agent/src/sandbox.rs
 
 @dataclass
 class Host:
-    """Things of this machine that a workload may be after."""
+    """Objects of this machine that a workload may try to reach."""
 
     folder: Path
     name: str
@@ -63,7 +63,10 @@ def host(tmp_path: Path) -> Iterator[Host]:
 
 
 def python(code: str) -> str:
-    return f"{shlex.quote(sys.executable if os.access(sys.executable, os.X_OK) else 'python3')} -S -c {shlex.quote(code)}"
+    return (
+        f"{shlex.quote(sys.executable if os.access(sys.executable, os.X_OK) else 'python3')} -S -c"
+        f" {shlex.quote(code)}"
+    )
 
 
 def has_capability(number: int) -> str:
@@ -72,8 +75,7 @@ def has_capability(number: int) -> str:
 
 WRITABLE = "write to a folder that --writable names"
 
-MANY_THREADS = python(
-    f"""
+MANY_THREADS = python(f"""
 import os, threading
 threading.stack_size(32768)
 end = threading.Event()
@@ -83,30 +85,40 @@ try:
 except RuntimeError:
     os._exit(1)
 os._exit(0)
-"""
-)
+""")
 
 
 def other_disk(open_: str) -> str:
-    """`open_` with $n the node of each block device but the cell's, and $d its folder in sysfs,
-    until one has a sector to read."""
+    """Return a shell line that runs `open_` for each block device except the cell's, until one has
+    a readable sector. $n is the device's node, and $d its folder in sysfs."""
     look = f'( {open_} ) && dd if="$n" bs=512 count=1 | wc -c | grep -qx 512 && exit 0'
-    return f'own=$(readlink -f {{disk.main}}); for d in /sys/class/block/*; do n=/dev/${{d##*/}}; [ "$n" = "$own" ] || {{ {look}; }}; done; exit 1'
+    return (
+        "own=$(readlink -f {disk.main}); for d in /sys/class/block/*; do n=/dev/${d##*/}; ["
+        f' "$n" = "$own" ] || {{ {look}; }}; done; exit 1'
+    )
 
 
 def attempts(host: Host, many_threads: str) -> dict[str, str]:
-    """What is tried, and by what; it succeeds if its shell does. Writing without effect is left to
-    `effects`."""
+    """Return the attempts as name → shell; an attempt succeeds if its shell does. Writes that may
+    have no effect are left to `effects`."""
     unix = f"import socket; socket.socket(socket.AF_UNIX).connect({str(host.folder / 'daemon')!r})"
     return {
         "write to /etc": f"echo x > /etc/{host.name}",
         "write to /root": f"echo x > /root/{host.name}",
-        "read the environment of a process of the host": f"grep -qs SECRET={host.name} /proc/[0-9]*/environ /proc/1/fd/*/[0-9]*/environ",
-        "join the host's mount namespace": "for f in /proc/1/fd/*; do nsenter --mount=$f/1/ns/mnt true && exit 0; done; exit 1",
-        "open a descriptor of the agent": "for f in /proc/1/fd/*; do exec 3<$f && exit 0; done; exit 1",
+        "read the environment of a process of the host": (
+            f"grep -qs SECRET={host.name} /proc/[0-9]*/environ /proc/1/fd/*/[0-9]*/environ"
+        ),
+        "join the host's mount namespace": (
+            "for f in /proc/1/fd/*; do nsenter --mount=$f/1/ns/mnt true && exit 0; done; exit 1"
+        ),
+        "open a descriptor of the agent": (
+            "for f in /proc/1/fd/*; do exec 3<$f && exit 0; done; exit 1"
+        ),
         "open a disk of the host by its node": other_disk("true"),
         "write to the kernel's log": "echo fscost-probe > /dev/kmsg",
-        "change a kernel setting (core_pattern)": 'v=$(cat /proc/sys/kernel/core_pattern) && echo "$v" > /proc/sys/kernel/core_pattern',
+        "change a kernel setting (core_pattern)": (
+            'v=$(cat /proc/sys/kernel/core_pattern) && echo "$v" > /proc/sys/kernel/core_pattern'
+        ),
         "trigger sysrq": "exec 3> /proc/sysrq-trigger",
         "write to /sys": "exec 3> /sys/power/state",
         "reach a port of the host": f"bash -c 'exec 3<>/dev/tcp/127.0.0.1/{host.port}'",
@@ -117,17 +129,19 @@ def attempts(host: Host, many_threads: str) -> dict[str, str]:
         "set the clock": has_capability(25),
         "trace the agent": has_capability(19),
         f"start {MOST_PROCESSES} processes or threads": many_threads,
-        "open a disk of the host by a node of its own making": other_disk(
-            'mknod made b $(tr : " " <$d/dev)'
-        )
-        .replace('if="$n"', "if=made")
-        .replace("exit 0;", "exit 0; rm -f made;"),
-        "make the host's files writable again, by mount": "mount -o remount,bind,rw / && exec 3>>/etc/hostname",
+        "open a disk of the host by a node of its own making": (
+            other_disk('mknod made b $(tr : " " <$d/dev)')
+            .replace('if="$n"', "if=made")
+            .replace("exit 0;", "exit 0; rm -f made;")
+        ),
+        "make the host's files writable again, by mount": (
+            "mount -o remount,bind,rw / && exec 3>>/etc/hostname"
+        ),
     }
 
 
 def effects(host: Host) -> dict[str, tuple[str, Callable[[], bool]]]:
-    """What may succeed, with the question whether the host noticed."""
+    """Return attempts whose shell may succeed, each with a check whether the host was affected."""
     found: dict[str, tuple[str, Callable[[], bool]]] = {
         f"leave a file in the host's {folder}": (
             f"echo x > {folder}/{host.name}",
@@ -150,7 +164,7 @@ def writable(host: Host) -> Path:
 
 
 def tried(bench: Any, host: Host, many_threads: str, **options: Any) -> dict[str, bool]:
-    """What can be done, by its name."""
+    """Return for each attempt whether it succeeded."""
     writable(host).mkdir()
     everything = attempts(host, many_threads) | {
         name: shell for name, (shell, _) in effects(host).items()
@@ -164,7 +178,7 @@ def tried(bench: Any, host: Host, many_threads: str, **options: Any) -> dict[str
     assert len(said) == len(everything)
     found = {name: said[str(number)] == "yes" for number, name in enumerate(everything)}
     for name, (_, happened) in effects(host).items():
-        # A guest need not even see a private folder of root's.
+        # A guest cannot even see root's private folder.
         assert found[name] or (name == WRITABLE and not options), f"{name}: it must be able to try"
         found[name] = happened()
     assert {path: Path(path).read_bytes() for path in host.kept} == host.kept
@@ -172,7 +186,7 @@ def tried(bench: Any, host: Host, many_threads: str, **options: Any) -> dict[str
 
 
 def documented(lab: str) -> dict[str, bool]:
-    """The column of docs/measuring.md."""
+    """Return the lab's column of the table in docs/measuring.md."""
     rows = re.findall(
         r"^\| ([^|]+?) \| (yes|no) \| (yes|no) \|$", DOCUMENT.read_text(), re.MULTILINE
     )
@@ -181,7 +195,7 @@ def documented(lab: str) -> dict[str, bool]:
 
 @pytest.fixture
 def disk_of_the_host(tmp_path: Path) -> Iterator[None]:
-    """Whatever else this machine has."""
+    """A disk of the host that exists on any machine."""
     image = tmp_path / "image"
     image.write_bytes(bytes(1 << 20))
     with attached_file(image):

@@ -1,4 +1,4 @@
-"""The workload sysbench-fileio: the requests that its options ask for reach the file system."""
+"""The workload sysbench-fileio sends the file system the requests that its options ask for."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ def test_sysbench_writes_syncs_and_reads_what_its_options_say(tmp_path: Path) ->
         tmp_path / "run", "--workload", "sysbench-fileio", *settings, *on(*PROFILES)
     )
     assert value["not_explained"] == []
-    # An fsync of every file after 100 writes, each of which is an event, and at the end.
+    # Every file is fsynced after each 100 writes, and at the end; each fsync is an event.
     writes = EVENTS - FILES
     for profile in PROFILES:
         random_write, random_read = (
@@ -34,7 +34,7 @@ def test_sysbench_writes_syncs_and_reads_what_its_options_say(tmp_path: Path) ->
         assert random_write["sync_calls"] == 2 * FILES
         assert random_read["program_read_bytes"] // BLOCK_BYTES >= EVENTS
         assert random_read["program_write_bytes"] < BLOCK_BYTES
-        # The caches were dropped: what was read came from the device.
+        # The caches were dropped, so reads come from the device.
         assert random_read["device_read_bytes"] > EVENTS * BLOCK_BYTES // 4
         assert random_write["device_write_bytes"] > random_write["program_write_bytes"] // 2
     reads_cost = {profile: found[profile, "rndrd", "device_write_bytes"] for profile in PROFILES}

@@ -1,16 +1,18 @@
-"""The two labs measure the same work: what must not depend on the lab is the same, and what does is
-as docs/vm.md says."""
+"""Both labs measure the same work: figures that must not depend on the lab are equal, and the
+others differ as docs/vm.md says."""
 
 import json
 import re
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.variants import some
 
 from fscost.results import load, written
 
@@ -18,27 +20,28 @@ pytestmark = [pytest.mark.root, pytest.mark.guest, pytest.mark.slow]
 
 PROGRAM = (sys.executable, "-c", "from fscost.cli import main; main()")
 PROFILES = ("ext4", "xfs", "btrfs")
+VARIANTS = some(PROFILES, 1)
 PHASES = ("mkfs", "unpack", "unpack-over", "delete")
 WHOLE = "device_write_bytes"
 INODE_BYTES = 176
-"""Least that the log of xfs holds of an inode (`struct xfs_log_dinode`)."""
+"""Minimum that the log of xfs holds of an inode (`struct xfs_log_dinode`)."""
 OF_ITS_OWN = re.compile(
     r"uuid|fsid|^csum\s|^crc =|^Checksum:|created:|time:|checked:|device=|^generation\s|^root\s",
     re.IGNORECASE,
 )
-"""Lines of a superblock that no two file systems have alike. The last two change with each commit of
-btrfs: whether there was one since mkfs depends on how soon the thread `btrfs-uuid` runs after the
-mount."""
+"""Lines of a superblock that differ between any two file systems. The last two change with each
+commit of btrfs: whether there was one since mkfs depends on how soon the thread `btrfs-uuid` runs
+after the mount."""
 
 
 def without_uuid(command: list[str]) -> list[str]:
-    """In guests mkfs.xfs gets one of the seed (docs/vm.md)."""
+    """Remove the UUID that mkfs.xfs gets from the seed in guests (docs/vm.md)."""
     return [word for word in command if not word.startswith("uuid=") and word != "-m"]
 
 
 @dataclass(frozen=True)
 class Measured:
-    """By one lab."""
+    """A run measured by one lab."""
 
     folder: Path
     values: Mapping[tuple[str, str, str], float]
@@ -48,7 +51,7 @@ class Measured:
         return sum(self.values[profile, phase, metric] for phase in phases)
 
     def journal(self, profile: str, phase: str) -> dict[str, int]:
-        """What `fscost explain` says of the log."""
+        """Return the journal figures of `fscost explain`."""
         recording = str(self.folder / f"cells/{profile}.0/recording.fscost")
         words = ["explain", recording, "--phase", phase, "--json"]
         said = json.loads(subprocess.check_output([*PROGRAM, *words], text=True))
@@ -56,7 +59,7 @@ class Measured:
         return found
 
 
-def measured(lab: str, folder: Path, seed: int) -> Measured:
+def measured(lab: str, profile: str, folder: Path, seed: int) -> Measured:
     command = [
         *PROGRAM,
         "compare",
@@ -72,7 +75,8 @@ def measured(lab: str, folder: Path, seed: int) -> Measured:
         "1",
         "--max-repetitions",
         "1",
-        *(word for profile in PROFILES for word in ("--on", profile)),
+        "--on",
+        profile,
     ]
     ended = subprocess.run(command, capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr
@@ -87,19 +91,35 @@ def measured(lab: str, folder: Path, seed: int) -> Measured:
     )
 
 
-@pytest.fixture(scope="module")
-def labs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Measured, Measured]:
-    """The native lab's, and the VM lab's."""
-    folder, seed = tmp_path_factory.mktemp("agreement"), 5
-    native, vm = (measured(lab, folder / lab, seed) for lab in ("native", "vm"))
-    return native, vm
-
-
 Labs = tuple[Measured, Measured]
+Of = Callable[[str], Labs]
 
 
-@pytest.mark.parametrize("profile", PROFILES)
-def test_both_labs_make_the_same_file_system(labs: Labs, profile: str) -> None:
+@pytest.fixture(scope="module")
+def of(tmp_path_factory: pytest.TempPathFactory) -> Of:
+    """Return the results of the native lab and of the VM lab for a profile."""
+    folder, seed = tmp_path_factory.mktemp("agreement"), 5
+
+    @cache
+    def both(profile: str) -> Labs:
+        native, vm = (
+            measured(lab, profile, folder / f"{lab}-{profile}", seed) for lab in ("native", "vm")
+        )
+        return native, vm
+
+    return both
+
+
+def only(profile: str) -> pytest.MarkDecorator:
+    """Restrict a test to one of the profiles; it runs when that profile is drawn."""
+    return pytest.mark.parametrize(
+        "profile", [variant for variant in VARIANTS if variant.values == (profile,)]
+    )
+
+
+@pytest.mark.parametrize("profile", VARIANTS)
+def test_both_labs_make_the_same_file_system(of: Of, profile: str) -> None:
+    labs = of(profile)
     made = [
         [
             line
@@ -125,45 +145,49 @@ def test_both_labs_make_the_same_file_system(labs: Labs, profile: str) -> None:
     assert labs[0].sum(profile, WHOLE, ("mkfs",)) == labs[1].sum(profile, WHOLE, ("mkfs",))
 
 
-@pytest.mark.parametrize("profile", PROFILES)
-def test_what_the_files_hold_is_written_alike(labs: Labs, profile: str) -> None:
-    """To the byte, but where btrfs writes back early and finds a file half written: its block is
-    written twice."""
+@pytest.mark.parametrize("profile", VARIANTS)
+def test_what_the_files_hold_is_written_alike(of: Of, profile: str) -> None:
+    """File data is equal to the byte, except where btrfs writes back early and finds a file half
+    written: its block is then written twice."""
+    labs = of(profile)
     for phase in PHASES:
         native, vm = (lab.values[profile, phase, written.FILE_DATA] for lab in labs)
         assert vm == pytest.approx(native, rel=0.001 if profile == "btrfs" else 0), phase
     assert labs[0].sum(profile, written.FILE_DATA) > 30 << 20
 
 
-def test_ext4_writes_as_much_within_one_percent(labs: Labs) -> None:
-    native, vm = labs
+@only("ext4")
+def test_ext4_writes_as_much_within_one_percent(of: Of, profile: str) -> None:
+    native, vm = of(profile)
     for phase in PHASES:
         assert vm.values["ext4", phase, WHOLE] == pytest.approx(
             native.values["ext4", phase, WHOLE], rel=0.01
         ), phase
 
 
-def test_xfs_writes_as_much_but_for_its_log(labs: Labs) -> None:
-    """When the log is forced depends on threads, on the kernel and on the host's load: how often an
-    inode is in it is no lab's (docs/vm.md)."""
+@only("xfs")
+def test_xfs_writes_as_much_but_for_its_log(of: Of, profile: str) -> None:
+    """The log is left out: when it is forced depends on threads, on the kernel and on the host's
+    load, so neither lab determines how often an inode is in it (docs/vm.md)."""
     native, vm = (
         [
             lab.sum("xfs", WHOLE, (phase,)) - lab.sum("xfs", written.JOURNAL, (phase,))
             for phase in PHASES
         ]
-        for lab in labs
+        for lab in of(profile)
     )
     assert vm[0] == native[0], "mkfs"
-    # A log that is full, or half a minute old, is written home early.
+    # A log that is full, or half a minute old, triggers early writeback of metadata in place.
     assert sum(vm[1:]) == pytest.approx(sum(native[1:]), rel=0.01)
 
 
+@only("xfs")
 @pytest.mark.parametrize("phase", ["unpack", "unpack-over", "delete"])
-def test_the_log_of_xfs_holds_the_same_blocks_and_inodes(labs: Labs, phase: str) -> None:
-    """How often the log is forced depends on kernel threads, and what changes afterwards is logged
-    again: only how many different blocks and inodes a phase logs is the same (docs/vm.md)."""
+def test_the_log_of_xfs_holds_the_same_blocks_and_inodes(of: Of, profile: str, phase: str) -> None:
+    """A phase logs the same number of distinct blocks and inodes in both labs. The number of log
+    forces depends on kernel threads, and later changes are logged again (docs/vm.md)."""
     different = []
-    for lab in labs:
+    for lab in of(profile):
         journal = lab.journal("xfs", phase)
         assert journal["journal_write_bytes"] == lab.sum("xfs", written.JOURNAL, (phase,))
         assert journal["journal_write_bytes"] > INODE_BYTES * journal["copies"]
@@ -172,13 +196,19 @@ def test_the_log_of_xfs_holds_the_same_blocks_and_inodes(labs: Labs, phase: str)
     assert max(different) < 1.1 * min(different)
 
 
-def test_btrfs_writes_as_much_but_for_its_trees(labs: Labs) -> None:
-    """How often, and how full, its trees are written depends on when its workers run: two native
-    runs differ as much (docs/vm.md)."""
-    native, vm = labs
+@only("btrfs")
+def test_btrfs_writes_as_much_but_for_its_trees(of: Of, profile: str) -> None:
+    """Trees are left out: their fill level when written depends on when the workers run. Natively
+    btrfs sometimes commits early: 23 flushes in place of 7 were seen under load (docs/vm.md). Each
+    commit rewrites the tops of the trees."""
+    labs = native, vm = of(profile)
     besides = [lab.sum("btrfs", WHOLE) - lab.sum("btrfs", written.METADATA) for lab in labs]
     assert besides[1] == pytest.approx(besides[0], rel=0.001)
-    assert vm.sum("btrfs", written.METADATA) == pytest.approx(
-        native.sum("btrfs", written.METADATA), rel=0.3
+    trees, flushes = (
+        [lab.sum("btrfs", metric, PHASES[1:]) for lab in labs]
+        for metric in (written.METADATA, "device_flushes")
     )
-    assert vm.sum("btrfs", WHOLE) == pytest.approx(native.sum("btrfs", WHOLE), rel=0.05)
+    early = max(1, flushes[0] / flushes[1])
+    assert 0.7 * trees[1] <= trees[0] <= 1.3 * trees[1] * early
+    if flushes[0] == flushes[1]:
+        assert vm.sum("btrfs", WHOLE) == pytest.approx(native.sum("btrfs", WHOLE), rel=0.05)

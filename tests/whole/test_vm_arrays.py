@@ -1,5 +1,5 @@
-"""The model of md's write path beside md itself: a guest traces the requests of the array device,
-and its kernel counts the bytes of each member."""
+"""The model of md's write path, compared with md itself: a guest traces the requests of the array
+device, and its kernel counts the bytes of each member."""
 
 import re
 from collections.abc import Iterator
@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
+from tests.variants import some
 from tests.whole.conftest import Bench
 
 from fscost import wear
@@ -18,7 +19,7 @@ pytestmark = [pytest.mark.guest, pytest.mark.slow]
 SECTOR_BYTES = 512
 MEMBER_BYTES = 127 << 20
 MD0 = 9 << 20
-"""Its device number, as tracepoints filter it (major 9, minor 0; include/linux/kdev_t.h)."""
+"""Device number of md0 as tracepoints filter it (major 9, minor 0; include/linux/kdev_t.h)."""
 BATCH_S = 0.001
 EXACT = {
     "-l 0 -n 3 -c 64": "raid0,members=3,chunk=64K",
@@ -62,7 +63,7 @@ end
 """
 LINEAR = "linear,members=3"
 LINEAR_KERNEL = "6.1"
-"""Debian's 6.12 has no module of this level."""
+"""Kernel for linear arrays: Debian's 6.12 has no module for this level."""
 LINEAR_DISK_BYTES = 12 << 20
 LINEAR_SHELL = f"""{WATCH}
 cat /sys/block/md0/md/dev-*/size | sed 's/^/member KiB: /'
@@ -85,15 +86,15 @@ QUEUED = re.compile(r" (\d+\.\d+): block_bio_queue: 9,0 (\w+) (\d+) \+ (\d+) ")
 
 @dataclass
 class Bytes:
-    """Of one member."""
+    """Bytes that one member read and wrote."""
 
     read: int = 0
     write: int = 0
 
 
 def counted(output: str, members: int) -> list[Bytes]:
-    """By the guest's kernel, between the two readings (Documentation/admin-guide/iostats.rst:
-    fields 3 and 7 are sectors)."""
+    """Return the guest kernel's counts between the two readings
+    (Documentation/admin-guide/iostats.rst: fields 3 and 7 are sectors)."""
     readings: dict[str, list[list[int]]] = {}
     for letter, numbers in COUNTERS.findall(output):
         readings.setdefault(letter, []).append([int(number) for number in numbers.split()])
@@ -105,7 +106,7 @@ def counted(output: str, members: int) -> list[Bytes]:
 
 
 def queued(output: str) -> Iterator[tuple[float, str, int, int]]:
-    """Requests of the array device: time, flags, offset, length."""
+    """Yield the requests of the array device: time, flags, offset, length."""
     for at, flags, sector, sectors in QUEUED.findall(output):
         yield float(at), flags, int(sector) * SECTOR_BYTES, int(sectors) * SECTOR_BYTES
 
@@ -136,7 +137,8 @@ def modelled(output: str, spelled: str, member_bytes: int = MEMBER_BYTES) -> lis
 
 
 def ran(guests: Bench, flags: str, spelled: str) -> tuple[list[Bytes], list[Bytes]]:
-    """Of a cell in a guest: what the kernel counted, and what the model says."""
+    """Run a cell in a guest and return the bytes that the kernel counted and those that the model
+    predicts."""
     result = guests.done(
         guests.cell(f"ext4 -b 4096 on md {flags}", Step("work", SHELL)), disk_size_bytes=128 << 20
     )
@@ -147,17 +149,18 @@ def ran(guests: Bench, flags: str, spelled: str) -> tuple[list[Bytes], list[Byte
     return counted(output, len(members)), members
 
 
-@pytest.mark.parametrize(("flags", "spelled"), EXACT.items())
+@pytest.mark.parametrize(("flags", "spelled"), some(EXACT.items(), 1))
 def test_without_parity_each_member_receives_what_the_model_says(
     guests: Bench, flags: str, spelled: str
 ) -> None:
     kernel, model = ran(guests, flags, spelled)
     assert [each.write for each in model] == [each.write for each in kernel]
     assert sum(each.write for each in kernel) >= 10 << 20
-    # Which copy is read depends on what else is in flight, the sum does not.
+    # Which copy is read depends on what else is in flight; the sum does not.
     assert sum(each.read for each in model) == sum(each.read for each in kernel)
 
 
+@pytest.mark.long
 def test_each_member_of_a_linear_array_receives_what_the_model_says(guests: Bench) -> None:
     """The file lies on all three members, which the file system fills one after the other."""
     cell = guests.cell("ext4 -b 1024 on md -l linear -n 3", Step("work", LINEAR_SHELL))
@@ -173,11 +176,11 @@ def test_each_member_of_a_linear_array_receives_what_the_model_says(guests: Benc
     assert min(each.read for each in kernel) >= 64 << 10
 
 
-@pytest.mark.parametrize(("flags", "spelled"), PARITY.items())
+@pytest.mark.parametrize(("flags", "spelled"), some(PARITY.items(), 1))
 def test_with_parity_members_receive_nearly_what_the_model_says(
     guests: Bench, flags: str, spelled: str
 ) -> None:
-    """When md's queue is unplugged no trace tells: rows that fill up just then differ."""
+    """No trace shows when md's queue is unplugged, so rows that fill up at that time differ."""
     kernel, model = ran(guests, flags, spelled)
     for each, expected in zip(kernel, model, strict=True):
         assert each.write == pytest.approx(expected.write, rel=0.01)

@@ -1,11 +1,13 @@
-"""No residue of guests: whichever process is killed, at whatever instant, nothing stays and the
-next run works."""
+"""No residue of guests: whichever process is killed, at any instant, nothing stays and the next run
+works."""
 
+import itertools
 import random
 import signal
 from pathlib import Path
 
 import pytest
+from tests.variants import some
 
 from fscost.lab.vm import VmLab
 
@@ -16,17 +18,21 @@ pytestmark = [pytest.mark.guest, pytest.mark.slow]
 LINGER_S = 30
 SCRIPT = "one_guest_cell.py"
 ENDS = {"machine": "failed guest ", "disk server": "failed disk-server "}
-"""What a cell comes to whose machine, or disk server, is killed while it works."""
+"""Outcome of a cell whose machine or disk server is killed while it works."""
 
 
-@pytest.mark.parametrize("while_working", [False, True])
-@pytest.mark.parametrize("victim", ["runner", *ENDS])
+@pytest.mark.parametrize(
+    ("victim", "while_working"), some(itertools.product(["runner", *ENDS], [False, True]), 1)
+)
 def test_sigkill_at_a_random_instant(
     tmp_path: Path, vm_lab: VmLab, seed: int, victim: str, while_working: bool
 ) -> None:
     took_s = run_whole(SCRIPT, "ext4", tmp_path / "before")
     after_s = random.Random(f"{seed}/{victim}/{while_working}").uniform(0.0, took_s)
-    shown = f"seed {seed}: {victim} killed {after_s:.3f} s after {'its first step' if while_working else 'its begin'}; a cell takes {took_s:.1f} s"
+    shown = (
+        f"seed {seed}: {victim} killed {after_s:.3f} s after"
+        f" {'its first step' if while_working else 'its begin'}; a cell takes {took_s:.1f} s"
+    )
     print(shown)
     runner = Runner(SCRIPT, "ext4", tmp_path / "killed", LINGER_S)
     if while_working:
@@ -36,18 +42,20 @@ def test_sigkill_at_a_random_instant(
     assert runner.ended(120), f"{shown}: the runner hangs\n{runner.said()}"
     shown += f"\n{runner.said()}"
     assert runner.watch.left() == set(), shown
-    assert killed or not while_working, shown
+    last = ["", *runner.said().splitlines()][-1]
+    # An emulated guest does not really wait when it sleeps, so the kill may come after the cell is
+    # done.
+    is_done = last.startswith("done ")
+    assert killed or is_done, shown
     if victim != "runner":
-        last = runner.said().splitlines()[-1]
-        if is_begun:
-            assert last.startswith(ENDS[victim]), shown
-        else:
-            # A machine that dies while it starts is started anew, or is told not to have started.
-            assert last.startswith(("failed ", "done ", "fscost.errors.HostError: ")), shown
-        assert not (runner.out / "recording.fscost").exists(), shown
+        # A machine that dies during its start is restarted, or is reported as not started.
+        ends = (ENDS[victim],) if is_begun else ("failed ", "fscost.errors.HostError: ")
+        assert is_done or last.startswith(ends), shown
+        assert (runner.out / "recording.fscost").exists() == is_done, shown
     run_whole(SCRIPT, "ext4", tmp_path / "after")
 
 
+@pytest.mark.long
 def test_who_is_killed_while_making_a_snapshot_leaves_nothing_for_long(
     tmp_path: Path, no_snapshots: Path, seed: int
 ) -> None:

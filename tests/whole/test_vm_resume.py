@@ -1,4 +1,4 @@
-"""Ctrl-C in a comparison of guests, side by side as they are, and going on with it."""
+"""Ctrl-C during a comparison with guests side by side, and its resumption."""
 
 import json
 import os
@@ -34,11 +34,11 @@ BEGIN = [
     "1G",
     "--out",
 ]
-WORK = ["--", "sh", "-c", "head -c 300000 /dev/urandom > file; sleep 4"]
+WORK = ["--", "sh", "-c", "head -c 300000 /dev/urandom > file; sleep 1"]
 
 
 def cells(folder: Path) -> dict[str, dict[str, Any]]:
-    """Those that ended, by name."""
+    """Return the cells that ended, by name."""
     try:
         return {
             cell["cell"]: cell

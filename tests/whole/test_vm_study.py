@@ -1,5 +1,5 @@
-"""A whole study in guests, all nine file systems, begun and then gone on with: as small as it can
-be and still be judged."""
+"""A whole study in guests with all nine file systems, started and then resumed: as small as
+possible while still being judged."""
 
 import math
 import os
@@ -14,23 +14,23 @@ from fscost.stats import Interval
 from fscost.study import Outcome, Verdict
 from fscost.study.model import Criterion
 
-pytestmark = [pytest.mark.guest, pytest.mark.slow]
+pytestmark = [pytest.mark.guest, pytest.mark.slow, pytest.mark.long]
 
 TINY = {"big_mib": "7", "files": "400", "directories": "40"}
-"""nilfs2 counts used space by segments of 8 MiB: overwriting the large file begins one, and so do
-the small ones after it."""
+"""Options of the smallest workload. nilfs2 counts used space in segments of 8 MiB: overwriting the
+large file begins a segment, and so do the small files after it."""
 DECIDED = {
     "reiserfs stores small files in the least space": Verdict.REPRODUCED,
-    "nilfs2 writes round the whole device": Verdict.REPRODUCED,
+    "nilfs2 cycles through the whole device": Verdict.REPRODUCED,
     "nilfs2 keeps continuous snapshots": Verdict.REPRODUCED,
 }
-"""By bytes and space, which hardly depend on the scale: a wrong formula or a wrong metric would
-tell otherwise."""
+"""Claims decided by bytes and space, which hardly depend on the scale: a wrong formula or a wrong
+metric would change these verdicts."""
 
 
 def run(folder: Path, repetitions: int) -> RunOutcome:
-    """In a lab and with a lock of its own, as by another call of the program; bytes do not mind
-    company."""
+    """Run the study in a lab of its own and with its own lock, like another call of the program;
+    concurrent runs do not change byte counts."""
     found = study.load("nine-filesystems")
     spec = study.plan(
         found,
@@ -46,8 +46,8 @@ def run(folder: Path, repetitions: int) -> RunOutcome:
 
 
 def side(criterion: Criterion, interval: Interval) -> Outcome:
-    """Of the bounds on which the interval lies; what two repetitions show depends on the host, so
-    no test says which."""
+    """Return the side of the bounds on which the interval lies. The outcome of two repetitions
+    depends on the host, so no test fixes it."""
     assert interval.low is not None
     assert interval.high is not None
     least = -math.inf if criterion.at_least is None else criterion.at_least
@@ -86,7 +86,7 @@ def test_all_nine_are_measured_and_every_claim_is_judged_by_samples(tmp_path: Pa
         times = any(
             reference.metric == "wall_s" for reference in entry.criterion.formula.references
         )
-        # Under KVM a guest's time is one, and decides.
+        # Under KVM a guest's time is real, and is judged.
         waits = times and entry.measured.is_virtual
         expected = Outcome.OPEN if waits else side(entry.criterion, entry.measured.interval)
         assert entry.outcome is expected, (claim, entry.measured)
@@ -110,10 +110,10 @@ def test_all_nine_are_measured_and_every_claim_is_judged_by_samples(tmp_path: Pa
     written = {
         (row["profile"], row["phase"], row["repetition"], row["metric"]): row["value"]
         for row in results.samples.to_pylist()
-        if not row["disk"] and row["metric"] in ("device_write_bytes", "device_fresh_write_bytes")
+        if not row["disk"] and row["metric"] in ("device_write_bytes", "first_write_bytes")
     }
     for (profile, phase, repetition, metric), value in written.items():
-        if metric == "device_fresh_write_bytes":
+        if metric == "first_write_bytes":
             assert 0 <= value <= written[profile, phase, repetition, "device_write_bytes"], (
                 profile,
                 phase,

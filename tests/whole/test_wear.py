@@ -1,4 +1,4 @@
-"""A real workload on models of devices: every page is accounted for, and the host's bytes are the
+"""A real workload on models of devices: every page is accounted for, and the host's bytes equal the
 kernel's."""
 
 from pathlib import Path
@@ -12,7 +12,10 @@ from fscost import analyze, wear
 pytestmark = pytest.mark.root
 DEVICES = ("samsung-870-evo-1tb", "first-generation-32gb", "sd-card-32gb", "emmc-8gb")
 COLUMN = "sd-card-32gb"
-REWRITES = "for i in $(seq 300); do dd if=/dev/urandom of=f bs=4k count=1 seek=$((i * 7919 % 2000)) conv=notrunc,fsync status=none; done"
+REWRITES = (
+    "for i in $(seq 300); do dd if=/dev/urandom of=f bs=4k count=1 seek=$((i * 7919 % 2000))"
+    " conv=notrunc,fsync status=none; done"
+)
 
 
 @pytest.fixture(scope="module")
@@ -49,8 +52,8 @@ def test_pages_are_conserved_by_each_grouping(run: tuple[Path, Any], device: str
             assert found.host_write_bytes == values[profile, "total", "device_write_bytes"]
             assert sum(each.host_write_bytes for each in found.charges) == found.host_write_bytes
             if by is wear.By.CAUSE:
-                # Joined natively with the requests, and summed in Arrow: the same bytes of each
-                # cause.
+                # The native join with the requests and the sum in Arrow give the same bytes for
+                # each cause.
                 written = {
                     each.name: each.host_write_bytes
                     for each in found.charges

@@ -1,5 +1,5 @@
-"""Inputs: the same bytes for the same request, whole or not there, and nothing that a hostile
-tarball can reach."""
+"""Inputs: the same request gives the same bytes, complete or absent, and a hostile tarball reaches
+nothing outside."""
 
 import errno
 import gzip
@@ -24,7 +24,7 @@ NAMES = [builtin.name for builtin in workload.catalogue() if builtin.recipe]
 
 
 def tree_hash(folder: Path) -> str:
-    """Of every name, mode and byte."""
+    """Return a hash of every name, mode and byte."""
     digest = hashlib.sha256()
     for path in sorted(folder.rglob("*")):
         digest.update(f"{path.relative_to(folder)} {path.lstat().st_mode:o}\n".encode())
@@ -85,7 +85,7 @@ def test_an_interrupted_input_is_never_used(
     with pytest.raises(KeyboardInterrupt):
         inputs.prepare(resolved, tmp_path)
     assert not list(tmp_path.iterdir())
-    # And as SIGKILL leaves it: under the other name.
+    # SIGKILL leaves a partial input under the temporary name.
     monkeypatch.setattr("fscost.workload.inputs.RECIPES", {**RECIPES, "tree": real})
     done = inputs.prepare(resolved, tmp_path)
     assert done is not None
@@ -221,8 +221,8 @@ def test_hostile_tarballs(info: tarfile.TarInfo, words: str, tmp_path: Path) -> 
 
 
 def test_a_file_through_a_link_stays_inside(tmp_path: Path) -> None:
-    """A link out, then a file "through" it: in git the later entry takes the link's place; nothing
-    outside is touched."""
+    """A link points outside, and a file is written "through" it: in git the later entry replaces
+    the link; nothing outside is touched."""
     outside = tmp_path / "outside"
     outside.mkdir()
     tar = make_tar(

@@ -1,4 +1,4 @@
-"""Names, options and commands: what is accepted, what is refused and with which words."""
+"""Names, options and commands: accepted values, refused ones, and the messages for them."""
 
 import dataclasses
 import shlex

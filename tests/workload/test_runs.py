@@ -1,4 +1,4 @@
-"""Every built-in workload runs for real, on a real file system, and leaves what it should."""
+"""Every built-in workload runs on a real file system and leaves the expected files."""
 
 import os
 import shlex
@@ -17,7 +17,8 @@ pytestmark = pytest.mark.root
 
 DISK_BYTES = 512 << 20
 
-# A private mount namespace: the mount dies with it, the loop device is freed when the script ends.
+# The mount lives in a private namespace and ends with it; the loop device is freed when the script
+# ends.
 SCRIPT = """
 set -eu
 cd "$BASE"; mkdir fs scratch
@@ -34,7 +35,7 @@ MKFS = {"ext4": "mkfs.ext4 -q -E lazy_itable_init=0,lazy_journal_init=0", "btrfs
 
 
 class Ran:
-    """What was left and written: sectors by step, files by name."""
+    """Result of a workload: sectors written by step, sizes of files by name."""
 
     def __init__(self, output: str) -> None:
         lines = [line.split("\t") for line in output.splitlines() if "\t" in line]
@@ -58,7 +59,10 @@ def run(resolved: Workload, folder: Path, type_: str = "ext4", options: str = "r
         )
         if step.drop_caches:
             script += "sync -f fs; echo 3 > /proc/sys/vm/drop_caches\n"
-        script += f'before=$(written)\n(cd fs; exec env -i PATH="$PATH" HOME={base}/scratch TMPDIR={base}/scratch LC_ALL=C sh -c {shlex.quote(shell)}) >&2\n'
+        script += (
+            f'before=$(written)\n(cd fs; exec env -i PATH="$PATH" HOME={base}/scratch'
+            f" TMPDIR={base}/scratch LC_ALL=C sh -c {shlex.quote(shell)}) >&2\n"
+        )
         script += f"after=$(written)\nprintf 'step\\t%s\\t%s\\n' {step.name} $((after - before))\n"
     script += "find fs -type f -printf 'file\\t%P\\t%s\\n'\n"
     environment = {
@@ -140,7 +144,7 @@ def test_maildir_delivers_and_searching_costs_access_times(tmp_path: Path) -> No
         folder = tmp_path / options
         folder.mkdir()
         ran = run(workload.resolve("maildir", scale=0.2), folder, options=options)
-        # Half of 60 messages has an even number.
+        # Half of the 60 messages have an even number.
         assert len([name for name in ran.files if name.startswith("cur/")]) == 30
         assert not [name for name in ran.files if name.startswith(("new/", "tmp/"))]
         written[options] = ran.written
@@ -164,7 +168,8 @@ def test_container_image_leaves_nothing(tmp_path: Path) -> None:
 
 @pytest.fixture
 def open_folder() -> Iterator[Path]:
-    """With a short name, for sockets, and on a way that nobody is kept from, as a cell's is."""
+    """A folder with a short name, because of sockets, and with a path that every user may enter,
+    like a cell's."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         folder.chmod(0o755)
@@ -211,7 +216,7 @@ def test_journald_rewrites_its_first_blocks(tmp_path: Path) -> None:
     assert rare.files == often.files == {"system.journal": 8 << 20}
     records = 800 * 700
     assert rare.written["log"] > records
-    # 64 KiB of hash tables and the header, again with each fsync.
+    # Each fsync rewrites the header and 64 KiB of hash tables.
     assert often.written["log"] > rare.written["log"] + 30 * 32_768
 
 
@@ -306,8 +311,8 @@ def test_sqlite_really_inserts(tmp_path: Path) -> None:
 
 
 def test_reader_beside_fsync_multiplies(tmp_path: Path) -> None:
-    """The published effect: beside a neighbour's fsyncs the same reads cost several times what they
-    cost alone; without access times nothing."""
+    """The published effect: beside a neighbour's fsyncs, the same reads cost several times as much
+    as alone; without access times they cost nothing."""
     extra = {}
     alone = {}
     for options in ("relatime", "noatime"):
@@ -328,7 +333,8 @@ def test_reader_beside_fsync_does_a_fixed_amount(tmp_path: Path) -> None:
 
 
 def test_reader_beside_fsync_ends_when_the_disk_is_full(tmp_path: Path) -> None:
-    """The two wait for each other: one that fails must end the other, not leave it waiting."""
+    """The two processes wait for each other: if one fails it must end the other, not leave it
+    waiting."""
     resolved = workload.resolve("reader-beside-fsync", options={"files": 20, "fsyncs": 5})
     made = inputs.prepare(resolved, tmp_path / "in")
     shell = (

@@ -7,14 +7,14 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-/// By this variable they are told from what a step leaves running: they may be daemons, with
-/// another parent and session than they began with.
+/// Environment variable that distinguishes background programs from processes that a step leaves
+/// running. Parent and session do not identify daemons, which may change both.
 const MARKER: &str = "FSCOST_BACKGROUND";
-/// How long they may take to end when asked.
+/// Time limit for the programs to exit after SIGTERM.
 const END_LIMIT: Duration = Duration::from_secs(10);
 const END_PAUSE: Duration = Duration::from_millis(5);
 
-/// The programs that are running.
+/// Background programs that are running.
 #[derive(Debug, Default)]
 pub struct Background {
     programs: Vec<String>,
@@ -37,32 +37,33 @@ impl Background {
         Ok(background)
     }
 
-    /// Whether none was started.
+    /// True if no program was started.
     pub fn is_empty(&self) -> bool {
         self.programs.is_empty()
     }
 
-    /// Whether there is no other process. False for an instant while one of theirs is in execve(2):
-    /// its environment is empty until the new stack is made (fs/proc/base.c, `environ_read`).
+    /// True if every other process is a background program. Briefly false while a background
+    /// program is in execve(2): its environment is empty until the new stack is set up
+    /// (fs/proc/base.c, `environ_read`).
     pub fn is_all(&self) -> bool {
         processes().iter().all(|(_, number)| number.is_some())
     }
 
-    /// Ends them. One that has ended by itself did not do what the profile says.
+    /// Ends the programs. Fails if one has exited by itself, because then the cell did not run as
+    /// the profile says.
     pub fn end(&mut self) -> Result<()> {
         let programs = std::mem::take(&mut self.programs);
         let found = processes();
         let running: BTreeSet<usize> = found.iter().filter_map(|(_, number)| *number).collect();
         for (number, program) in programs.iter().enumerate() {
             if !running.contains(&number) {
-                let message = format!(
-                    "{program} was to run until the unmount, but ended before; the log has its words"
-                );
+                let message =
+                    format!("{program} exited before the unmount; its output is in the log");
                 return Err(CellError::new(Kind::Mount, message));
             }
         }
         for (pid, _) in found {
-            // Not there any more: it ends just now.
+            // An error means that the process has just exited.
             let _ = kill_process(pid, Signal::TERM);
         }
         let deadline = Instant::now() + END_LIMIT;
@@ -76,12 +77,12 @@ impl Background {
     }
 }
 
-/// Every process but this, and which program of the background it belongs to.
+/// Returns every other process, with the number of the background program it belongs to.
 fn processes() -> Vec<(Pid, Option<usize>)> {
     reap::processes()
         .into_iter()
         .filter_map(|(pid, _)| {
-            // One that is ending has none any more, but is not reaped yet.
+            // An exiting process has no environment any more, but may not be reaped yet.
             let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
             Some((
                 Pid::from_raw(i32::try_from(pid).ok()?)?,

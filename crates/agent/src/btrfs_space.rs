@@ -1,9 +1,8 @@
-//! How much metadata a btrfs holds, from sysfs; nothing for other file systems.
+//! Metadata space of a btrfs, read from sysfs; none for other file systems.
 //!
-//! The one place where the agent knows a file system by name: statvfs cannot tell metadata from
-//! data, and btrfs is the
-//! only one that says it without reading its structures (fs/btrfs/sysfs.c,
-//! `allocation/metadata/bytes_used`).
+//! This is the only place where the agent knows a file system by name. statvfs cannot tell metadata
+//! from data, and btrfs is the only file system that reports metadata without reading its
+//! structures (fs/btrfs/sysfs.c, `allocation/metadata/bytes_used`).
 
 use std::path::Path;
 

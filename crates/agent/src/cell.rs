@@ -1,4 +1,4 @@
-//! One cell from the first mark to the last: intervals, and what is measured in each.
+//! One cell from the first mark to the last: its intervals, and the measurements of each.
 
 use crate::background::Background;
 use crate::child::Launcher;
@@ -23,45 +23,45 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Limit of mkfs, of mounting, and of each inspection.
+/// Time limit of mkfs, of mounting, and of each inspection.
 const LIMIT: Duration = Duration::from_secs(900);
 
 /// A cell that is running.
 #[derive(Debug)]
 pub struct Cell {
-    /// What to do.
+    /// The plan of the cell.
     pub plan: Plan,
-    /// Starts its commands.
+    /// Starts the cell's commands.
     pub launcher: Launcher,
-    /// Its disks.
+    /// Disks of the cell.
     pub disks: Vec<Disk>,
-    /// The disk server.
+    /// Control channel of the disk server, if there is one.
     pub control: Option<Control>,
-    /// Tells CPU times.
+    /// Reports CPU times.
     pub cpu: CpuMeter,
     /// `/proc/sys/vm/drop_caches`, which the workload cannot write.
     pub drop_caches: OwnedFd,
-    /// The workload's calls for durability, where they can be heard.
+    /// Counts the workload's fsync, fdatasync and O_SYNC calls, where tracepoints allow it.
     pub sync_calls: Option<SyncCalls>,
-    /// How long they take, where that can be timed.
+    /// Durations of fsync and fdatasync calls, if they can be measured.
     pub sync_times: Option<SyncTimes>,
     /// The kernel log.
     pub kernel_log: KernelLog,
-    /// The interval under way; empty before the first.
+    /// Name of the current interval; empty before the first.
     pub step: String,
-    /// The file system as it was mounted last.
+    /// The file system as last mounted.
     pub mounted: Option<MountInfo>,
-    /// Whether the file system is mounted.
+    /// True while the file system is mounted.
     pub is_mounted: bool,
-    /// What runs while it is.
+    /// Programs that run while the file system is mounted.
     pub background: Background,
-    /// When intervals begin in an emulated machine.
+    /// Start times of intervals in an emulated machine.
     pub schedule: Option<Schedule>,
-    /// An interval that is over but for its counters, which are read when the next begins.
+    /// A finished interval whose end counters are not read yet; they are read when the next begins.
     pub pending: Option<Pending>,
 }
 
-/// An interval and the counters at its begin.
+/// A finished interval and the counters at its start.
 #[derive(Debug)]
 pub struct Pending {
     interval: Interval,
@@ -70,23 +70,23 @@ pub struct Pending {
     unmount: Option<disks::Written>,
 }
 
-/// What an interval's work tells.
+/// Measurements of an interval's work.
 #[derive(Debug, Default)]
 pub struct Work {
-    /// When the command and its descendants were gone.
+    /// Time at which the command and all its descendants had ended.
     pub command_ended: Option<Instant>,
     /// CPU time of `init` itself that belongs to the interval.
     pub own_ns: u64,
     /// Space and pauses.
     pub interval: Interval,
-    /// What the disks had received when the command was over.
+    /// Counters of the disks at the end of the command.
     pub settle: Option<disks::Written>,
-    /// What they had received when the unmount began.
+    /// Counters of the disks at the beginning of the unmount.
     pub unmount: Option<disks::Written>,
 }
 
 impl Work {
-    /// Does something whose CPU time in this thread belongs to the interval.
+    /// Runs `work`, and charges this thread's CPU time to the interval.
     pub fn own<T>(&mut self, work: impl FnOnce() -> T) -> T {
         let begin = thread_cpu_ns();
         let result = work();
@@ -96,7 +96,7 @@ impl Work {
 }
 
 impl Cell {
-    /// Runs the cell; gives the disk server's totals.
+    /// Runs the cell; returns the disk server's totals.
     pub fn run(&mut self) -> Result<Value> {
         for disk in &self.disks {
             let device = disk.path.to_string_lossy().into_owned();
@@ -115,7 +115,8 @@ impl Cell {
             self.run_step(step, number + 1 == steps.len())?;
         }
         self.boundary("end", None)?;
-        // Detaches the loop devices before the server ends: it must not be asked anything after.
+        // Detaches the loop devices while the server still runs: they must send it no request after
+        // its end.
         self.disks.clear();
         match self.control.take() {
             Some(control) => control.finish(),
@@ -154,7 +155,8 @@ impl Cell {
     fn run_step(&mut self, step: &StepPlan, is_last: bool) -> Result<()> {
         let limit = Duration::from_secs(step.timeout_s);
         if step.drop_caches {
-            // Before the mark: what this writes, earlier steps have dirtied.
+            // Before the step's mark, so that these writes are charged to earlier steps, which
+            // dirtied the pages.
             let _watchdog = self.watchdog(&step.name, limit)?;
             self.drop_caches()?;
         }
@@ -163,14 +165,16 @@ impl Cell {
             work.interval.sync_times_ns =
                 cell.sync_times.as_mut().map(SyncTimes::take).transpose()?;
             if let Some(failure) = watchdog.failure() {
-                // It has killed the programs of the background too: that they ended says less.
+                // The watchdog has killed the background programs too, so their exit explains
+                // nothing.
                 return Err(failure);
             }
             work.command_ended = Some(Instant::now());
             work.settle = Some(disks::written(&cell.disks)?);
             cell.check_mount()?;
             if is_last {
-                // The same that unmounting begins with; only so the space in use is known exactly.
+                // Unmounting starts with the same sync; done here so that the space in use is
+                // exact.
                 work.own(|| cell.sync_file_system())?;
                 cell.measure_space(&mut work.interval)?;
                 work.unmount = Some(disks::written(&cell.disks)?);
@@ -191,7 +195,7 @@ impl Cell {
         })
     }
 
-    /// Marks the begin of `name`, which is the end of the interval before; gives the counters of
+    /// Marks the start of `name` and so the end of the previous interval. Returns the counters at
     /// that instant.
     fn boundary(
         &mut self,
@@ -205,11 +209,12 @@ impl Cell {
         };
         let (counters, restless) = quiet_counters(&self.disks, pause)?;
         if let (Some(disk), Some(_)) = (restless, &self.control) {
-            // Its recording and the kernel's counters could not be compared.
+            // The recording and the kernel's counters could not be compared.
             return Err(CellError::new(
                 Kind::LeftRunning,
                 format!(
-                    "{} s after {} had settled, disk {disk} is still busy: something in the background goes on, and must end with the step",
+                    "disk {disk} is still busy {} s after {} had settled: background I/O is still \
+                    running; it must finish before the step ends",
                     QUIET_LIMIT.as_secs(),
                     self.step,
                 ),
@@ -250,7 +255,7 @@ impl Cell {
         Ok(counters)
     }
 
-    /// One interval: its mark, its work, and what that used.
+    /// Runs one interval: sets its mark, does its work, and measures the resources used.
     fn interval(
         &mut self,
         name: &str,
@@ -260,12 +265,12 @@ impl Cell {
     ) -> Result<()> {
         let is_first = self.step.is_empty();
         let counters = self.boundary(name, Some(measured))?;
-        // Whatever reached a disk between attaching and the first mark belongs to the first
+        // Everything that reached a disk between attaching and the first mark belongs to the first
         // interval.
         let begin = if is_first { BTreeMap::new() } else { counters };
         self.step = name.to_owned();
         self.kernel_log.skip();
-        // Those of mkfs and of the agent, which syncs the disks itself.
+        // Discards the calls of mkfs and of the agent, which syncs the disks itself.
         self.sync_times.as_mut().map(SyncTimes::take).transpose()?;
         let watchdog = self.watchdog(name, limit)?;
         let mut work = Work::default();
@@ -281,7 +286,7 @@ impl Cell {
         }
         let usage_end = Usage::end(&self.cpu)?;
         match (watchdog.failure(), result) {
-            // The command had ended by itself before the watchdog acted: how it failed says more.
+            // The command ended by itself before the watchdog acted, so its own failure says more.
             (Some(failure), Err(error)) if failure.kind == Kind::LeftRunning => return Err(error),
             (Some(failure), _) => return Err(failure),
             (None, result) => result?,
@@ -304,7 +309,7 @@ impl Cell {
         Ok(())
     }
 
-    /// A watchdog that also watches the disk server.
+    /// Starts a watchdog that also watches the disk server.
     pub fn watchdog(&self, step: &str, limit: Duration) -> Result<Watchdog> {
         let server = self.control.as_ref().map(Control::try_clone).transpose()?;
         Watchdog::start(step, limit, server)
@@ -339,7 +344,7 @@ impl Cell {
         Ok(())
     }
 
-    /// Unmounts, and waits until the file system cannot write any more.
+    /// Unmounts, and waits until the file system can write no more.
     fn detach_file_system(&mut self) -> Result<()> {
         self.background.end()?;
         let dir = &self.launcher.dirs.fs;
@@ -348,12 +353,12 @@ impl Cell {
         if self.plan.after_unmount.is_empty() {
             return mount::until_released(dir, self.disks.iter().map(|disk| disk.path.as_path()));
         }
-        // Something between the file system and the disks holds these, as it should.
+        // A device between the file system and the disks may hold the disks; that is expected.
         let device = self.launcher.fill.fill(&self.plan.mount.device)?;
         mount::until_released(dir, [Path::new(&device)])
     }
 
-    /// After the last unmount: nothing can write to the disks any more.
+    /// Waits after the last unmount until nothing can write to the disks.
     fn release_disks(&self, watchdog: &Watchdog) -> Result<()> {
         for argv in &self.plan.after_unmount {
             self.run_command(argv, "unmount", Kind::Unmount, watchdog)?;
@@ -362,8 +367,8 @@ impl Cell {
         mount::until_released(&self.launcher.dirs.fs, disks)
     }
 
-    /// A workload that unmounts or remounts the file system under test makes what is measured
-    /// meaningless.
+    /// Fails if the workload has unmounted or remounted the file system under test, which makes the
+    /// measurements meaningless.
     fn check_mount(&self) -> Result<()> {
         let dir = &self.launcher.dirs.fs;
         let Some(earlier) = &self.mounted else {
@@ -400,8 +405,7 @@ impl Cell {
 
     fn drop_caches(&self) -> Result<()> {
         self.sync_file_system()?;
-        // At the begin of the file: the kernel ignores what is written elsewhere
-        // (sysctl_writes_strict).
+        // Written at offset 0: the kernel ignores writes at other offsets (sysctl_writes_strict).
         rustix::io::pwrite(&self.drop_caches, b"3", 0)
             .map(drop)
             .context(Kind::Internal, || "write /proc/sys/vm/drop_caches")
@@ -416,10 +420,11 @@ impl Cell {
         Ok(())
     }
 
-    /// Whether the file system under test has no room: no block, or no inode where they are
-    /// counted.
+    /// True if the file system under test is full: no free blocks, or no free inodes if it counts
+    /// inodes.
     pub fn is_full(&self) -> bool {
-        /// Less than this is as good as none: file systems keep a little for themselves.
+        /// Free space below which a file system is considered full: file systems keep a small
+        /// reserve.
         const AS_GOOD_AS_NONE: u64 = 256 * 1024;
         if !self.is_mounted {
             return false;

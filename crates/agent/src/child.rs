@@ -1,12 +1,9 @@
-//! Commands of a cell: their environment, their output, and how they ended.
+//! Commands of a cell: environment, output, and exit status.
 
-use crate::background::Background;
 use crate::error::{CellError, Context, Kind, Result};
 use crate::namespace::Directories;
 use crate::plan::Placeholders;
-use crate::reap;
 use crate::sandbox;
-use crate::watchdog::Watchdog;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
@@ -16,37 +13,37 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Where programs are looked for when the runner has no PATH.
+/// Search path of programs if the runner has no PATH.
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-/// How much of a failed command's output goes into the message.
+/// Bytes of a failed command's output that the error message quotes.
 const TAIL_BYTES: u64 = 2048;
 const TAIL_LINES: usize = 20;
 
-/// How a command ended.
+/// Exit status of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ended {
     /// Exit status, unless a signal ended it.
     pub status: Option<i32>,
-    /// The signal.
+    /// Signal that ended the command.
     pub signal: Option<i32>,
 }
 
 impl Ended {
-    /// Exit status 0.
+    /// True if the exit status is 0.
     pub fn is_success(self) -> bool {
         self.status == Some(0)
     }
 }
 
-/// The file that receives all output.
+/// Log file that receives all output.
 #[derive(Debug)]
 pub struct Log {
     file: File,
 }
 
 impl Log {
-    /// The log is standard error of `init`: it was opened when the host's directories were still
-    /// visible.
+    /// Returns the log, which is standard error of `init`: it was opened while the host's
+    /// directories were still visible.
     pub fn of_init() -> Result<Self> {
         let fd = std::io::stderr()
             .as_fd()
@@ -57,14 +54,14 @@ impl Log {
         })
     }
 
-    /// Announces a command; gives where its output begins.
+    /// Announces a command; returns the offset at which its output begins.
     pub fn announce(&self, name: &str) -> u64 {
         // A full host disk must not fail the cell because of its log.
         let _ = writeln!(&self.file, "=== {name}");
         self.file.metadata().map_or(0, |meta| meta.len())
     }
 
-    /// The last lines written since `begin`.
+    /// Returns the last lines written since `begin`.
     pub fn tail(&self, begin: u64) -> String {
         let end = self.file.metadata().map_or(0, |meta| meta.len());
         let from = begin.max(end.saturating_sub(TAIL_BYTES));
@@ -97,12 +94,12 @@ pub struct Launcher {
     pub dirs: Directories,
     /// Receives the output.
     pub log: Log,
-    /// Whether the kernel runs for this cell alone.
+    /// True if the kernel runs for this cell alone.
     pub owns_kernel: bool,
 }
 
 impl Launcher {
-    /// A command of mkfs, after_mount or inspect.
+    /// Builds a command of mkfs, after_mount or inspect.
     pub fn command(&self, argv: &[String]) -> Result<Command> {
         let words = argv
             .iter()
@@ -117,7 +114,7 @@ impl Launcher {
         Ok(command)
     }
 
-    /// The command of a step, in the file system under test.
+    /// Builds the command of a step, with the file system under test as working directory.
     pub fn shell(&self, shell: &str, env: &BTreeMap<String, String>) -> Result<Command> {
         let mut command = Command::new("/bin/sh");
         command.arg("-c").arg(self.fill.fill(shell)?);
@@ -156,45 +153,17 @@ impl Launcher {
     }
 }
 
-/// Runs a command until it and all its descendants are gone, but what runs in the background. Fails
-/// with `kind` when it cannot be started.
-pub fn run(
-    command: &mut Command,
-    kind: Kind,
-    watchdog: &Watchdog,
-    background: &Background,
-) -> Result<Ended> {
-    let program = command.get_program().to_string_lossy().into_owned();
-    let child = command
-        .spawn()
-        .context(kind, || format!("{program} could not be started"))?;
-    let status = reap::until_ended(child.id(), |is_stopped| {
-        watchdog.command_stopped(is_stopped);
-    })?;
-    watchdog.command_ended();
-    if background.is_empty() {
-        reap::until_alone()?;
-    } else {
-        reap::until(|| background.is_all());
-    }
-    watchdog.command_gone();
-    Ok(Ended {
-        status: status.exit_status(),
-        signal: status.terminating_signal(),
-    })
-}
-
-/// The failure of a command that ended badly.
+/// Describes a command that did not end successfully as an error.
 pub fn failure(kind: Kind, what: &str, ended: Ended, tail: &str) -> CellError {
     let how = match (ended.status, ended.signal) {
         (Some(status), _) => format!("exited with status {status}"),
         (None, Some(signal)) => format!("was killed by signal {signal}"),
-        (None, None) => "ended in an unknown way".to_owned(),
+        (None, None) => "ended with an unknown status".to_owned(),
     };
     let said = if tail.is_empty() {
-        ", without a word".to_owned()
+        ", with no output".to_owned()
     } else {
-        format!("; its last words: {tail}")
+        format!("; last output: {tail}")
     };
     let mut error = CellError::new(kind, format!("{what} {how}{said}"));
     error.status = ended.status;
@@ -237,7 +206,7 @@ mod tests {
         );
         assert_eq!(
             failed.message,
-            "step a exited with status 3; its last words: oh no"
+            "step a exited with status 3; last output: oh no"
         );
         let killed = failure(
             Kind::Mkfs,
@@ -250,7 +219,7 @@ mod tests {
         );
         assert_eq!(
             (killed.signal, killed.message.as_str()),
-            (Some(9), "mkfs was killed by signal 9, without a word")
+            (Some(9), "mkfs was killed by signal 9, with no output")
         );
     }
 }

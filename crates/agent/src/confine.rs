@@ -1,12 +1,10 @@
-//! Confines a program that runs a virtual machine: another user, and a root in which most of the
-//! host is hidden.
+//! Confinement of a program that runs a virtual machine: another user, and a root that hides most
+//! of the host.
 //!
-//! The program's root is a read-only copy of the host's mounts, in a mount namespace of its own.
-//! `/proc`, `/sys`, `/dev`, `/run`, `/root`
-//! and `/home` are empty in it, and so is every mount of a kernel interface elsewhere. What the
-//! guest reads is a second such copy at
-//! [`ROOT_SHARE`], with the folders in [`Confinement::shown`]; other folders for the guest are at
-//! `/run/fscost/NAME`.
+//! The program's root is a read-only copy of the host's mounts, in a private mount namespace. In
+//! this copy, `/proc`, `/sys`, `/dev`, `/run`, `/root` and `/home` are empty, and so is every other
+//! mount of a kernel interface. The guest reads a second such copy at [`ROOT_SHARE`], with the
+//! folders in [`Confinement::shown`]. Other folders for the guest are at `/run/fscost/NAME`.
 
 use crate::error::{CellError, Context, Kind, Result};
 use crate::mount_attributes::{self, set_attributes};
@@ -29,7 +27,8 @@ const SHARES: &str = "/run/fscost";
 const HIDDEN: [&str; 6] = ["/proc", "/sys", "/dev", "/run", "/root", "/home"];
 /// Device nodes that the program itself opens.
 const DEVICES: [&str; 2] = ["/dev/null", "/dev/urandom"];
-/// Interfaces of the kernel, which may be mounted anywhere (containers and chroots have their own).
+/// Types of file systems that are kernel interfaces. They may be mounted anywhere: containers and
+/// chroots have their own.
 const INTERFACES: [&str; 22] = [
     "autofs",
     "binfmt_misc",
@@ -55,23 +54,23 @@ const INTERFACES: [&str; 22] = [
     "tracefs",
 ];
 
-/// How a program is confined.
+/// The confinement of a program.
 #[derive(Debug, Default)]
 pub struct Confinement {
-    /// The user and group that it becomes.
+    /// User and group that the program changes to.
     pub user: Option<(u32, u32)>,
-    /// Whether it gets a root of its own; the rest needs that.
+    /// True if the program gets a private root, which the other restrictions require.
     pub is_hidden: bool,
-    /// Folders that the guest sees at their own place although what is around them is hidden.
+    /// Folders that the guest sees at their own paths although their surroundings are hidden.
     pub shown: Vec<PathBuf>,
-    /// Folders that the guest sees as shares of their own, by name.
+    /// Folders that the guest sees as separate shares, by name.
     pub shares: Vec<(String, PathBuf)>,
-    /// A device node that the program opens, besides [`DEVICES`]. The program joins its group.
+    /// Device node that the program opens in addition to [`DEVICES`]. The program joins its group.
     pub device: Option<PathBuf>,
 }
 
 impl Confinement {
-    /// Confines this process. It must have one thread.
+    /// Confines this process, which must have only one thread.
     pub fn enter(&self) -> Result<()> {
         if !self.is_hidden {
             return self.become_user();
@@ -84,7 +83,7 @@ impl Confinement {
         self.become_user()?;
         let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
         leave_mounts(UnshareFlags::NEWNS | UnshareFlags::NEWUSER)?;
-        // The same user as outside, and no other (user_namespaces(7)).
+        // Maps the user to itself, and no other user (user_namespaces(7)).
         for (file, line) in [
             ("setgroups", "deny".to_owned()),
             ("uid_map", format!("{uid} {uid} 1", uid = uid.as_raw())),
@@ -96,7 +95,7 @@ impl Confinement {
         self.build()
     }
 
-    /// Gives up root, and with it every capability.
+    /// Gives up root and with it every capability.
     fn become_user(&self) -> Result<()> {
         let Some((uid, gid)) = self.user else {
             return Ok(());
@@ -117,11 +116,11 @@ impl Confinement {
             .context(Kind::Internal, || format!("become user {}", uid.as_raw()))
     }
 
-    /// Makes the new root and goes there.
+    /// Builds the new root and enters it.
     fn build(&self) -> Result<()> {
         let interfaces = interfaces()?;
         let ours = PathBuf::from(format!("/proc/{}/fd", std::process::id()));
-        // All sources before anything hides them.
+        // Opens all sources before anything hides them.
         let (root, guest_root) = (copy(Path::new("/"))?, copy(Path::new("/"))?);
         let descriptors = copy(&ours)?;
         let devices = DEVICES
@@ -151,8 +150,8 @@ impl Confinement {
                 .context(Kind::Internal, || format!("make {}", path.display()))?;
             attach(node, path)?;
         }
-        // QEMU reads extended attributes, and the files that it inherits, through it; no other
-        // process is seen.
+        // QEMU reads extended attributes and inherited files through /proc/self/fd. No other
+        // process is visible.
         make_dir(Path::new("/proc/self/fd"))?;
         attach(&descriptors, Path::new("/proc/self/fd"))?;
         make_dir(Path::new(ROOT_SHARE))?;
@@ -177,8 +176,8 @@ impl Confinement {
         seal()
     }
 
-    /// A copy of the mount of `folder` in which the owner of the folder is the user that the
-    /// program becomes.
+    /// Returns a copy of the mount of `folder` in which the program's user owns what the folder's
+    /// owner owns.
     fn readable(&self, folder: &Path) -> Result<OwnedFd> {
         let tree = copy(folder)?;
         let owner = fs::metadata(folder)
@@ -186,8 +185,8 @@ impl Confinement {
         if let Some(user) = self.user
             && user.0 != owner.uid()
         {
-            // Not every file system can (mount_setattr(2), ID-mapped mounts): then the folder shows
-            // what anybody may read.
+            // Not every file system supports this (mount_setattr(2), ID-mapped mounts). On others,
+            // the guest sees only what any user may read.
             let _ = mount_attributes::exchange_owner(&tree, (owner.uid(), owner.gid()), user);
         }
         set_attributes(
@@ -204,7 +203,7 @@ impl Confinement {
     }
 }
 
-/// Whether this process may mount in the host's user namespace.
+/// True if this process may mount in the host's user namespace.
 fn may_mount() -> bool {
     const SYS_ADMIN: u64 = 1 << 21; // include/uapi/linux/capability.h
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -225,8 +224,8 @@ fn leave_mounts(flags: UnshareFlags) -> Result<()> {
     .context(Kind::Internal, || "make every mount private")
 }
 
-/// A detached copy of a mount and those below it. Recursive, because a user namespace may not
-/// uncover what mounts hide.
+/// Returns a detached copy of a mount and of those below it. The copy is recursive, because a user
+/// namespace may not uncover what mounts hide.
 fn copy(path: &Path) -> Result<OwnedFd> {
     open_tree(
         CWD,
@@ -251,7 +250,7 @@ fn attach(tree: &OwnedFd, place: &Path) -> Result<()> {
     .context(Kind::Internal, || format!("attach {}", place.display()))
 }
 
-/// Makes `root` this process's root, and takes the old one away (pivot_root(2), "pivot_root(".",
+/// Makes `root` this process's root, and detaches the old one (pivot_root(2), "pivot_root(".",
 /// ".")").
 fn enter_root(root: &OwnedFd) -> Result<()> {
     attach(root, Path::new("/proc"))?;
@@ -262,12 +261,12 @@ fn enter_root(root: &OwnedFd) -> Result<()> {
         .context(Kind::Internal, || "enter the new root")
 }
 
-/// Covers what a guest must not see below `root`; interfaces in a folder that is `shown` are
+/// Covers everything below `root` that a guest must not see. Interfaces in a `shown` folder are
 /// covered later.
 fn hide(root: &Path, interfaces: &[PathBuf], shown: &[PathBuf]) -> Result<()> {
     for folder in HIDDEN {
         let place = below(root, Path::new(folder));
-        // A link leads to a folder that is looked at by itself.
+        // Symbolic links are skipped: their targets are handled at their own paths.
         if fs::symlink_metadata(&place).is_ok_and(|found| found.is_dir()) {
             cover(&place)?;
         }
@@ -297,7 +296,7 @@ fn cover(place: &Path) -> Result<()> {
     attach(&copy(Path::new("/dev/null"))?, place)
 }
 
-/// Makes the folders of this module read-only, now that everything in them is in its place.
+/// Makes the folders of this module read-only, once everything in them is in place.
 fn seal() -> Result<()> {
     let places = HIDDEN.iter().map(|folder| PathBuf::from(*folder)).chain(
         HIDDEN
@@ -319,7 +318,7 @@ fn seal() -> Result<()> {
     Ok(())
 }
 
-/// Mount points of the kernel's interfaces (proc_pid_mountinfo(5)), outer ones first.
+/// Returns the mount points of kernel interfaces (proc_pid_mountinfo(5)), outer ones first.
 fn interfaces() -> Result<Vec<PathBuf>> {
     let table = fs::read("/proc/self/mountinfo").context(Kind::Internal, || "read the mounts")?;
     let mut found: Vec<PathBuf> = table
@@ -338,7 +337,7 @@ fn interfaces() -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// A path of mountinfo: space, tab, newline and backslash are octal there.
+/// Decodes a path in mountinfo, in which space, tab, newline and backslash are octal escapes.
 fn unescaped(text: &[u8]) -> PathBuf {
     let mut path = Vec::with_capacity(text.len());
     let mut rest = text;
@@ -362,7 +361,7 @@ fn make_dir(path: &Path) -> Result<()> {
     fs::create_dir_all(path).context(Kind::Internal, || format!("make {}", path.display()))
 }
 
-/// What the words of the command line ask for, up to `--`; and the words after that.
+/// Parses the options of the command line up to `--`; returns the remaining words too.
 pub fn parse(words: &[String]) -> Result<(Confinement, &[String])> {
     let mut asked = Confinement::default();
     let mut rest = words;

@@ -1,4 +1,4 @@
-//! The control channel of the disk server: one JSON object a message, over SOCK_SEQPACKET.
+//! The control channel of the disk server: one JSON object per message, over SOCK_SEQPACKET.
 
 use crate::counters::Counters;
 use crate::error::{CellError, Context, Kind, Result};
@@ -16,9 +16,9 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// A server that lives but does not answer for so long is taken for dead.
+/// Time without an answer after which a running server is considered dead.
 const ANSWER_LIMIT: Duration = Duration::from_secs(60);
-/// The same when the cell has failed already, and only the reason is looked for.
+/// Shorter limit once the cell has failed and only the cause is missing.
 const REASON_LIMIT: Duration = Duration::from_secs(3);
 const LONGEST_MESSAGE: usize = 64 * 1024;
 
@@ -36,7 +36,7 @@ enum FromServer {
         disks: Vec<String>,
         nodes: Option<Vec<PathBuf>>,
     },
-    // Its totals are in the recording; nobody here needs them.
+    // Carries totals too; these are in the recording and are not used here.
     Marked {
         monotonic_ns: Option<u64>,
     },
@@ -47,12 +47,12 @@ enum FromServer {
     },
 }
 
-/// Where the disks of the server are.
+/// Locations of the server's disks.
 #[derive(Debug)]
 pub enum Served {
-    /// Files of this mount, by the names of the disks.
+    /// Files in this mount, named after the disks.
     Files(OwnedFd),
-    /// Block devices, by the names of the disks.
+    /// Block devices, by disk name.
     Devices(BTreeMap<String, PathBuf>),
 }
 
@@ -63,19 +63,20 @@ pub struct Control {
 }
 
 impl Control {
-    /// A channel over `socket`.
+    /// Creates a channel over `socket`.
     pub fn new(socket: OwnedFd) -> Self {
         Self { socket }
     }
 
-    /// A second descriptor of the socket, to notice the server's end while this thread is busy.
+    /// Returns a second descriptor of the socket, to notice the server's end while this thread is
+    /// busy.
     pub fn try_clone(&self) -> Result<OwnedFd> {
         self.socket
             .try_clone()
             .context(Kind::Internal, || "duplicate the control socket")
     }
 
-    /// Waits until the server serves `disks`; says where they are, if there are any.
+    /// Waits until the server serves `disks`; returns their locations, if there are any disks.
     pub fn ready(&self, disks: &[&str]) -> Result<Option<Served>> {
         let (message, mount) = self.receive(ANSWER_LIMIT)?;
         let FromServer::Ready {
@@ -103,13 +104,12 @@ impl Control {
         }
     }
 
-    /// Puts a mark into the recording, with the kernel's counters so far, the calls for durability
-    /// since the last mark, and how often the journal is
-    /// committed if a mount option says so. Gives its instant as the server read it from
-    /// CLOCK_MONOTONIC.
+    /// Adds a mark to the recording. It holds the kernel's counters so far, the calls for
+    /// durability since the last mark, and the journal's commit interval if a mount option sets it.
+    /// Returns the time of the mark, which the server read from CLOCK_MONOTONIC.
     ///
-    /// `measured` says of the interval that begins here whether it counts into totals; the mark
-    /// that ends the last interval begins none.
+    /// `measured` says whether the interval that begins here counts towards totals. The mark that
+    /// ends the last interval begins none.
     pub fn mark(
         &self,
         name: &str,
@@ -135,7 +135,7 @@ impl Control {
         }
     }
 
-    /// Ends the recording; gives the server's last words.
+    /// Ends the recording; returns the server's final totals.
     pub fn finish(&self) -> Result<Value> {
         self.tell(&ToServer::Finish {})?;
         match self.receive(ANSWER_LIMIT)?.0 {
@@ -144,11 +144,11 @@ impl Control {
         }
     }
 
-    /// What the server has to say about a failure elsewhere: an error of its own or its death is
-    /// the true reason.
+    /// Returns the server's account of a failure elsewhere: an error in the server, or its death,
+    /// is the root cause.
     ///
-    /// It speaks only when spoken to, so it is asked, by a mark that tells in the recording where
-    /// the cell failed.
+    /// The server only answers questions, so this sends it a mark, which also shows in the
+    /// recording where the cell failed.
     pub fn trouble(&self) -> Option<CellError> {
         if let Err(error) = self.tell(&ToServer::Mark {
             name: "failed",
@@ -156,7 +156,7 @@ impl Control {
         }) {
             return Some(error);
         }
-        // A mark that was not answered in time may be answered now, before this one.
+        // An earlier mark that timed out may be answered now, before this one.
         let mut limit = REASON_LIMIT;
         while self.is_readable(limit).unwrap_or(true) {
             match self.receive(Duration::ZERO) {
@@ -167,16 +167,16 @@ impl Control {
                 Err(error) => return Some(error),
             }
         }
-        // No answer is no reason: a server may be slow because the disk below it is.
+        // A missing answer proves nothing: a server may be slow because the disk below it is.
         None
     }
 
     fn tell(&self, message: &ToServer<'_>) -> Result<()> {
         let text = serde_json::to_vec(message)
-            .context(Kind::Internal, || "spell a message to the disk server")?;
+            .context(Kind::Internal, || "encode a message to the disk server")?;
         match send(&self.socket, &text, SendFlags::NOSIGNAL) {
             Ok(_) => Ok(()),
-            // Why it has gone may still be readable.
+            // The socket may still hold the reason why the server has gone.
             Err(_) => match self.receive(Duration::ZERO)?.0 {
                 FromServer::Marked { .. } => Err(dead("the disk server has ended")),
                 other => Err(unexpected(other)),
@@ -226,7 +226,7 @@ impl Control {
         let bytes = &text[..received.bytes];
         let message = serde_json::from_slice(bytes).context(Kind::DiskServer, || {
             format!(
-                "not a message of a disk server: {}",
+                "not a message from a disk server: {}",
                 String::from_utf8_lossy(bytes)
             )
         })?;
@@ -243,7 +243,8 @@ fn unexpected(message: FromServer) -> CellError {
         FromServer::Error { kind, message } if kind == "host-disk-full" => CellError::new(
             Kind::HostDiskFull,
             format!(
-                "the disk that keeps the recording is full: {message}; free some space, or record elsewhere"
+                "the disk that keeps the recording is full: {message}; free some space, or \
+                choose another folder with --out"
             ),
         ),
         FromServer::Error { kind, message } if kind == "recording-too-large" => CellError::new(
@@ -261,7 +262,7 @@ fn unexpected(message: FromServer) -> CellError {
             dead(format!("the disk server failed ({kind}): {message}"))
         }
         other => dead(format!(
-            "an answer out of turn from the disk server: {other:?}"
+            "an unexpected reply from the disk server: {other:?}"
         )),
     }
 }

@@ -1,23 +1,21 @@
 //! The kernel's block statistics of a device.
 //!
 //! Fields of `/sys/block/NAME/stat` (Documentation/block/stat.rst): 1 read I/Os, 3 read sectors, 5
-//! write I/Os,
-//! 7 write sectors, 9 in flight, 12 discard I/Os, 14 discard sectors (since 4.19), 16 flush I/Os
-//! (since 5.5).
-//! Sectors are 512 bytes whatever the device's own sector size is.
+//! write I/Os, 7 write sectors, 9 in flight, 12 discard I/Os, 14 discard sectors (since 4.19), 16
+//! flush I/Os (since 5.5). Sectors are 512 bytes whatever the device's own sector size is.
 
 use serde::Serialize;
 
 const SECTOR_BYTES: u64 = 512;
 
-/// Counters of a device, cumulative or a difference.
+/// Counters of a device, either cumulative or a difference.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Counters {
     /// Read requests completed.
     pub read_requests: u64,
     /// Bytes read.
     pub read_bytes: u64,
-    /// Write requests completed (write-zeroes too).
+    /// Write requests completed, including write-zeroes.
     pub write_requests: u64,
     /// Bytes written.
     pub write_bytes: u64,
@@ -32,14 +30,14 @@ pub struct Counters {
 /// One reading of `stat`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct BlockStat {
-    /// The counters since boot: they survive the detaching of a loop device.
+    /// Counters since boot: they survive the detaching of a loop device.
     pub counters: Counters,
-    /// Requests issued and not completed: not counted yet.
+    /// Requests issued but not completed, which the counters do not include yet.
     pub in_flight: u64,
 }
 
 impl BlockStat {
-    /// Reads the text of a `stat` file; fields that an old kernel lacks are zero.
+    /// Parses the text of a `stat` file. Fields that an old kernel lacks are zero.
     pub fn parse(text: &str) -> Option<Self> {
         let fields: Vec<u64> = text
             .split_whitespace()
@@ -66,7 +64,7 @@ impl BlockStat {
 }
 
 impl Counters {
-    /// What was added since `earlier`.
+    /// Returns the difference from `earlier`.
     pub fn since(&self, earlier: &Self) -> Self {
         Self {
             read_requests: self.read_requests.saturating_sub(earlier.read_requests),

@@ -1,10 +1,9 @@
 //! CPU time of kernel threads and of the disk server, read from the host's `/proc`.
 //!
-//! The cell has its own PID namespace, in which neither is visible. `outer`, which is not in it,
-//! reads for `init`: a descriptor
-//! of the host's `/proc` in `init` would be one that a workload could reach. `schedstat` holds the
-//! run time in nanoseconds (Documentation/scheduler/sched-stats.rst) where the kernel has
-//! it; `stat` holds clock ticks.
+//! The cell has its own PID namespace, in which neither is visible. `supervisor` runs outside it
+//! and reads for `init`. If `init` held a descriptor of the host's `/proc`, a workload could reach
+//! it. `schedstat` holds the run time in nanoseconds (Documentation/scheduler/sched-stats.rst) where
+//! the kernel provides it; `stat` holds clock ticks.
 
 use crate::error::{Context, Kind, Result};
 use rustix::fs::{Dir, Mode, OFlags};
@@ -13,29 +12,29 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::os::fd::{AsFd, OwnedFd};
 
-/// A kernel thread, in the flags of `/proc/PID/stat` (include/linux/sched.h).
+/// Flag of a kernel thread in `/proc/PID/stat` (include/linux/sched.h).
 const PF_KTHREAD: u64 = 0x0020_0000;
 
-/// Run time so far of each thread, by its process id.
+/// Run time so far of each thread, by process id.
 type RunTimes = HashMap<u32, u64>;
 
-/// One reading.
+/// CPU times of all threads at one reading.
 #[derive(Debug, Default)]
 pub struct CpuTimes {
     kernel_threads: RunTimes,
     disk_server: RunTimes,
 }
 
-/// What ran between two readings, in nanoseconds; null where there was nothing to see.
+/// CPU time between two readings, in nanoseconds; null if it cannot be read.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuUsed {
-    /// All kernel threads.
+    /// CPU time of all kernel threads.
     pub kernel_threads: Option<u64>,
-    /// All threads of the disk server.
+    /// CPU time of all threads of the disk server.
     pub disk_server: Option<u64>,
 }
 
-/// Asks `outer` over a SOCK_SEQPACKET socket; send(2) and recv(2) are in nobody's `rchar` and
+/// Asks `supervisor` over a SOCK_SEQPACKET socket. send(2) and recv(2) do not add to any `rchar` or
 /// `wchar` (see `usage`).
 #[derive(Debug)]
 pub struct CpuMeter {
@@ -46,17 +45,17 @@ const BEGIN: &[u8] = b"begin";
 const END: &[u8] = b"end";
 
 impl CpuMeter {
-    /// A meter that asks over `socket`.
+    /// Creates a meter that asks over `socket`.
     pub fn new(socket: OwnedFd) -> Self {
         Self { socket }
     }
 
-    /// An interval begins.
+    /// Starts an interval.
     pub fn begin(&self) -> Result<()> {
         self.ask(BEGIN).map(drop)
     }
 
-    /// What ran since the last [`begin`](Self::begin).
+    /// Returns the CPU time since the last [`begin`](Self::begin).
     pub fn end(&self) -> Result<CpuUsed> {
         self.ask(END)
     }
@@ -75,7 +74,7 @@ impl CpuMeter {
     }
 }
 
-/// The end of the socket that answers.
+/// Answering end of the socket.
 #[derive(Debug)]
 pub struct CpuServer {
     reader: CpuReader,
@@ -84,7 +83,7 @@ pub struct CpuServer {
 }
 
 impl CpuServer {
-    /// Answers over `socket`.
+    /// Creates a server that answers over `socket`.
     pub fn new(reader: CpuReader, socket: OwnedFd) -> Self {
         Self {
             reader,
@@ -93,12 +92,12 @@ impl CpuServer {
         }
     }
 
-    /// To wait on.
+    /// Returns the socket, to poll it.
     pub fn socket(&self) -> &OwnedFd {
         &self.socket
     }
 
-    /// Answers a question that waits; false when `init` has gone.
+    /// Answers a pending question; returns false if `init` has gone.
     pub fn answer(&mut self) -> bool {
         let mut question = [0; 16];
         let length = match recv(&self.socket, &mut question[..], RecvFlags::DONTWAIT) {
@@ -128,7 +127,7 @@ pub struct CpuReader {
 }
 
 impl CpuReader {
-    /// A reader of the `/proc` open as `proc`.
+    /// Creates a reader of the `/proc` that is open as `proc`.
     pub fn new(proc: OwnedFd, server_pid: Option<u32>) -> Self {
         let tick_ns = 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1);
         Self {
@@ -138,7 +137,8 @@ impl CpuReader {
         }
     }
 
-    /// What every thread used so far. A process that ends meanwhile is left out.
+    /// Returns the CPU time of every thread so far. Processes that end during the reading are left
+    /// out.
     pub fn read(&self) -> CpuTimes {
         let mut times = CpuTimes::default();
         for pid in numbers_in(&self.proc, ".") {
@@ -186,13 +186,13 @@ impl CpuReader {
         .ok()?;
         let mut buffer = [0_u8; 1024];
         let length = rustix::io::read(fd, &mut buffer).ok()?;
-        // A thread's name may be any bytes.
+        // Names of threads may contain any bytes.
         Some(String::from_utf8_lossy(&buffer[..length]).into_owned())
     }
 }
 
 impl CpuTimes {
-    /// What ran since `earlier`.
+    /// Returns the CPU time since `earlier`.
     pub fn since(&self, earlier: &Self) -> CpuUsed {
         CpuUsed {
             kernel_threads: added(&self.kernel_threads, &earlier.kernel_threads),
@@ -201,14 +201,15 @@ impl CpuTimes {
     }
 }
 
-/// Run time added in threads that live now: those that ended in between cannot be read any more.
+/// Returns the run time added in threads that are still alive. Threads that have ended cannot be
+/// read any more.
 fn added(now: &RunTimes, earlier: &RunTimes) -> Option<u64> {
     if now.is_empty() {
         return None;
     }
     let of = |(pid, time): (&u32, &u64)| match earlier.get(pid) {
         Some(before) if before <= time => time - before,
-        // New, or a new thread with an old number.
+        // A new thread, or a new thread with a reused number.
         _ => *time,
     };
     Some(now.iter().map(of).sum())
@@ -227,7 +228,7 @@ fn numbers_in(root: impl AsFd, path: &str) -> Vec<u32> {
         .collect()
 }
 
-/// The fields of `/proc/PID/stat` that are needed here (proc_pid_stat(5)).
+/// Fields of `/proc/PID/stat` that are used here (proc_pid_stat(5)).
 #[derive(Debug, PartialEq, Eq)]
 struct Stat {
     flags: u64,
@@ -236,8 +237,8 @@ struct Stat {
 
 impl Stat {
     fn parse(text: &str) -> Option<Self> {
-        // The name is in parentheses and may itself contain spaces and parentheses: count from the
-        // last one.
+        // The name is in parentheses and may itself contain spaces and parentheses, so the fields
+        // count from the last closing one.
         let (_, rest) = text.rsplit_once(')')?;
         let fields: Vec<&str> = rest.split_whitespace().collect();
         let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();

@@ -1,5 +1,5 @@
-//! The disks of a cell: served, a plain file, or a real device; each with its base line of
-//! counters.
+//! The disks of a cell: served, a plain file, or a real device; each with the counters it started
+//! from.
 
 use crate::control::Served;
 use crate::counters::{BlockStat, Counters};
@@ -14,7 +14,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// What is told of a device's queue.
+/// Queue attributes of a device that events report.
 const QUEUE_VALUES: [&str; 6] = [
     "logical_block_size",
     "physical_block_size",
@@ -24,17 +24,17 @@ const QUEUE_VALUES: [&str; 6] = [
     "rotational",
 ];
 
-/// How long to wait until no request is under way.
+/// Longest wait for all requests to complete.
 pub const QUIET_LIMIT: Duration = Duration::from_secs(2);
-/// How long no request must come. Members of an array get one more: md writes their superblocks when
-/// the array was idle for a while (`safe_mode_delay`, 0.2 s).
+/// Time without requests that ends a step. Members of an array need a longer one: md writes their
+/// superblocks after the array has been idle (`safe_mode_delay`, 0.2 s).
 pub const QUIET_PAUSE: Duration = Duration::from_millis(1);
 pub const ARRAY_QUIET_PAUSE: Duration = Duration::from_millis(300);
 
-/// What will be behind a disk, opened while the host's directories are still visible.
+/// Backing of a disk, opened while the host's directories are still visible.
 #[derive(Debug)]
 pub enum Backing {
-    /// The disk server, through its mount.
+    /// A disk of the disk server, reached through its mount.
     Served,
     /// A file of the host.
     File(OwnedFd),
@@ -45,17 +45,17 @@ pub enum Backing {
 /// A disk with its device.
 #[derive(Debug)]
 pub struct Disk {
-    /// Its name in the plan.
+    /// Name of the disk in the plan.
     pub name: String,
-    /// `/dev/loop3`, `/dev/ublkb0`.
+    /// Path of the device: `/dev/loop3`, `/dev/ublkb0`.
     pub path: PathBuf,
-    /// `loop3`, `ublkb0`.
+    /// Name in the kernel: `loop3`, `ublkb0`.
     pub kernel_name: String,
     fd: OwnedFd,
     base_line: Counters,
 }
 
-/// Opens files and devices of the host.
+/// Opens the files and devices of the host.
 pub fn open_backings(plan: &Plan) -> Result<Vec<Backing>> {
     plan.disks.iter().map(open_backing).collect()
 }
@@ -80,8 +80,8 @@ fn open_backing(disk: &DiskPlan) -> Result<Backing> {
     })
 }
 
-/// Asked of the descriptor that is used from now on: between a look at a path and its use the disk
-/// may be another.
+/// Fails unless `fd` is the expected disk. Checks the descriptor that is used from now on, because
+/// the path could refer to another disk between a check and its use.
 fn refuse_another(fd: &OwnedFd, expected: &DeviceIdentity, device: &Path) -> Result<()> {
     /// `_IOR(0x12, 128, __u64)` (include/uapi/linux/fs.h).
     const BLKGETDISKSEQ: Opcode = opcode::read::<u64>(0x12, 128);
@@ -100,13 +100,14 @@ fn refuse_another(fd: &OwnedFd, expected: &DeviceIdentity, device: &Path) -> Res
         return Ok(());
     }
     let message = format!(
-        "{} is not the disk that was confirmed: it is {found:?} and was {expected:?}; it was not touched",
+        "{} is not the disk that was confirmed: it is {found:?} and was {expected:?}; it was not \
+        touched",
         device.display()
     );
     Err(CellError::new(Kind::Attach, message))
 }
 
-/// Gives every disk its device. `served`: where those of the disk server are.
+/// Gives every disk its device. `served` locates the disks of the disk server.
 pub fn attach(plan: &Plan, backings: Vec<Backing>, served: Option<Served>) -> Result<Vec<Disk>> {
     let attach_one = |(disk, backing)| attach_one(disk, backing, served.as_ref());
     plan.disks.iter().zip(backings).map(attach_one).collect()
@@ -147,11 +148,12 @@ fn attach_one(plan: &DiskPlan, backing: Backing, served: Option<&Served>) -> Res
         fd: device.fd,
         base_line: device.base_line,
     };
-    // Through the page cache, requests would reach the recording later, merged, and not all before
-    // the mark.
+    // Through the page cache, requests would reach the recording late and merged, and not all of
+    // them before the mark.
     if plan.is_served() && !loopdev::is_direct(&disk.kernel_name) {
         let message = format!(
-            "{} refuses direct I/O on disk {}: the recording would not see its requests as they are",
+            "{} refuses direct I/O on disk {}: the recording would not show its requests as \
+            issued",
             disk.path.display(),
             disk.name
         );
@@ -160,12 +162,12 @@ fn attach_one(plan: &DiskPlan, backing: Backing, served: Option<&Served>) -> Res
     Ok(disk)
 }
 
-/// A block device of the disk server: new, and gone when the server ends.
+/// Returns a block device of the disk server, which is new and disappears when the server ends.
 fn block_device(plan: &DiskPlan, path: &Path) -> Result<Disk> {
     let name = path.file_name().unwrap_or_default();
     let kernel_name = name.to_string_lossy().into_owned();
     let scheduler = format!("/sys/block/{kernel_name}/queue/scheduler");
-    // As loop devices have: none.
+    // Loop devices have no scheduler either.
     std::fs::write(&scheduler, "none").context(Kind::Attach, || format!("write {scheduler}"))?;
     let fd = rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
         .context(Kind::Attach, || format!("open {}", path.display()))?;
@@ -202,7 +204,7 @@ fn real(plan: &DiskPlan, fd: OwnedFd) -> Result<Disk> {
     })
 }
 
-/// The kernel's statistics of a device or partition.
+/// Returns the kernel's statistics of a device or partition.
 pub fn block_stat(kernel_name: &str) -> Result<BlockStat> {
     let path = format!("/sys/class/block/{kernel_name}/stat");
     let text = std::fs::read_to_string(&path).context(Kind::Attach, || format!("read {path}"))?;
@@ -211,10 +213,10 @@ pub fn block_stat(kernel_name: &str) -> Result<BlockStat> {
 }
 
 impl Disk {
-    /// What the kernel says about the device's queue.
+    /// Returns the attributes of the device's queue in sysfs.
     pub fn queue(&self) -> BTreeMap<String, Value> {
         let dir = Path::new("/sys/class/block").join(&self.kernel_name);
-        // A partition has none of its own; its disk's is one up.
+        // A partition has no queue of its own; its disk's is one level up.
         let queue = [dir.join("queue"), dir.join("../queue")]
             .into_iter()
             .find(|queue| queue.is_dir())
@@ -231,7 +233,7 @@ impl Disk {
         QUEUE_VALUES.iter().filter_map(|name| value(name)).collect()
     }
 
-    /// Writes the device's dirty buffers to it, and flushes it.
+    /// Writes the device's dirty buffers to it and flushes it.
     pub fn sync(&self) -> Result<()> {
         rustix::fs::fsync(&self.fd)
             .context(Kind::Internal, || format!("fsync {}", self.path.display()))
@@ -241,7 +243,7 @@ impl Disk {
 /// Bytes that each disk has received since it was attached.
 pub type Written = BTreeMap<String, u64>;
 
-/// What the disks have received by now; requests under way are not in it yet.
+/// Returns the current counters of the disks, without requests in flight.
 pub fn written(disks: &[Disk]) -> Result<Written> {
     let of = |disk: &Disk| {
         let counters = block_stat(&disk.kernel_name)?.counters;
@@ -253,7 +255,8 @@ pub fn written(disks: &[Disk]) -> Result<Written> {
     disks.iter().map(of).collect()
 }
 
-/// What they have received from `begin` to `end`; nothing where there was no such instant.
+/// Returns the bytes written from `begin` to `end`. Empty if `begin` is missing; zero for a disk
+/// that is missing in `end`.
 pub fn written_since(begin: Option<&Written>, end: &BTreeMap<String, Counters>) -> Written {
     let since = |(disk, begin): (&String, &u64)| {
         let end = end
@@ -264,12 +267,11 @@ pub fn written_since(begin: Option<&Written>, end: &BTreeMap<String, Counters>) 
     begin.into_iter().flatten().map(since).collect()
 }
 
-/// Counters of every disk since it was attached, by name, read when no request is under way.
+/// Returns the counters of every disk since it was attached, by name, once no request is in flight.
 ///
-/// A request is counted when it completes: reading in the middle of one would put it into one
-/// interval in the kernel's
-/// numbers and into another in the recording. A disk that does not come to rest is read as it is,
-/// and named.
+/// The kernel counts a request when it completes. A reading during a request would charge it to one
+/// interval in the kernel's counters and to another in the recording. If a disk stays busy, its
+/// counters are read anyway and its name is returned.
 pub fn quiet_counters(
     disks: &[Disk],
     pause: Duration,

@@ -1,13 +1,13 @@
-//! Why a cell failed: a kind that the runner acts on, a paragraph for a person, and the cause.
+//! Failures of a cell: a kind that the runner acts on, a paragraph for people, and the cause.
 
 use serde::Serialize;
 use std::error::Error;
 
-/// The `kind` of a `failed` event (`docs/cell-protocol.md`).
+/// Value of `kind` in a `failed` event (`docs/cell-protocol.md`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// No loop device, no FUSE.
+    /// A loop device or FUSE is not available.
     Attach,
     /// A command of `mkfs` failed.
     Mkfs,
@@ -15,27 +15,27 @@ pub enum Kind {
     Mount,
     /// A step's command failed.
     Workload,
-    /// A step did not end in its time.
+    /// A step timed out.
     Timeout,
-    /// Processes of a step outlive it.
+    /// Processes of a step outlived it.
     LeftRunning,
     /// The file system under test is full.
     DiskFull,
-    /// The disk that keeps the recording is full.
+    /// The disk that holds the recording is full.
     HostDiskFull,
     /// The recording has reached `--max-recording`.
     RecordingTooLarge,
-    /// The disk server would take too much of the host's memory.
+    /// The disk server would need too much of the host's memory.
     HostMemory,
-    /// The disk server died, or said that it cannot go on.
+    /// The disk server died or reported a fatal error.
     DiskServer,
     /// The file system could not be unmounted.
     Unmount,
-    /// The plan is not one that this agent can run.
+    /// The agent cannot run this plan.
     Plan,
     /// The runner asked the agent to end (SIGTERM, SIGINT).
     Interrupted,
-    /// Anything else: a defect of ours, or a host that lacks what every cell needs.
+    /// Anything else: a bug in fscost, or a host that lacks what every cell needs.
     Internal,
 }
 
@@ -43,9 +43,9 @@ pub enum Kind {
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct CellError {
-    /// What the runner decides by.
+    /// Kind of failure, on which the runner acts.
     pub kind: Kind,
-    /// What was being done, and what to do about it.
+    /// Action that failed, and the remedy.
     pub message: String,
     /// Exit status of the command that failed.
     pub status: Option<i32>,
@@ -55,11 +55,11 @@ pub struct CellError {
     source: Option<Box<dyn Error + Send + Sync>>,
 }
 
-/// The result of everything that can fail a cell.
+/// Result of everything that can fail a cell.
 pub type Result<T> = std::result::Result<T, CellError>;
 
 impl CellError {
-    /// A failure without an underlying error.
+    /// Creates a failure without an underlying error.
     pub fn new(kind: Kind, message: impl Into<String>) -> Self {
         Self {
             kind,
@@ -70,7 +70,7 @@ impl CellError {
         }
     }
 
-    /// The message followed by its causes: one paragraph.
+    /// Returns the message followed by its causes, as one paragraph.
     pub fn paragraph(&self) -> String {
         let mut text = self.message.clone();
         let mut cause = self.source();
@@ -83,9 +83,9 @@ impl CellError {
     }
 }
 
-/// Gives an error its kind and says what was being done.
+/// Adds a kind and a description of the failed action to an error.
 pub trait Context<T> {
-    /// Wraps the error; `doing` is only called when there is one.
+    /// Wraps the error; `doing` is called only if there is one.
     fn context<S: Into<String>>(self, kind: Kind, doing: impl FnOnce() -> S) -> Result<T>;
 }
 

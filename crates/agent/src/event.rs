@@ -1,4 +1,4 @@
-//! Events: what the agent writes to standard output, one JSON object a line.
+//! Events that the agent writes to standard output, one JSON object per line.
 
 use crate::counters::Counters;
 use crate::error::{CellError, Context, Kind, Result};
@@ -11,13 +11,13 @@ use std::io::Write;
 #[derive(Debug, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
-    /// A disk has its device.
+    /// A disk has got its device.
     Attached {
         /// Name in the plan.
         disk: String,
-        /// `/dev/loop3`.
+        /// Device path, such as `/dev/loop3`.
         device: String,
-        /// The device's `/sys/block/…/queue` values.
+        /// Values in the device's `/sys/block/…/queue`.
         queue: BTreeMap<String, Value>,
     },
     /// The file system is mounted.
@@ -26,12 +26,12 @@ pub enum Event {
     Inspected {
         /// Name in the plan.
         name: String,
-        /// Its standard output.
+        /// Standard output of the command.
         output: String,
-        /// Exit status; null when it could not be started or was killed.
+        /// Exit status; null if the command could not be started or was killed.
         status: Option<i32>,
     },
-    /// An interval is over.
+    /// An interval has ended.
     Interval(Box<Interval>),
     /// The cell failed; the last event.
     Failed(Failed),
@@ -45,77 +45,78 @@ pub enum Event {
 /// Everything measured in one interval.
 #[derive(Debug, Default, Serialize)]
 pub struct Interval {
-    /// `mkfs`, `mount` or the step's name.
+    /// `mkfs`, `mount` or the name of the step.
     pub name: String,
-    /// A phase, or not.
+    /// True for a phase, false for a prepare step.
     pub measured: bool,
-    /// Command and settle.
+    /// Wall time of command and settle.
     pub wall_ns: u64,
-    /// From the start of the command until its last descendant is gone.
+    /// Time from the start of the command until its last descendant has ended.
     pub command_ns: u64,
-    /// From then until settled.
+    /// Time from the end of the command until the file system has settled.
     pub settle_ns: u64,
-    /// User time of commands and descendants.
+    /// User time of commands and their descendants.
     pub cpu_user_ns: u64,
-    /// System time of the same, and of mount, syncfs and umount, which run in `init`.
+    /// System time of commands and their descendants, and of mount, syncfs and umount, which run in
+    /// `init`.
     pub cpu_system_ns: u64,
-    /// All kernel threads of the machine; null when none is visible.
+    /// CPU time of all kernel threads of the machine; null if none is visible.
     pub cpu_kernel_threads_ns: Option<u64>,
-    /// The disk server; null without one.
+    /// CPU time of the disk server; null without one.
     pub cpu_disk_server_ns: Option<u64>,
-    /// Bytes given to write calls.
+    /// Bytes passed to write calls.
     pub program_write_bytes: u64,
     /// Bytes returned by read calls.
     pub program_read_bytes: u64,
-    /// (f_blocks − f_bfree) × f_frsize.
+    /// Space in use: (f_blocks − f_bfree) × f_frsize.
     pub space_used_bytes: Option<u64>,
-    /// btrfs only.
+    /// Metadata in use; btrfs only.
     pub metadata_used_bytes: Option<u64>,
-    /// Calls for durability; null when they could not be counted.
+    /// Calls for durability; null if they could not be counted.
     pub sync_calls: Option<u64>,
-    /// How long fsync and fdatasync took in nanoseconds, each with how many calls took so long;
-    /// null when they could not be timed.
+    /// Durations of fsync and fdatasync in nanoseconds, each with its number of calls; null if the
+    /// calls could not be timed.
     pub sync_times_ns: Option<Vec<(u64, u64)>>,
-    /// Pauses, if asked for.
+    /// Pauses that the probe measured, if requested.
     pub probe: Option<ProbeResult>,
     /// The kernel's block statistics of this interval, by disk.
     pub counters: BTreeMap<String, Counters>,
-    /// Bytes written after the command, by disk; empty where none ran.
+    /// Bytes written after the command, by disk; empty if no command ran.
     pub settle_write_bytes: BTreeMap<String, u64>,
-    /// Bytes written from the unmount on, by disk; empty where the file system stayed mounted.
+    /// Bytes written from the unmount on, by disk; empty if the file system stayed mounted.
     pub unmount_write_bytes: BTreeMap<String, u64>,
 }
 
 /// Pauses of small directory changes.
 #[derive(Debug, Serialize)]
 pub struct ProbeResult {
-    /// As asked.
+    /// Requested interval between probes.
     pub interval_ms: u64,
-    /// One for each directory made and removed.
+    /// One pause for each directory made and removed.
     pub pauses_ns: Vec<u64>,
     /// Directories that could not be made or removed.
     pub failures: u64,
 }
 
-/// Why the cell failed.
+/// The failure of the cell.
 #[derive(Debug, Serialize)]
 pub struct Failed {
     /// The interval in which it failed; empty before the first.
     pub step: String,
-    /// What the runner decides by.
+    /// Kind of failure, on which the runner acts.
     pub kind: Kind,
-    /// For a person.
+    /// Message for people.
     pub message: String,
     /// Exit status of the command.
     pub status: Option<i32>,
     /// Signal that ended the command.
     pub signal: Option<i32>,
-    /// What the kernel logged.
+    /// Messages from the kernel log.
     pub kernel: Vec<String>,
 }
 
 impl Failed {
-    /// The event of an error.
+    /// Creates the event of an error.
     pub fn new(step: &str, error: &CellError, kernel: Vec<String>) -> Self {
         Self {
             step: step.into(),
@@ -128,7 +129,7 @@ impl Failed {
     }
 }
 
-/// Writes one event as one line, in one write call.
+/// Writes one event as one line, with a single write call.
 pub fn emit(event: &Event) -> Result<()> {
     let mut line = serde_json::to_vec(event).context(Kind::Internal, || "spell an event")?;
     line.push(b'\n');

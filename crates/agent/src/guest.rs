@@ -1,15 +1,14 @@
 //! `fscost-agent guest`: the first process of a virtual machine.
 //!
-//! It loads the modules that lie in the initramfs, says on the port `fscost.events` that it is
-//! there (a snapshot may be taken now), and
-//! waits for one line, the order. Then it mounts the host's root read-only, starts `fscost-agent
-//! run` in it with the order's plan, passes its events
-//! on, and powers off. It stays in the initramfs itself: the kernel looks for modules where its
-//! first process lives.
+//! The process loads the modules in the initramfs, then reports on the port `fscost.events` that it
+//! is running (a snapshot may be taken now), and waits for one line, the order. Then it mounts the
+//! host's root read-only and starts `fscost-agent run` in it with the order's plan. It forwards the
+//! events of that run and finally powers off. The process itself stays in the initramfs: the kernel
+//! looks for modules in the root of its first process.
 
 use crate::error::{CellError, Context, Kind, Result};
-use crate::never_idle;
 use crate::port::{open_port, wait_for};
+use crate::spinner;
 use crate::sync_calls::monotonic_ns;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::mount::{MountFlags, mount, mount_bind_recursive};
@@ -26,19 +25,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 const EVENTS_PORT: &str = "fscost.events";
-/// Where devices lie in the order's plan: `/dev/fscost/main`.
+/// Folder of devices in the order's plan, such as `/dev/fscost/main`.
 const DEVICES: &str = "/dev/fscost";
 const HOST: &str = "/host";
 const RUN: &str = "/host/run";
-/// The agent, where `fscost-agent run` in the host's root finds it.
+/// Path of the agent, where `fscost-agent run` in the host's root finds it.
 const AGENT: &str = "/run/fscost/agent";
-/// The host takes a guest for dead that has said nothing for long.
+/// Interval between signs of life: the host considers a silent guest dead.
 const ALIVE_PAUSE_NS: u64 = 2_000_000_000;
 
-/// A host that has gone does not answer, and kills the machine.
+/// Time limit for the host's acknowledgement. A host that has gone does not answer, and kills the
+/// machine.
 const HEARD_LIMIT: Duration = Duration::from_secs(60);
 
-/// What the host wants.
+/// Order from the host.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Order {
@@ -49,14 +49,14 @@ struct Order {
     input: Option<String>,
     /// Serial numbers of the disks; each becomes `/dev/fscost/SERIAL`.
     disks: Vec<String>,
-    /// docs/cell-protocol.md.
+    /// Plan of the cell (docs/cell-protocol.md).
     plan: Value,
 }
 
-/// Entry of the process: never returns while the machine runs.
+/// Entry point of the process: never returns while the machine runs.
 pub fn main() -> ! {
     if let Err(error) = live() {
-        // The console is the only place left when the port is not there.
+        // Without the port, the console is the only place to report to.
         eprintln!("fscost-agent guest: {}", error.paragraph());
     }
     rustix::fs::sync();
@@ -80,8 +80,8 @@ fn live() -> Result<()> {
             .context(Kind::Internal, || format!("mount {target}"))?;
     }
     load_modules()?;
-    if std::env::args().any(|word| word == never_idle::ARGUMENT) {
-        never_idle::start();
+    if std::env::args().any(|word| word == spinner::ARGUMENT) {
+        spinner::start();
     }
     let mut port = open_port(EVENTS_PORT)?;
     let events = Events::to(&port)?;
@@ -95,7 +95,7 @@ fn live() -> Result<()> {
         .context(Kind::Plan, || "read the order")?;
     events.stay_alive();
     let served = serde_json::from_slice(&line)
-        .context(Kind::Plan, || "understand the order")
+        .context(Kind::Plan, || "parse the order")
         .and_then(|order| serve(order, &events));
     if let Err(error) = served {
         events.tell(
@@ -106,8 +106,8 @@ fn live() -> Result<()> {
     wait_until_heard(&port)
 }
 
-/// The port's driver only queues what is written, and QEMU drops on power-off what the host has not
-/// read: the host says that it has.
+/// Waits until the host confirms that it has read everything. The port's driver only queues the
+/// data, and on power-off QEMU drops what the host has not read.
 fn wait_until_heard(port: &File) -> Result<()> {
     let limit = Timespec::try_from(HEARD_LIMIT).unwrap_or_default();
     let mut answer = [PollFd::new(port, PollFlags::IN)];
@@ -116,7 +116,7 @@ fn wait_until_heard(port: &File) -> Result<()> {
         .context(Kind::Internal, || "wait for the host")
 }
 
-/// In the order of `/modules/order`: each after what it needs.
+/// Loads modules in the order of `/modules/order`, which lists each after its dependencies.
 fn load_modules() -> Result<()> {
     let order =
         fs::read_to_string("/modules/order").context(Kind::Internal, || "read /modules/order")?;
@@ -124,9 +124,9 @@ fn load_modules() -> Result<()> {
         let path = format!("/modules/{name}.ko");
         let file = File::open(&path).context(Kind::Internal, || format!("open {path}"))?;
         match rustix::system::finit_module(&file, c"", 0) {
-            // Built in, or loaded by another already.
+            // The module is built in or already loaded.
             Ok(()) | Err(rustix::io::Errno::EXIST) => {}
-            // A module may find that the machine has no use for it.
+            // A module may find that the machine does not need it.
             Err(error) => eprintln!("fscost-agent guest: module {name}: {error}"),
         }
     }
@@ -161,7 +161,7 @@ fn serve(order: Order, events: &Events) -> Result<()> {
         std::os::unix::fs::symlink(Path::new("/dev").join(&device), &link)
             .context(Kind::Attach, || format!("link {}", link.display()))?;
     }
-    // Shared memory and semaphores of programs lie there (shm_overview(7)); devtmpfs has no such
+    // Programs keep shared memory and semaphores there (shm_overview(7)); devtmpfs has no such
     // folder.
     make_dir("/dev/shm")?;
     mount(
@@ -179,13 +179,13 @@ fn serve(order: Order, events: &Events) -> Result<()> {
     run(&order.plan, events)
 }
 
-/// What lies in the host's `/tmp` is seen, and what is written there stays in the guest.
+/// Mounts `/tmp` so that the host's files are visible while writes to them stay in the guest.
 fn mount_tmp() -> Result<()> {
     for layer in ["upper", "work"] {
         let layer = format!("{RUN}/fscost/tmp/{layer}");
         make_dir(&layer)?;
         fs::set_permissions(&layer, Permissions::from_mode(0o1777))
-            .context(Kind::Internal, || format!("permit {layer}"))?;
+            .context(Kind::Internal, || format!("set the mode of {layer}"))?;
     }
     let options =
         c"lowerdir=/host/tmp,upperdir=/host/run/fscost/tmp/upper,workdir=/host/run/fscost/tmp/work";
@@ -220,7 +220,7 @@ fn run(plan: &Value, events: &Events) -> Result<()> {
         .spawn()
         .context(Kind::Internal, || "start the agent")?;
     if let Some(mut stdin) = child.stdin.take() {
-        // An agent that does not read it says why.
+        // If the agent does not read its plan, it reports why.
         let _ = stdin.write_all(plan.to_string().as_bytes());
     }
     if let Some(stdout) = child.stdout.take() {
@@ -237,7 +237,7 @@ fn run(plan: &Value, events: &Events) -> Result<()> {
     send_log(plan, events)
 }
 
-/// What the commands printed, last: the host has it in no other way.
+/// Sends the commands' output last: the host has no other way to get it.
 fn send_log(plan: &Value, events: &Events) -> Result<()> {
     const PART_BYTES: usize = 64 * 1024;
     let path = format!("{HOST}{}", plan["log"].as_str().unwrap_or_default());
@@ -262,8 +262,8 @@ fn mount_share(tag: &str, target: impl AsRef<Path>) -> Result<()> {
     // asks the host.
     let options = c"trans=virtio,version=9p2000.L,cache=loose,msize=1048576";
     let target = target.as_ref();
-    // To mount before it is plugged in is a complaint on the console, which has the words that
-    // somebody may need.
+    // Mounting a share before it is plugged in prints a complaint on the console, which may hold
+    // messages that somebody needs.
     wait_for(&format!("share {tag}"), || is_plugged(tag).then_some(()))?;
     mount(
         tag,
@@ -275,7 +275,7 @@ fn mount_share(tag: &str, target: impl AsRef<Path>) -> Result<()> {
     .context(Kind::Attach, || format!("mount share {tag}"))
 }
 
-/// Whether the 9p driver has a channel of this tag.
+/// True if the 9p driver has a channel with this tag.
 fn is_plugged(tag: &str) -> bool {
     fs::read_dir("/sys/bus/virtio/drivers/9pnet_virtio").is_ok_and(|devices| {
         devices.flatten().any(|device| {
@@ -285,8 +285,8 @@ fn is_plugged(tag: &str) -> bool {
     })
 }
 
-/// The device whose serial number is `serial`: letters follow the order of plugging, serials do
-/// not.
+/// Returns the device with the serial number `serial`. Device letters follow the order of plugging;
+/// serial numbers do not.
 fn disk_of(serial: &str) -> Option<String> {
     fs::read_dir("/sys/block")
         .ok()?
@@ -294,8 +294,8 @@ fn disk_of(serial: &str) -> Option<String> {
         .find_map(|entry| {
             let found = fs::read_to_string(entry.path().join("serial")).ok()?;
             let name = entry.file_name().to_string_lossy().into_owned();
-            // The device's files come one after the other; `bdi` is linked when the kernel has
-            // added all (`device_add_disk`).
+            // The device's files appear one by one; the kernel links `bdi` after it has added all
+            // others (`device_add_disk`).
             let is_there = entry.path().join("bdi").exists()
                 && entry.path().join("queue/scheduler").exists()
                 && fs::metadata(Path::new("/dev").join(&name))
@@ -304,8 +304,8 @@ fn disk_of(serial: &str) -> Option<String> {
         })
 }
 
-/// virtio-blk says that it rotates, and file systems heed it (btrfs: no `ssd`); no scheduler, as on
-/// NVMe.
+/// Sets the queue attributes of a device. virtio-blk claims to be rotational, which file systems
+/// act on (btrfs: no `ssd`). The scheduler is none, as on NVMe.
 fn prepare_queue(device: &str) -> Result<()> {
     for (name, value) in [("rotational", "0"), ("scheduler", "none")] {
         let path = format!("/sys/block/{device}/queue/{name}");
@@ -319,7 +319,7 @@ fn make_dir(path: impl AsRef<Path>) -> Result<()> {
     fs::create_dir_all(path).context(Kind::Internal, || format!("make {}", path.display()))
 }
 
-/// The port, a whole line at a time, from several threads.
+/// The port, written a whole line at a time by several threads.
 #[derive(Clone)]
 struct Events(Arc<Mutex<File>>);
 
@@ -336,14 +336,14 @@ impl Events {
     }
 
     fn pass_on(&self, line: &[u8]) -> Result<()> {
-        // Whoever died while writing has cut a line, which the host will notice.
+        // A thread that died while writing has left a truncated line, which the host will notice.
         let mut port = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         port.write_all(line)
             .and_then(|()| port.write_all(b"\n"))
             .context(Kind::Internal, || "write to the host")
     }
 
-    /// A sign of life, for as long as the machine runs.
+    /// Sends signs of life for as long as the machine runs.
     fn stay_alive(&self) {
         let events = self.clone();
         std::thread::spawn(move || {

@@ -1,5 +1,5 @@
-//! What `outer` hands to `init`: the plan and the numbers of inherited descriptors, in a memory
-//! file as standard input.
+//! The data that `supervisor` hands to `init`: the plan and the numbers of inherited descriptors, in
+//! a memory file as standard input.
 
 use crate::error::{Context, Kind, Result};
 use crate::plan::Plan;
@@ -12,16 +12,16 @@ use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
 /// Everything that `init` needs.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Handoff {
-    /// Checked already.
+    /// Plan, already checked.
     pub plan: Plan,
-    /// Where `outer` tells CPU times.
+    /// Descriptor through which `supervisor` reports CPU times.
     pub cpu_fd: RawFd,
-    /// The disk server's control socket.
+    /// Control socket of the disk server.
     pub control_fd: Option<RawFd>,
 }
 
 impl Handoff {
-    /// The memory file, ready to be read from its begin.
+    /// Returns a memory file with the data, ready to be read from its start.
     pub fn to_file(&self) -> Result<File> {
         let fd = rustix::fs::memfd_create("fscost-handoff", MemfdFlags::CLOEXEC)
             .context(Kind::Internal, || "memfd_create")?;
@@ -34,24 +34,25 @@ impl Handoff {
         Ok(file)
     }
 
-    /// Reads standard input.
+    /// Reads the data from standard input.
     pub fn from_stdin() -> Result<Self> {
         serde_json::from_reader(std::io::stdin().lock())
             .context(Kind::Internal, || "read the handoff")
     }
 }
 
-/// Takes over an inherited descriptor, and closes it to our own children.
+/// Takes over an inherited descriptor, and marks it close-on-exec so that children do not inherit
+/// it.
 pub fn adopt(fd: RawFd) -> Result<OwnedFd> {
-    // SAFETY: `outer` opened it for this process and told the number once; nothing else here uses
-    // it.
+    // SAFETY: `supervisor` opened it for this process and told the number once; nothing else here
+    // uses it.
     let fd = unsafe { OwnedFd::from_raw_fd(fd) };
     rustix::io::fcntl_setfd(&fd, rustix::io::FdFlags::CLOEXEC)
         .context(Kind::Internal, || "adopt an inherited descriptor")?;
     Ok(fd)
 }
 
-/// In a child before exec: lets it inherit the descriptor.
+/// Lets the next program inherit the descriptor. Called in a child before exec.
 pub fn bequeath(fd: RawFd) -> std::io::Result<()> {
     // SAFETY: the parent holds the descriptor open until the child is started.
     let fd = unsafe { BorrowedFd::borrow_raw(fd) };

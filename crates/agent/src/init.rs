@@ -22,10 +22,10 @@ use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// How long a failed cell is tidied up; what is left then ends with this process.
+/// Time limit for cleaning up a failed cell; the end of this process cleans up the rest.
 const TIDY_LIMIT: Duration = Duration::from_secs(3);
 
-/// Entry of the process.
+/// Entry point of the process.
 pub fn main() -> ExitCode {
     match prepare() {
         Ok(cell) => run(cell),
@@ -55,7 +55,8 @@ fn run(mut cell: Cell) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// A failing disk makes everything else fail: what the server says, if anything, is the reason.
+/// Returns the root cause of a failure. A failing disk makes everything else fail, so an error that
+/// the server reports takes precedence.
 fn root_cause(error: CellError, control: Option<&Control>) -> CellError {
     let may_be_the_disk = !matches!(
         error.kind,
@@ -73,7 +74,7 @@ fn root_cause(error: CellError, control: Option<&Control>) -> CellError {
     );
     let (noticed, told) = (error.paragraph(), trouble.paragraph());
     let message = if is_cause {
-        format!("{told} (noticed as: {noticed})")
+        format!("{told} (first seen as: {noticed})")
     } else if noticed == told {
         told
     } else {
@@ -83,11 +84,11 @@ fn root_cause(error: CellError, control: Option<&Control>) -> CellError {
 }
 
 fn report(step: &str, error: &CellError, kernel: Vec<String>) {
-    // If it cannot be written, `outer` has gone, and so will we.
+    // If this write fails, `supervisor` has died, and this process is about to.
     let _ = emit(&Event::Failed(Failed::new(step, error, kernel)));
 }
 
-/// Unmounts while the disk is still served: otherwise the kernel logs write errors when this
+/// Unmounts while the disk is still served; otherwise the kernel logs write errors when this
 /// process ends.
 fn tidy(cell: &mut Cell) {
     let deadline = Instant::now() + TIDY_LIMIT;
@@ -95,7 +96,7 @@ fn tidy(cell: &mut Cell) {
         std::thread::sleep(Duration::from_millis(10));
     }
     if cell.is_mounted && reap::is_alone() {
-        // Ending unmounts too.
+        // On error, the end of the process unmounts too.
         let _ = rustix::mount::unmount(
             &cell.launcher.dirs.fs,
             rustix::mount::UnmountFlags::NOFOLLOW,
@@ -108,14 +109,14 @@ fn prepare() -> Result<Cell> {
     let kernel_log = KernelLog::open();
     sandbox::offer_to_oom_killer();
     set_parent_process_death_signal(Some(Signal::KILL))
-        .context(Kind::Internal, || "ask to die with the agent")?;
+        .context(Kind::Internal, || "set the parent-death signal")?;
     if std::process::id() != 1 {
         return Err(CellError::new(
             Kind::Internal,
             "`fscost-agent init` is started by `fscost-agent run` only",
         ));
     }
-    require_outer()?;
+    require_supervisor()?;
     let handoff = Handoff::from_stdin()?;
     let control = handoff.control_fd.map(adopt).transpose()?.map(Control::new);
     let built = build(handoff, control.as_ref());
@@ -148,7 +149,8 @@ fn prepare() -> Result<Cell> {
     })
 }
 
-/// What cannot be heard does not fail the cell: its `sync_calls` are null, and the log says why.
+/// Starts counting calls for durability. A failure here does not fail the cell: `sync_calls` is
+/// null, and the log says why.
 fn listen(tracepoints: &[String], log: &Log) -> Option<SyncCalls> {
     if tracepoints.is_empty() {
         return None;
@@ -177,8 +179,8 @@ fn build(handoff: Handoff, control: Option<&Control>) -> Result<Built> {
     let Handoff { plan, cpu_fd, .. } = handoff;
     let cpu = CpuMeter::new(adopt(cpu_fd)?);
     let log = Log::of_init()?;
-    // On the host's own mounts: a file open for writing would keep a mount of the cell's from
-    // becoming read-only.
+    // Opened through the host's own mounts: a file open for writing would prevent a mount of the
+    // cell from becoming read-only.
     let backings = disks::open_backings(&plan)?;
     namespace::leave_host(plan.has_network)?;
     if !plan.has_network {
@@ -194,13 +196,14 @@ fn build(handoff: Handoff, control: Option<&Control>) -> Result<Built> {
         .filter(|disk| disk.is_served())
         .map(|disk: &DiskPlan| disk.name.as_str())
         .collect();
-    // The descriptor of the server's mount lives until the disks are attached, no longer.
+    // The descriptor of the server's mount must be closed once the disks are attached.
     let served = control
         .map(|control| control.ready(&names))
         .transpose()
         .map(Option::flatten)
         .map_err(|mut error| {
-            // Nobody else has written to the log yet: its end is what the server said.
+            // Only the server can have written to the log so far, so the end of the log is the
+            // server's message.
             error
                 .message
                 .push_str(&format!("; the end of the log: {}", log.tail(0)));
@@ -221,14 +224,14 @@ fn build(handoff: Handoff, control: Option<&Control>) -> Result<Built> {
     Ok((plan, launcher, disks, cpu, drop_caches))
 }
 
-/// `outer` may have died before we could ask to die with it. Its pid cannot tell, we are in another
-/// namespace; but it reads
-/// our events, and a dying process closes its files before its children get their signal
-/// (kernel/exit.c, `do_exit`).
-fn require_outer() -> Result<()> {
+/// Fails if `supervisor` died before this process could ask to die with it. The pid of `supervisor`
+/// cannot be checked from another PID namespace. But `supervisor` reads our events, and a dying
+/// process closes its files before its children get their signal (kernel/exit.c, `do_exit`).
+fn require_supervisor() -> Result<()> {
     let stdout = std::io::stdout();
     let mut fds = [PollFd::new(&stdout, PollFlags::empty())];
-    poll(&mut fds, Some(&Timespec::default())).context(Kind::Internal, || "look for the agent")?;
+    poll(&mut fds, Some(&Timespec::default()))
+        .context(Kind::Internal, || "check that the agent is alive")?;
     if fds[0].revents().contains(PollFlags::ERR) {
         return Err(CellError::new(Kind::Internal, "the agent has died"));
     }

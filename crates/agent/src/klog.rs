@@ -1,13 +1,14 @@
-//! The kernel's own words: the lines of the kernel log that concern this cell.
+//! Lines of the kernel log that concern this cell.
 
 use rustix::fs::{Mode, OFlags, SeekFrom};
 use std::os::fd::OwnedFd;
 
 const MOST_LINES: usize = 100;
-/// Warnings (include/linux/kern_levels.h); above it are notices, as of each mount and unmount.
+/// Warnings (include/linux/kern_levels.h). Higher levels are notices, such as those about each
+/// mount and unmount.
 const LEAST_LEVEL: u32 = 4;
 
-/// A reader of `/dev/kmsg`; silent when the kernel does not let us read it.
+/// A reader of `/dev/kmsg`; yields nothing if the kernel denies access.
 #[derive(Debug)]
 pub struct KernelLog {
     fd: Option<OwnedFd>,
@@ -24,24 +25,22 @@ impl KernelLog {
         log
     }
 
-    /// Forgets everything logged until now.
+    /// Discards everything logged so far.
     pub fn skip(&self) {
         if let Some(fd) = &self.fd {
-            // Seeking to the end is all that can fail here, and then there are only more lines to
-            // filter.
+            // Only seeking to the end can fail here; then there are just more lines to filter.
             let _ = rustix::fs::seek(fd, SeekFrom::End(0));
         }
     }
 
-    /// Warnings and errors since the last [`skip`](Self::skip) that name one of `devices`
-    /// (`loop3`). What names none may be about
-    /// another file system of the machine.
+    /// Returns warnings and errors since the last [`skip`](Self::skip) that name one of `devices`
+    /// (`loop3`). Lines that name no device may be about another file system of the machine.
     pub fn lines_about(&self, devices: &[String]) -> Vec<String> {
         let Some(fd) = &self.fd else {
             return Vec::new();
         };
         let mut lines = Vec::new();
-        // One read gives one record, of at most 8 KiB (Documentation/ABI/testing/dev-kmsg).
+        // Each read returns one record of at most 8 KiB (Documentation/ABI/testing/dev-kmsg).
         let mut record = [0_u8; 8192];
         while lines.len() < MOST_LINES {
             match rustix::io::read(fd, &mut record) {
@@ -53,8 +52,8 @@ impl KernelLog {
                         lines.push(message.to_owned());
                     }
                 }
-                // Records were overwritten before we read them: the next read continues with the
-                // oldest that is left.
+                // Records were overwritten before they were read: the next read continues with the
+                // oldest record left.
                 Err(rustix::io::Errno::PIPE) => {}
                 Err(_) => break,
             }
@@ -63,8 +62,8 @@ impl KernelLog {
     }
 }
 
-/// Level and message of a record `priority,sequence,time,flags;message\n KEY=value…`; the level is
-/// the priority's lowest 3 bits.
+/// Parses a record `priority,sequence,time,flags;message\n KEY=value…` into level and message. The
+/// level is the lowest 3 bits of the priority.
 fn parse(record: &str) -> (u32, &str) {
     let (prefix, message) = record.split_once(';').unwrap_or(("", record));
     let priority = prefix

@@ -1,8 +1,7 @@
 //! Loop devices that detach themselves.
 //!
 //! A loop device is configured with `LO_FLAGS_AUTOCLEAR`: the kernel detaches it when its last user
-//! closes it, whoever dies
-//! and however. Only `init` and the mounted file system hold it open.
+//! closes it, however that process ends. Only `init` and the mounted file system hold it open.
 
 use crate::counters::Counters;
 use crate::error::{CellError, Context, Kind, Result};
@@ -11,14 +10,14 @@ use rustix::ioctl::{Ioctl, IoctlOutput, Opcode, Setter};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 
-/// include/uapi/linux/loop.h
+/// Numbers from include/uapi/linux/loop.h.
 const LOOP_CONFIGURE: Opcode = 0x4C0A;
 const LOOP_CTL_REMOVE: Opcode = 0x4C81;
 const LOOP_CTL_GET_FREE: Opcode = 0x4C82;
 const LO_FLAGS_AUTOCLEAR: u32 = 4;
 const LO_FLAGS_DIRECT_IO: u32 = 16;
 
-/// How often another process may take the free device before us.
+/// Attempts to get a free device before another process takes it.
 const ATTEMPTS: usize = 100;
 
 /// `struct loop_info64`.
@@ -50,7 +49,7 @@ struct LoopConfig {
     reserved: [u64; 8],
 }
 
-/// The number of a free loop device, made if need be.
+/// Returns the number of a free loop device, which the kernel creates if necessary.
 struct GetFree;
 
 // SAFETY: LOOP_CTL_GET_FREE takes no argument and returns the number as its result; no memory is
@@ -76,7 +75,7 @@ unsafe impl Ioctl for GetFree {
     }
 }
 
-/// Removes the loop device of this number, unless it is in use.
+/// Removes the loop device with this number, unless it is in use.
 struct Remove(i32);
 
 // SAFETY: LOOP_CTL_REMOVE takes the number itself as its argument; no memory is accessed.
@@ -98,18 +97,19 @@ unsafe impl Ioctl for Remove {
     }
 }
 
-/// An attached loop device; detached when this and all other users have closed it.
+/// An attached loop device, which is detached once this and all other users have closed it.
 #[derive(Debug)]
 pub struct LoopDevice {
-    /// `loop3`.
+    /// Name in the kernel, such as `loop3`.
     pub kernel_name: String,
-    /// Open for reading and writing.
+    /// Device, open for reading and writing.
     pub fd: OwnedFd,
-    /// Its counters before it was attached: they survive detaching, so former users are in them.
+    /// Counters of the device before it was attached. They survive detaching, so they include
+    /// former users.
     pub base_line: Counters,
 }
 
-/// Attaches a free loop device to `backing`, with direct I/O if the backing file can.
+/// Attaches a free loop device to `backing`, with direct I/O if the backing file supports it.
 pub fn attach(backing: impl AsFd, name: &str, logical_block_bytes: u32) -> Result<LoopDevice> {
     let control = rustix::fs::open(
         "/dev/loop-control",
@@ -122,13 +122,16 @@ pub fn attach(backing: impl AsFd, name: &str, logical_block_bytes: u32) -> Resul
     )?;
     for _ in 0..ATTEMPTS {
         // SAFETY: `GetFree` describes the ioctl as the kernel defines it.
-        let number = unsafe { rustix::ioctl::ioctl(&control, GetFree) }
-            .context(Kind::Attach, || "no free loop device, and the kernel makes no more (`losetup -a` lists those in use)")?;
+        let number =
+            unsafe { rustix::ioctl::ioctl(&control, GetFree) }.context(Kind::Attach, || {
+                "no free loop device, and the kernel makes no more \
+                (`losetup -a` lists those in use)"
+            })?;
         let kernel_name = format!("loop{number}");
         let path = format!("/dev/{kernel_name}");
         let fd = match rustix::fs::open(&path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()) {
             Ok(fd) => fd,
-            // A device that was just made: udev, or devtmpfs in another namespace, may need a
+            // The device was just created: udev, or devtmpfs in another namespace, may need a
             // moment.
             Err(rustix::io::Errno::NOENT | rustix::io::Errno::NXIO) => {
                 std::thread::sleep(std::time::Duration::from_millis(20));
@@ -147,7 +150,7 @@ pub fn attach(backing: impl AsFd, name: &str, logical_block_bytes: u32) -> Resul
                     });
                 }
                 drop(fd);
-                // The kernel makes a new one. Busy: somebody else was faster, and has it.
+                // The kernel then creates a new one. EBUSY: another process has taken this one.
                 // SAFETY: `Remove` describes the ioctl as the kernel defines it.
                 let _ = unsafe { rustix::ioctl::ioctl(&control, Remove(number)) };
             }
@@ -170,7 +173,7 @@ fn configure(
     block_size: u32,
 ) -> rustix::io::Result<()> {
     let mut file_name = [0; 64];
-    // For losetup -a; the last byte stays zero.
+    // Shown by losetup -a; the last byte stays zero.
     for (to, from) in file_name[..63].iter_mut().zip(name.bytes()) {
         *to = from;
     }
@@ -202,11 +205,11 @@ fn configure(
     unsafe { rustix::ioctl::ioctl(fd, Setter::<LOOP_CONFIGURE, LoopConfig>::new(config)) }
 }
 
-/// Undoes what former users have set for the device's queue: it outlives detaching. False where
-/// they took its discards away, which cannot be undone: their granularity is 0 from then on, and
-/// the kernel takes multiples of it alone (block/blk-sysfs.c, `queue_max_discard_sectors_store`).
-/// Such a device fails `BLKZEROOUT` after the kernel has counted it (drivers/block/loop.c,
-/// `lo_fallocate`).
+/// Restores queue settings that former users have changed, because they outlive detaching. Returns
+/// false if a former user disabled discards, which cannot be undone: the discard granularity stays
+/// 0, and the kernel accepts only multiples of it (block/blk-sysfs.c,
+/// `queue_max_discard_sectors_store`). Such a device fails `BLKZEROOUT` after the kernel has
+/// counted it (drivers/block/loop.c, `lo_fallocate`).
 fn restore_settings(kernel_name: &str) -> Result<bool> {
     let queue = Path::new("/sys/block").join(kernel_name).join("queue");
     let read = |setting: &str| {
@@ -230,7 +233,7 @@ fn restore_settings(kernel_name: &str) -> Result<bool> {
     Ok(read("discard_max_bytes")? != "0" || read("discard_max_hw_bytes")? == "0")
 }
 
-/// Whether the loop device hands requests to its file directly, not through the page cache.
+/// True if the loop device bypasses the page cache of its file.
 pub fn is_direct(kernel_name: &str) -> bool {
     std::fs::read_to_string(format!("/sys/block/{kernel_name}/loop/dio"))
         .is_ok_and(|text| text.trim() == "1")
@@ -269,7 +272,7 @@ mod tests {
         set("discard_max_bytes", "0");
         assert!(!restore_settings(&device.kernel_name).unwrap());
         drop(device);
-        // The same number, unless another test was faster.
+        // The same number as before, unless another test was faster.
         let again = attach(&file, "settings", 512).unwrap();
         let path = format!("/sys/block/{}/queue/discard_max_bytes", again.kernel_name);
         assert_ne!(std::fs::read_to_string(path).unwrap(), "0\n");

@@ -1,8 +1,7 @@
 //! `fscost-agent` runs one cell (profile × workload × repetition × seed) beside the workload.
 //!
 //! The contract is `docs/cell-protocol.md`: a plan on standard input, events on standard output.
-//! The agent never
-//! interprets a file system; every path, command and option is in the plan.
+//! The agent never interprets a file system; every path, command and option is in the plan.
 
 mod background;
 mod btrfs_space;
@@ -10,12 +9,13 @@ mod cell;
 mod child;
 mod confine;
 mod control;
+mod control_proxy;
 mod counters;
 mod cpu;
 mod disks;
 mod error;
 mod event;
-mod forward;
+mod exec_tied;
 mod guest;
 mod handoff;
 mod init;
@@ -24,8 +24,6 @@ mod loopdev;
 mod mount;
 mod mount_attributes;
 mod namespace;
-mod never_idle;
-mod outer;
 mod output;
 mod plan;
 mod port;
@@ -35,27 +33,28 @@ mod reap;
 mod relay;
 mod sandbox;
 mod schedule;
+mod spinner;
 mod step;
+mod supervisor;
 mod sync_calls;
-mod tied;
 mod usage;
 mod watchdog;
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // The kernel gives its first process the words of its command line that it does not know itself
-    // (`never_idle`).
+    // The kernel passes its first process the words of the command line that the kernel itself does
+    // not use (`spinner::ARGUMENT`).
     let mode = match std::process::id() {
         1 if std::env::args().next().as_deref() == Some("/init") => Some("guest".to_owned()),
         _ => std::env::args().nth(1),
     };
     match mode.as_deref() {
-        Some("run") => outer::main(),
+        Some("run") => supervisor::main(),
         Some("init") => init::main(),
         Some("guest") => guest::main(),
-        Some("forward") => forward::main(&std::env::args().skip(2).collect::<Vec<_>>()),
-        Some("tied") => tied::main(&std::env::args().skip(2).collect::<Vec<_>>()),
+        Some("forward") => control_proxy::main(&std::env::args().skip(2).collect::<Vec<_>>()),
+        Some("tied") => exec_tied::main(&std::env::args().skip(2).collect::<Vec<_>>()),
         Some(mount_attributes::HOLD) => mount_attributes::hold(),
         Some("--version") => {
             println!("fscost-agent {}", env!("CARGO_PKG_VERSION"));

@@ -1,4 +1,4 @@
-//! mount(2) as mount(8) would call it, unmounting, and what the kernel says is mounted.
+//! mount(2) as mount(8) would call it, unmounting, and the kernel's view of mounts.
 
 use crate::error::{CellError, Context, Kind, Result};
 use crate::plan::MountPlan;
@@ -10,13 +10,12 @@ use std::time::{Duration, Instant};
 /// MS_I_VERSION (include/uapi/linux/mount.h), which rustix does not name.
 const I_VERSION: MountFlags = MountFlags::from_bits_retain(1 << 23);
 
-/// How long an unmount is tried again while the kernel still closes files of dead processes.
+/// Time for which an unmount is retried while the kernel closes files of dead processes.
 const BUSY_LIMIT: Duration = Duration::from_secs(5);
 const BUSY_PAUSE: Duration = Duration::from_millis(50);
 
 /// Words of mount(8) that are flags of mount(2): the word, the flag, and whether it sets or clears
-/// it
-/// (util-linux `libmount/src/optmap.c`, `linux_flags_map`).
+/// the flag (util-linux `libmount/src/optmap.c`, `linux_flags_map`).
 const FLAG_WORDS: &[(&str, MountFlags, bool)] = &[
     ("ro", MountFlags::RDONLY, true),
     ("rw", MountFlags::RDONLY, false),
@@ -35,14 +34,14 @@ const FLAG_WORDS: &[(&str, MountFlags, bool)] = &[
     ("nomand", MountFlags::PERMIT_MANDATORY_FILE_LOCKING, false),
     ("iversion", I_VERSION, true),
     ("noiversion", I_VERSION, false),
-    // `atime` is not a mode: it takes noatime away, which leaves the kernel's default, relatime.
+    // `atime` is not a mode: it clears noatime, which leaves the kernel's default, relatime.
     ("atime", MountFlags::NOATIME, false),
     ("noatime", MountFlags::NOATIME, true),
     ("diratime", MountFlags::NODIRATIME, false),
     ("nodiratime", MountFlags::NODIRATIME, true),
     ("relatime", MountFlags::RELATIME, true),
     ("norelatime", MountFlags::RELATIME, false),
-    // The kernel lets strictatime clear noatime and relatime, whatever the order (fs/namespace.c,
+    // The kernel lets strictatime clear noatime and relatime, in any order (fs/namespace.c,
     // `path_mount`).
     ("strictatime", MountFlags::STRICTATIME, true),
     ("nostrictatime", MountFlags::STRICTATIME, false),
@@ -51,7 +50,7 @@ const FLAG_WORDS: &[(&str, MountFlags, bool)] = &[
     ("nosymfollow", MountFlags::NOSYMFOLLOW, true),
 ];
 
-/// Words that only mount(8) and fstab(5) understand; it does not hand them to the kernel either.
+/// Words that only mount(8) and fstab(5) understand. mount(8) does not pass them to the kernel.
 const USER_SPACE_WORDS: &[&str] = &[
     "defaults", "auto", "noauto", "nofail", "nouser", "nogroup", "noowner", "_netdev",
 ];
@@ -64,10 +63,9 @@ pub fn split_options(options: &str) -> (MountFlags, String) {
         if let Some((_, flag, set)) = FLAG_WORDS.iter().find(|(name, ..)| *name == word) {
             flags.set(*flag, *set);
         } else if word == "nolazytime" {
-            // Clears the flag, and goes to the file system too: f2fs sets lazytime by itself and
-            // must hear the word.
-            // The kernel takes it for every file system that uses fs_context (fs/fs_context.c,
-            // `common_clear_sb_flag`).
+            // Clears the flag and is also passed to the file system: f2fs sets lazytime by default
+            // and must see the word. The kernel accepts it for every file system that uses
+            // fs_context (fs/fs_context.c, `common_clear_sb_flag`).
             flags.remove(MountFlags::LAZYTIME);
             data.push(word);
         } else if !is_user_space(word) {
@@ -84,7 +82,7 @@ fn is_user_space(word: &str) -> bool {
             .any(|prefix| word.starts_with(prefix))
 }
 
-/// The words of a comma list; commas inside double quotes do not separate (SELinux contexts).
+/// Splits a comma-separated list; commas inside double quotes do not separate (SELinux contexts).
 fn words(options: &str) -> impl Iterator<Item = &str> {
     let mut quoted = false;
     options
@@ -96,15 +94,11 @@ fn words(options: &str) -> impl Iterator<Item = &str> {
         .filter(|word| !word.is_empty())
 }
 
-/// Mounts as the plan says; placeholders are filled already.
+/// Mounts according to the plan, in which placeholders are already filled.
 pub fn mount(plan: &MountPlan, dir: &Path) -> Result<()> {
-    let (flags, data) = if plan.data_only {
-        (MountFlags::empty(), plan.options.clone())
-    } else {
-        split_options(&plan.options)
-    };
+    let (flags, data) = split_options(&plan.options);
     let data =
-        std::ffi::CString::new(data).context(Kind::Mount, || "mount options with a zero byte")?;
+        std::ffi::CString::new(data).context(Kind::Mount, || "mount options contain a NUL byte")?;
     let mounted = rustix::mount::mount(
         plan.device.as_str(),
         dir,
@@ -122,10 +116,9 @@ pub fn mount(plan: &MountPlan, dir: &Path) -> Result<()> {
     })
 }
 
-/// What the kernel says against these options. It says so on the descriptor of a file system
-/// context alone (fs/fs_context.c,
-/// `logfc`), while mount(2) writes the same to the log without a device, where it may be about
-/// somebody else's mount.
+/// Returns the kernel's error messages about these options. The kernel reports them only on the
+/// descriptor of a file system context (fs/fs_context.c, `logfc`). mount(2) writes the same
+/// messages to the log without a device, where they may be about another process's mount.
 fn option_errors(fs_type: &str, data: &str) -> Option<String> {
     let context =
         rustix::mount::fsopen(fs_type, rustix::mount::FsOpenFlags::FSOPEN_CLOEXEC).ok()?;
@@ -140,7 +133,7 @@ fn option_errors(fs_type: &str, data: &str) -> Option<String> {
     }
     let mut found = Vec::new();
     let mut message = [0; 1024];
-    // One message a read: `e ext4: Unknown parameter`; ENODATA after the last.
+    // Each read returns one message, such as `e ext4: Unknown parameter`; ENODATA after the last.
     while let Ok(length) = rustix::io::read(&context, &mut message) {
         if length == 0 {
             break;
@@ -151,7 +144,7 @@ fn option_errors(fs_type: &str, data: &str) -> Option<String> {
     (!found.is_empty()).then(|| found.join("; "))
 }
 
-/// Unmounts.
+/// Unmounts `dir`.
 pub fn unmount(dir: &Path) -> Result<()> {
     let deadline = Instant::now() + BUSY_LIMIT;
     loop {
@@ -169,12 +162,11 @@ pub fn unmount(dir: &Path) -> Result<()> {
     }
 }
 
-/// Waits until what was mounted on `dir` has let go of its block devices.
+/// Waits until the file system that was mounted on `dir` has released its block devices.
 ///
-/// A mount point may be gone while the file system lives on, in a bind mount that the workload made
-/// or in files that
-/// the kernel still closes; only when a device can be opened exclusively is it certain that nothing
-/// will be written any more.
+/// A mount point may be gone while the file system lives on, in a bind mount made by the workload
+/// or in files that the kernel is still closing. Only when a device can be opened exclusively is it
+/// certain that nothing will be written any more.
 pub fn until_released<'a>(
     dir: &Path,
     devices: impl IntoIterator<Item = &'a Path> + Clone,
@@ -186,7 +178,8 @@ pub fn until_released<'a>(
             Some(_) if Instant::now() < deadline => std::thread::sleep(BUSY_PAUSE),
             Some(device) => {
                 let message = format!(
-                    "{} is unmounted, but {} is still in use: did the workload mount it a second time, or make a bind mount?",
+                    "{} is unmounted, but {} is still in use: did the workload mount it a second \
+                    time, or make a bind mount?",
                     dir.display(),
                     device.display()
                 );
@@ -196,7 +189,7 @@ pub fn until_released<'a>(
     }
 }
 
-/// Whether a file system (or anything else) has claimed the block device.
+/// True if a file system (or anything else) has claimed the block device.
 fn is_held(device: &Path) -> bool {
     use rustix::fs::{Mode, OFlags};
     let flags = OFlags::RDONLY | OFlags::EXCL | OFlags::CLOEXEC;
@@ -206,7 +199,7 @@ fn is_held(device: &Path) -> bool {
     )
 }
 
-/// Processes and mounts that keep `dir` busy, as far as they can be seen.
+/// Lists processes and mounts that keep `dir` busy, as far as they are visible.
 fn holders(dir: &Path) -> String {
     let mut found = Vec::new();
     for (pid, name) in crate::reap::processes() {
@@ -243,10 +236,10 @@ fn holders(dir: &Path) -> String {
     }
 }
 
-/// What the kernel says about a mount.
+/// A mount, as the kernel describes it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct MountInfo {
-    /// The whole line of `/proc/self/mountinfo`.
+    /// Whole line of `/proc/self/mountinfo`.
     pub mountinfo: String,
     /// Per-mount options.
     pub options: String,
@@ -258,7 +251,7 @@ pub struct MountInfo {
 }
 
 impl MountInfo {
-    /// The mount on `dir`; the topmost if there are several.
+    /// Returns the mount on `dir`; the topmost if there are several.
     pub fn of(dir: &Path) -> Result<Self> {
         let table = std::fs::read_to_string("/proc/self/mountinfo")
             .context(Kind::Mount, || "read /proc/self/mountinfo")?;
@@ -271,24 +264,26 @@ impl MountInfo {
             .ok_or_else(|| CellError::new(Kind::Mount, format!("{} is not mounted", dir.display())))
     }
 
-    /// Whether this is still the mount that `earlier` was, and as writable; else what the workload
-    /// did to it.
+    /// Fails if this is no longer the mount `earlier`, or no longer as writable; the error says
+    /// what the workload did.
     pub fn check_unchanged(&self, earlier: &Self) -> Result<()> {
         let id = |info: &Self| info.mountinfo.split(' ').next().map(str::to_owned);
         let is_read_only = |options: &str| options.split(',').next() == Some("ro");
         let what = if id(self) != id(earlier) {
-            "something else is mounted where the file system under test was: did the workload mount it?"
+            "something else is mounted where the file system under test was: did the workload \
+            mount it?"
         } else if is_read_only(&self.options) != is_read_only(&earlier.options)
             || is_read_only(&self.super_options) != is_read_only(&earlier.super_options)
         {
-            "the file system under test is read-only or writable, and was not so before: did the workload remount it, or the kernel for an error?"
+            "the file system under test is read-only or writable, and was not so before: did the \
+            workload remount it, or the kernel for an error?"
         } else {
             return Ok(());
         };
         Err(CellError::new(Kind::Unmount, what))
     }
 
-    /// Mount point and the rest (Documentation/filesystems/proc.rst, 3.5).
+    /// Parses a line into mount point and the rest (Documentation/filesystems/proc.rst, 3.5).
     fn parse(line: &str) -> Option<(std::path::PathBuf, Self)> {
         let (left, right) = line.split_once(" - ")?;
         let left: Vec<&str> = left.split(' ').collect();
@@ -306,7 +301,8 @@ impl MountInfo {
     }
 }
 
-/// `\040` and the like stand for bytes in mountinfo (fs/seq_file.c, `mangle_path`).
+/// Decodes escapes such as `\040`, which stand for bytes in mountinfo (fs/seq_file.c,
+/// `mangle_path`).
 fn unescape(text: &str) -> String {
     let mut plain = String::new();
     let mut rest = text;

@@ -1,4 +1,4 @@
-//! mount_setattr(2), which rustix does not have.
+//! mount_setattr(2), which rustix does not wrap.
 
 use nix::libc;
 use rustix::fs::{Mode, OFlags};
@@ -10,7 +10,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
-/// No writing to files; devices can be written.
+/// Read-only files; devices can still be written.
 pub const READ_ONLY: u64 = libc::MOUNT_ATTR_RDONLY;
 /// No set-user-ID programs.
 pub const NOSUID: u64 = libc::MOUNT_ATTR_NOSUID;
@@ -19,10 +19,10 @@ pub const NODEV: u64 = libc::MOUNT_ATTR_NODEV;
 /// No programs.
 pub const NOEXEC: u64 = libc::MOUNT_ATTR_NOEXEC;
 
-/// The subcommand that [`exchange_owner`] starts.
+/// Subcommand that [`exchange_owner`] starts.
 pub const HOLD: &str = "hold-namespace";
 
-/// Entry of that process: it waits until its input ends.
+/// Entry point of that process: waits until its input ends.
 pub fn hold() -> ExitCode {
     let _ = io::copy(&mut io::stdin(), &mut io::sink());
     ExitCode::SUCCESS
@@ -34,7 +34,7 @@ pub fn set_recursively(path: &Path, attributes: u64) -> io::Result<()> {
     set_attributes(&mount, attributes)
 }
 
-/// Takes attributes from the mount on `path`.
+/// Clears attributes of the mount on `path`.
 pub fn clear(path: &Path, attributes: u64) -> io::Result<()> {
     let mount = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
     change(mount.as_fd(), 0, 0, attributes, None)
@@ -50,8 +50,8 @@ pub fn set_own(mount: BorrowedFd<'_>, attributes: u64) -> io::Result<()> {
     change(mount, 0, attributes, 0, None)
 }
 
-/// Lets what `owner` (user, group) owns on the file system of a detached mount appear to be
-/// `user`'s, and the other way round.
+/// Swaps two owners on the file system of a detached mount: files of `owner` (user, group) appear
+/// to belong to `user`, and vice versa.
 pub fn exchange_owner(tree: &OwnedFd, owner: (u32, u32), user: (u32, u32)) -> io::Result<()> {
     let namespace = namespace(&exchange(owner.0, user.0), &exchange(owner.1, user.1))?;
     change(
@@ -95,7 +95,7 @@ fn change(
     }
 }
 
-/// Lines of uid_map (user_namespaces(7)): every number is itself, but for these two.
+/// Lines of uid_map (user_namespaces(7)) that swap two numbers and map every other to itself.
 fn exchange(one: u32, other: u32) -> String {
     let (low, high) = (one.min(other), one.max(other));
     let mut lines = Vec::new();
@@ -115,8 +115,8 @@ fn exchange(one: u32, other: u32) -> String {
     lines.join("\n") + "\n"
 }
 
-/// A user namespace with these maps. It lives as long as the descriptor; the process that began it
-/// has ended.
+/// Creates a user namespace with these maps. It lives as long as the descriptor; the process that
+/// started it has ended.
 fn namespace(users: &str, groups: &str) -> io::Result<OwnedFd> {
     let mut command = Command::new("/proc/self/exe");
     command

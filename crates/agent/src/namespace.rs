@@ -1,9 +1,8 @@
-//! The private namespaces of a cell: nothing mounted in them is seen outside, and all of it ends
-//! with `init`.
+//! The private namespaces of a cell. Mounts in them are invisible outside, and all of them end with
+//! `init`.
 //!
-//! The host's tree is read-only in the cell. On top lie the cell's own directories, private layers
-//! over
-//! the places that programs write to, and the folders that the plan names as writable.
+//! The host's tree is read-only in the cell. On top of it are the cell's own directories, private
+//! layers over the places that programs write to, and the folders that the plan lists as writable.
 
 use crate::error::{CellError, Context, Kind, Result};
 use crate::mount_attributes;
@@ -19,15 +18,15 @@ use std::path::{Path, PathBuf};
 
 const EMPTY: &CStr = c"";
 
-/// Seen as they are on the host; what is written there stays in the cell. A socket seen through an
-/// overlay leads nowhere, so that no daemon of the host is asked to act for the workload.
+/// Directories that show the host's content, while writes to them stay in the cell. A socket seen
+/// through an overlay leads nowhere, so a workload cannot make a daemon of the host act for it.
 const OVERLAID: [&str; 3] = ["/tmp", "/var/tmp", "/run"];
-/// Shared memory and semaphores (shm_overview(7)): those of the host are none of the workload's.
+/// Shared memory and semaphores (shm_overview(7)): the workload must not reach those of the host.
 const SHARED_MEMORY: &str = "/dev/shm";
-/// Settings of the whole machine, of which most know no namespace.
+/// Settings of the whole machine, most of which have no namespace.
 const READ_ONLY: [&str; 4] = ["/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus"];
-/// Read-only for the steps alone: `mdadm --create` names its array in the one and makes nodes in
-/// the other.
+/// Directories that are read-only for the steps only: `mdadm --create` names its array in the first
+/// and creates nodes in the second.
 const SETUP: [&str; 2] = ["/sys", "/dev"];
 const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
 
@@ -36,11 +35,11 @@ const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
 pub struct Directories {
     /// Mount point of the file system under test.
     pub fs: PathBuf,
-    /// Private memory file system.
+    /// Private tmpfs.
     pub scratch: PathBuf,
 }
 
-/// Leaves the host's namespaces; nothing mounted from now on spreads back to it.
+/// Leaves the host's namespaces; later mounts do not propagate back to the host.
 pub fn leave_host(has_network: bool) -> Result<()> {
     let mut flags = UnshareFlags::NEWNS | UnshareFlags::NEWIPC | UnshareFlags::NEWUTS;
     if !has_network {
@@ -63,7 +62,7 @@ pub struct Tree {
     tree: OwnedFd,
 }
 
-/// What of the host's tree stays as it is.
+/// Parts of the host's tree that stay unchanged.
 #[derive(Debug)]
 pub struct Kept {
     input: Option<OwnedFd>,
@@ -92,7 +91,7 @@ impl Kept {
     }
 }
 
-/// Makes the host's tree read-only, and mounts what the cell has of its own.
+/// Makes the host's tree read-only, and mounts the cell's own directories.
 pub fn build(base: &Path, kept: Kept) -> Result<Directories> {
     let setup = SETUP
         .map(Path::new)
@@ -119,7 +118,7 @@ pub fn build(base: &Path, kept: Kept) -> Result<Directories> {
         Ok(path)
     };
     let fs = make("fs", 0o755)?;
-    // As /tmp: a workload may give up being root.
+    // World-writable like /tmp: a workload may drop root.
     let scratch = make("scratch", 0o1777)?;
     if let Some(tree) = kept.input {
         let target = make("input", 0o755)?;
@@ -140,9 +139,9 @@ pub fn build(base: &Path, kept: Kept) -> Result<Directories> {
     Ok(Directories { fs, scratch })
 }
 
-/// Private layers over the places that programs write to. `layers` receives what is written.
+/// Mounts private layers over the places that programs write to. `layers` receives the writes.
 fn cover_host(base: &Path, layers: &Path) -> Result<()> {
-    // Where a layer covers `base` itself, that is put on top again.
+    // If a layer covers `base` itself, `base` is mounted on top again.
     let own = open_tree(
         CWD,
         base,
@@ -194,7 +193,7 @@ fn overlay(path: &Path, layers: &Path) -> Result<()> {
         Some(options.as_c_str()),
     ) {
         Ok(()) => Ok(()),
-        // No overlay in this kernel, or not over this file system: then the place is empty.
+        // The kernel has no overlay, or none over this file system: the directory is empty then.
         Err(_) => private_memory(path),
     }
 }
@@ -224,16 +223,16 @@ fn attach(tree: &OwnedFd, target: &Path) -> Result<()> {
 }
 
 fn make_directory(path: &Path, mode: u32) -> Result<()> {
-    // mkdir(2) takes the umask away; chmod(2) does not.
+    // mkdir(2) applies the umask; chmod(2) does not.
     rustix::fs::mkdir(path, Mode::RWXU)
         .and_then(|()| rustix::fs::chmod(path, Mode::from_raw_mode(mode)))
         .context(Kind::Internal, || format!("make {}", path.display()))
 }
 
-/// Makes what only mkfs and mount need read-only, before the first step.
+/// Makes the directories that only mkfs and mount need read-only, before the first step.
 pub fn protect_setup() -> Result<()> {
     for path in SETUP.map(Path::new) {
-        // Its own mount alone: /dev/shm stays writable.
+        // Only this mount, so that /dev/shm stays writable.
         let mount = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
         mount
             .map_err(Into::into)
@@ -249,7 +248,8 @@ fn is_writable(path: &Path) -> bool {
     rustix::fs::statvfs(path).is_ok_and(|found| !found.f_flag.contains(StatVfsMountFlags::RDONLY))
 }
 
-/// Makes the machine's settings in `/proc` read-only; gives what `init` itself writes to.
+/// Makes the machine's settings in `/proc` read-only; returns the file that `init` itself writes
+/// to.
 pub fn protect_settings() -> Result<OwnedFd> {
     let flags = OFlags::WRONLY | OFlags::CLOEXEC;
     let drop_caches = rustix::fs::open(DROP_CACHES, flags, Mode::empty())

@@ -1,9 +1,8 @@
-//! Keeps the log of a cell's output small: a command that prints without end must not fill the
+//! Limits the size of a cell's output log: a command that prints without end must not fill the
 //! host's disk.
 //!
-//! The commands write to the file themselves, so that nothing stands between them and it. What lies
-//! between head and tail is
-//! punched out while they run, and left out when they have ended.
+//! The commands write to the file directly, without a process in between. The part between head and
+//! tail is punched out while they run, and removed when they have ended.
 
 use rustix::fs::FallocateFlags;
 use std::fs::File;
@@ -11,11 +10,11 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 
-/// Head and tail that are kept, each.
+/// Size of the head and of the tail that are kept.
 const KEPT_BYTES: u64 = 64 << 20;
 const CHUNK_BYTES: u64 = 1 << 20;
 
-/// The log.
+/// Output log of a cell.
 #[derive(Debug)]
 pub struct Output {
     file: File,
@@ -24,7 +23,7 @@ pub struct Output {
 }
 
 impl Output {
-    /// Of an open log.
+    /// Takes the descriptor of the open log.
     pub fn new(file: File) -> Self {
         Self::keeping(file, KEPT_BYTES)
     }
@@ -37,7 +36,7 @@ impl Output {
         }
     }
 
-    /// Gives back what is neither head nor tail by now.
+    /// Frees the space between head and tail.
     pub fn bound(&mut self) {
         let length = self.file.metadata().map_or(0, |meta| meta.len());
         let tail = length.saturating_sub(self.kept_bytes) / CHUNK_BYTES * CHUNK_BYTES;
@@ -45,20 +44,20 @@ impl Output {
             return;
         }
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        // Where the host's file system cannot, the log is cut at the end only.
+        // If the host's file system cannot punch holes, the log is cut at the end only.
         let _ = rustix::fs::fallocate(&self.file, flags, self.punched_to, tail - self.punched_to);
         self.punched_to = tail;
     }
 
-    /// Joins head and tail, with a line between them that says what is left out. Nobody writes any
-    /// more.
+    /// Joins head and tail, with a line between them that says how much is left out. All writers
+    /// must have ended.
     pub fn finish(&mut self) -> io::Result<()> {
         let length = self.file.metadata()?.len();
         if length <= 2 * self.kept_bytes {
             return Ok(());
         }
         let tail = length - self.kept_bytes;
-        // The log itself is open for appending, where every write goes to the end (open(2)).
+        // The log itself is open for appending, which sends every write to the end (open(2)).
         let file = File::options()
             .read(true)
             .write(true)

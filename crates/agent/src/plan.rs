@@ -1,43 +1,43 @@
-//! The plan of a cell: what the runner writes to standard input.
+//! The plan of a cell, which the runner writes to standard input.
 
 use crate::error::{CellError, Context, Kind, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-/// The version of the protocol that this agent speaks.
+/// Version of the protocol that this agent speaks.
 pub const VERSION: u32 = 1;
 
-/// One cell, fully spelled out.
+/// One cell, with every detail spelled out.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
-    /// [`VERSION`].
+    /// Protocol version: [`VERSION`].
     pub version: u32,
-    /// The process that must be the agent's parent: it may have died before the agent could ask to
-    /// die with it.
+    /// Process that must be the agent's parent. The parent may have died before the agent could ask
+    /// to die with it.
     pub parent_pid: i32,
-    /// Receives the output of every command.
+    /// File that receives the output of every command.
     pub log: PathBuf,
-    /// An existing directory; hidden by a private tmpfs inside the cell.
+    /// Existing directory; hidden by a private tmpfs inside the cell.
     pub base: PathBuf,
-    /// Bound read-only at `base/input`.
+    /// Folder that is bound read-only at `base/input`.
     #[serde(default)]
     pub input: Option<PathBuf>,
     /// Folders of the host that the cell may write to.
     #[serde(default)]
     pub writable: Vec<PathBuf>,
-    /// Whether the cell has the host's network, or none.
+    /// True if the cell has the host's network; otherwise it has none.
     #[serde(default)]
     pub has_network: bool,
-    /// argv of the disk server.
+    /// Command line (argv) of the disk server.
     #[serde(default)]
     pub disk_server: Option<Vec<String>>,
     /// The disks of the cell.
     pub disks: Vec<DiskPlan>,
-    /// Commands that format.
+    /// Commands that create the file system.
     pub mkfs: Vec<Vec<String>>,
-    /// What is mounted on `{dir}`.
+    /// The file system to mount on `{dir}`.
     pub mount: MountPlan,
     /// Commands run once after mounting.
     #[serde(default)]
@@ -45,22 +45,23 @@ pub struct Plan {
     /// Commands that run as long as the file system is mounted.
     #[serde(default)]
     pub background: Vec<Vec<String>>,
-    /// Commands run after the last unmount: what holds the disks lets go of them.
+    /// Commands run after the last unmount, to release the disks.
     #[serde(default)]
     pub after_unmount: Vec<Vec<String>>,
     /// Commands whose output becomes an `inspected` event.
     #[serde(default)]
     pub inspect: Vec<InspectPlan>,
-    /// Tracepoints that a call for durability passes once, as `ext4/ext4_sync_file_enter`.
+    /// Tracepoints that a call for durability passes exactly once, such as
+    /// `ext4/ext4_sync_file_enter`.
     #[serde(default)]
     pub sync_tracepoints: Vec<String>,
-    /// The mount option `commit`, kept in the marks.
+    /// Value of the mount option `commit`, kept in the marks.
     #[serde(default)]
     pub commit_s: Option<u64>,
-    /// Whether the processor's clock counts its instructions.
+    /// True if the processor's clock counts instructions.
     #[serde(default)]
     pub is_emulated: bool,
-    /// Whether the kernel runs for this cell alone, as in a guest.
+    /// True if the kernel runs for this cell alone, as in a guest.
     #[serde(default)]
     pub owns_kernel: bool,
     /// The workload.
@@ -71,35 +72,36 @@ pub struct Plan {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct DiskPlan {
-    /// Its name in placeholders, marks and events.
+    /// Name of the disk in placeholders, marks and events.
     pub name: String,
     /// Sector size of the loop device.
     #[serde(default = "default_logical_block_bytes")]
     pub logical_block_bytes: u32,
-    /// Attach a plain loop device to this file.
+    /// File to which a plain loop device is attached.
     #[serde(default)]
     pub file: Option<PathBuf>,
-    /// Use this real block device.
+    /// Real block device to use.
     #[serde(default)]
     pub device: Option<PathBuf>,
-    /// Which disk `device` was when a person gave it up.
+    /// Identity of the disk behind `device` when a person released it for the cell.
     #[serde(default)]
     pub identity: Option<DeviceIdentity>,
-    /// The device came into being for this cell: what the kernel read when it found it counts too.
+    /// True if the device was created for this cell: the kernel's reads when it found the device
+    /// count too.
     #[serde(default)]
     pub is_new: bool,
 }
 
-/// Names and numbers of a disk are given to another once it is unplugged; its sequence number is
-/// not (since Linux 5.15).
+/// Identity of a disk. Names and numbers of an unplugged disk are reused for another disk; its
+/// sequence number is not (since Linux 5.15).
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct DeviceIdentity {
-    /// Of the block device's number.
+    /// Major number of the block device.
     pub major: u32,
-    /// Of the same.
+    /// Minor number of the block device.
     pub minor: u32,
-    /// BLKGETDISKSEQ.
+    /// Sequence number of the disk (BLKGETDISKSEQ).
     pub diskseq: u64,
 }
 
@@ -112,12 +114,9 @@ pub struct MountPlan {
     pub fs_type: String,
     /// Source, usually `{disk.main}`.
     pub device: String,
-    /// Comma list.
+    /// Comma-separated options.
     #[serde(default)]
     pub options: String,
-    /// Hand every word of `options` to the file system, also those that are flags of mount(2).
-    #[serde(default)]
-    pub data_only: bool,
 }
 
 /// A command whose output is kept as a fact about the cell.
@@ -126,7 +125,7 @@ pub struct MountPlan {
 pub struct InspectPlan {
     /// Name of the fact.
     pub name: String,
-    /// argv.
+    /// Command line (argv).
     pub command: Vec<String>,
 }
 
@@ -134,36 +133,36 @@ pub struct InspectPlan {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct StepPlan {
-    /// Name of its interval.
+    /// Name of the step's interval.
     pub name: String,
-    /// Given to `/bin/sh -c`.
+    /// Command passed to `/bin/sh -c`.
     pub shell: String,
-    /// A phase, or a prepare step.
+    /// True for a phase, false for a prepare step.
     pub measured: bool,
-    /// What ends it.
+    /// Rule that ends the step.
     pub settle: Settle,
-    /// Empty the page cache before it.
+    /// True to empty the page cache before the step.
     #[serde(default)]
     pub drop_caches: bool,
-    /// Measure pauses of small directory changes while it runs.
+    /// Interval at which pauses of small directory changes are measured during the step.
     #[serde(default)]
     pub probe_interval_ms: Option<u64>,
-    /// Limit for the command and what follows it, each step anew.
+    /// Time limit for the command and what follows it, for each step anew.
     pub timeout_s: u64,
-    /// Added to the environment.
+    /// Variables added to the environment.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
 }
 
-/// What ends a step.
+/// Rule that ends a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Settle {
-    /// syncfs.
+    /// Calls syncfs.
     Sync,
-    /// Unmount and mount again.
+    /// Unmounts and mounts again.
     Remount,
-    /// Nothing.
+    /// Does nothing.
     None,
 }
 
@@ -175,14 +174,14 @@ fn bad(message: impl Into<String>) -> CellError {
     CellError::new(Kind::Plan, message)
 }
 
-/// Reads and checks a plan; nothing has been done when this fails.
+/// Parses and checks a plan. Nothing has been done when this fails.
 pub fn parse(text: &[u8]) -> Result<Plan> {
     #[derive(Deserialize)]
     struct Versioned {
         version: u32,
     }
-    // The version first: a plan of another version may have other fields, and the reason is the
-    // version.
+    // The version comes first: a plan of another version may have other fields, and the error must
+    // then name the version.
     let versioned: Versioned = serde_json::from_slice(text)
         .context(Kind::Plan, || "the plan is not JSON with a version")?;
     if versioned.version != VERSION {
@@ -291,8 +290,8 @@ impl Plan {
         Ok(())
     }
 
-    /// Placeholders with the right names and no values, to find unknown ones before anything is
-    /// done.
+    /// Returns placeholders with the right names and no values, to find unknown ones before
+    /// anything is done.
     fn sample_placeholders(&self) -> Placeholders {
         let disks = self
             .disks
@@ -304,20 +303,20 @@ impl Plan {
 }
 
 impl DiskPlan {
-    /// Whether the disk server serves it.
+    /// True if the disk server serves this disk.
     pub fn is_served(&self) -> bool {
         self.file.is_none() && self.device.is_none()
     }
 }
 
-/// The values of `{disk.NAME}`, `{dir}`, `{input}` and `{scratch}`.
+/// Values of `{disk.NAME}`, `{dir}`, `{input}` and `{scratch}`.
 #[derive(Debug)]
 pub struct Placeholders {
     values: BTreeMap<String, String>,
 }
 
 impl Placeholders {
-    /// Placeholders of a plan, given the path of each disk.
+    /// Creates the placeholders of a plan, given the path of each disk.
     pub fn new(plan: &Plan, disks: Vec<(String, String)>) -> Self {
         let under = |name: &str| plan.base.join(name).to_string_lossy().into_owned();
         let mut values: BTreeMap<String, String> = disks
@@ -332,7 +331,7 @@ impl Placeholders {
         Self { values }
     }
 
-    /// Replaces the placeholders in `text`. Other braces stay: the text may be shell, with its own.
+    /// Replaces the placeholders in `text`. Other braces stay, because shell text has its own.
     pub fn fill(&self, text: &str) -> Result<String> {
         let mut filled = String::with_capacity(text.len());
         let mut rest = text;
@@ -340,7 +339,7 @@ impl Placeholders {
             filled.push_str(&rest[..open]);
             rest = &rest[open..];
             let word = rest[1..].split_once('}').map(|(word, _)| word);
-            // `${dir}` is the shell's own variable, not ours.
+            // `${dir}` is a variable of the shell, not a placeholder.
             let ours = word.filter(|_| !filled.ends_with('$'));
             match ours {
                 Some(word) if self.values.contains_key(word) => {
@@ -349,7 +348,7 @@ impl Placeholders {
                 }
                 Some(word) if word == "input" || word.starts_with("disk.") => {
                     return Err(bad(format!(
-                        "{{{word}}} is used, but the plan has no such thing"
+                        "{{{word}}} is used, but the plan does not define it"
                     )));
                 }
                 _ => {

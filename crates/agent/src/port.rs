@@ -1,15 +1,17 @@
-//! virtio-serial ports of a guest, found by name: numbers follow the order of QEMU's command line.
+//! virtio-serial ports of a guest, found by name: their numbers follow the order of QEMU's command
+//! line.
 
 use crate::error::{CellError, Context, Kind, Result};
 use std::fs::{self, File};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Devices and shares are plugged after the snapshot: they come some time after the order.
+/// Time for devices and shares to appear: they are plugged in after the snapshot, some time after
+/// the order.
 const PLUG_LIMIT: Duration = Duration::from_secs(20);
 const PLUG_PAUSE: Duration = Duration::from_millis(5);
 
-/// For reading and writing.
+/// Opens a port for reading and writing.
 pub fn open_port(name: &str) -> Result<File> {
     let path = wait_for(&format!("port {name}"), || {
         fs::read_dir("/sys/class/virtio-ports")
@@ -27,7 +29,7 @@ pub fn open_port(name: &str) -> Result<File> {
         .context(Kind::Internal, || format!("open {}", path.display()))
 }
 
-/// Looks until it is there; an error after 20 s.
+/// Calls `look` until it succeeds; fails after 20 s.
 pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> Result<T> {
     let deadline = Instant::now() + PLUG_LIMIT;
     loop {
@@ -38,7 +40,7 @@ pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> Result<T>
             let seconds = PLUG_LIMIT.as_secs();
             return Err(CellError::new(
                 Kind::Attach,
-                format!("{what} did not come within {seconds} s"),
+                format!("{what} did not arrive within {seconds} s"),
             ));
         }
         std::thread::sleep(PLUG_PAUSE);

@@ -1,5 +1,5 @@
-//! How long the file system makes others wait: a small directory made and removed at a fixed rhythm
-//! beside the command.
+//! Probe that measures how long the file system makes other processes wait. It creates and removes
+//! a small directory at a fixed rhythm beside the command.
 
 use crate::error::{Context, Kind, Result};
 use crate::event::ProbeResult;
@@ -20,7 +20,7 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// Starts in `dir`, the root of the file system under test.
+    /// Starts the probe in `dir`, the root of the file system under test.
     pub fn start(dir: &Path, interval_ms: u64) -> Result<Self> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let root = rustix::fs::open(dir, flags, Mode::empty())
@@ -56,14 +56,14 @@ impl Probe {
         Ok(Self { stop, thread })
     }
 
-    /// Ends the probe.
+    /// Ends the probe; returns its results.
     pub fn end(self) -> Option<ProbeResult> {
         drop(self.stop);
         self.thread.join().ok()
     }
 }
 
-/// mkdir and rmdir: neither follows a symbolic link that the workload may have put there.
+/// Times mkdir and rmdir. Neither follows a symbolic link that the workload may have put there.
 fn pause(root: &OwnedFd) -> rustix::io::Result<Duration> {
     let start = Instant::now();
     rustix::fs::mkdirat(root, NAME, Mode::RWXU)?;

@@ -1,4 +1,4 @@
-//! A child of `outer`, and how it ended.
+//! A child of `supervisor` and its exit status.
 
 use crate::error::{CellError, Context, Kind, Result};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -6,22 +6,22 @@ use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ExitStatus};
 
-/// A child, and how it ended.
+/// A child process and its exit status.
 #[derive(Debug)]
 pub struct Process {
     /// The child.
     pub child: Child,
-    /// Readable when it has ended.
+    /// Descriptor that becomes readable when the child has ended.
     pub pidfd: OwnedFd,
-    /// How it ended, once reaped.
+    /// Exit status, once reaped.
     pub status: Option<ExitStatus>,
 }
 
 impl Process {
-    /// Watches over `child`.
+    /// Watches `child`.
     pub fn new(child: Child) -> Result<Self> {
         let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-        let pid = pid.ok_or_else(|| CellError::new(Kind::Internal, "a child without a number"))?;
+        let pid = pid.ok_or_else(|| CellError::new(Kind::Internal, "a child without a pid"))?;
         let pidfd =
             pidfd_open(pid, PidfdFlags::empty()).context(Kind::Internal, || "pidfd_open")?;
         Ok(Self {
@@ -31,7 +31,7 @@ impl Process {
         })
     }
 
-    /// Reaps it if it has ended; whether it has.
+    /// Reaps the child if it has ended; returns whether it has.
     pub fn reap(&mut self) -> bool {
         if self.status.is_none() {
             self.status = self.child.try_wait().ok().flatten();
@@ -39,16 +39,16 @@ impl Process {
         self.status.is_some()
     }
 
-    /// Kills it, unless it has ended.
+    /// Kills the child, unless it has ended.
     pub fn kill(&mut self) {
         if self.status.is_none() {
-            // It can only fail because the process has ended.
+            // Fails only if the process has already ended.
             let _ = self.child.kill();
         }
     }
 }
 
-/// How a process ended, in words.
+/// Describes the end of a process.
 pub fn describe(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("exited with status {code}"),

@@ -1,4 +1,4 @@
-//! Waiting as pid 1: for commands, and for everything that they leave behind.
+//! Waiting as pid 1: for commands, and for every process that they leave behind.
 
 use crate::error::{CellError, Context, Kind, Result};
 use nix::sys::signal::{Signal, kill};
@@ -8,8 +8,8 @@ use std::time::Duration;
 
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Waits until the process `pid` has ended; reaps orphans meanwhile. `on_stop` hears when it is
-/// stopped (true) and continued.
+/// Waits until the process `pid` has ended; reaps orphans meanwhile. Calls `on_stop` with true when
+/// the process is stopped, and with false when it continues.
 pub fn until_ended(pid: u32, on_stop: impl Fn(bool)) -> Result<WaitStatus> {
     loop {
         match wait(WaitOptions::UNTRACED | WaitOptions::CONTINUED) {
@@ -29,8 +29,8 @@ pub fn until_ended(pid: u32, on_stop: impl Fn(bool)) -> Result<WaitStatus> {
     }
 }
 
-/// Waits until no process is left. Every orphan becomes a child of pid 1, so "no child" means "no
-/// process".
+/// Waits until no other process is left. Every orphan becomes a child of pid 1, so "no child" means
+/// "no process".
 pub fn until_alone() -> Result<()> {
     loop {
         match wait(WaitOptions::empty()) {
@@ -41,12 +41,12 @@ pub fn until_alone() -> Result<()> {
     }
 }
 
-/// Waits until `is_enough`, or no process is left. It asks again and again: what makes it true
-/// need not be the end of a child of pid 1.
+/// Waits until `is_enough` returns true, or no other process is left. Calls it repeatedly, because
+/// the condition may become true without the end of a child of pid 1.
 pub fn until(is_enough: impl Fn() -> bool) {
     loop {
         let is_enough = is_enough();
-        // Last, and in any case: what has ended is counted when it is reaped (getrusage(2),
+        // Evaluated last and always: an ended process is counted when it is reaped (getrusage(2),
         // RUSAGE_CHILDREN).
         if is_alone() || is_enough {
             return;
@@ -55,7 +55,7 @@ pub fn until(is_enough: impl Fn() -> bool) {
     }
 }
 
-/// Whether a child is left; reaps those that have ended.
+/// Reaps children that have ended; true if no child is left.
 pub fn is_alone() -> bool {
     loop {
         match wait(WaitOptions::NOHANG) {
@@ -66,9 +66,9 @@ pub fn is_alone() -> bool {
     }
 }
 
-/// Kills every process of the PID namespace but this one.
+/// Kills every process of the PID namespace except this one.
 pub fn kill_all() -> Result<()> {
-    // Anywhere but in pid 1 of our own namespace, -1 would be every process of the machine.
+    // Outside pid 1 of a private namespace, -1 would mean every process of the machine.
     if std::process::id() != 1 {
         return Err(CellError::new(Kind::Internal, "kill_all outside of init"));
     }
@@ -78,7 +78,8 @@ pub fn kill_all() -> Result<()> {
     }
 }
 
-/// Every process of the PID namespace but this one that has not ended, with its command line.
+/// Lists every process of the PID namespace that has not ended, except this one, with its command
+/// line.
 pub fn processes() -> Vec<(u32, String)> {
     let own = std::process::id();
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -91,8 +92,8 @@ pub fn processes() -> Vec<(u32, String)> {
 
 fn describe(pid: u32) -> Option<String> {
     let read = |file: &str| std::fs::read(format!("/proc/{pid}/{file}")).ok();
-    // A zombie has no command line; its stat says Z. A kernel thread has none either, but is not in
-    // our namespace.
+    // A zombie has no command line; its stat says Z. Kernel threads have none either, but are not
+    // in this namespace.
     let line = String::from_utf8_lossy(&read("cmdline")?)
         .replace('\0', " ")
         .trim()

@@ -1,12 +1,12 @@
-//! Passes the events of `init` on, line by line, and keeps back the last one.
+//! Forwards the events of `init` line by line, and holds back the last one.
 //!
-//! `init` can be killed in the middle of a line; and a cell is done only when its processes have
-//! ended well.
+//! `init` can be killed in the middle of a line. A cell is complete only once its processes have
+//! ended successfully.
 
 use serde_json::Value;
 use std::io::{self, Write};
 
-/// The events so far.
+/// Events received so far.
 #[derive(Debug, Default)]
 pub struct Relay {
     unfinished: Vec<u8>,
@@ -14,13 +14,13 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// Takes bytes from `init`; passes on every line that they complete.
+    /// Takes bytes from `init`; forwards every line that they complete.
     pub fn take(&mut self, bytes: &[u8], out: &mut impl Write) -> io::Result<()> {
         self.unfinished.extend_from_slice(bytes);
         while let Some(end) = self.unfinished.iter().position(|byte| *byte == b'\n') {
             let line: Vec<u8> = self.unfinished.drain(..=end).collect();
             match final_event(&line) {
-                // The first is the reason; whatever follows, follows from it.
+                // The first final event is the reason; later ones result from it.
                 Some(event) => self.last = self.last.take().or(Some(event)),
                 None => out.write_all(&line)?,
             }
@@ -28,19 +28,19 @@ impl Relay {
         out.flush()
     }
 
-    /// `done` or `failed`, once it has come.
+    /// Returns `done` or `failed`, once received.
     pub fn last(&self) -> Option<&Value> {
         self.last.as_ref()
     }
 
-    /// Takes it.
+    /// Returns the last event, once received.
     pub fn into_last(self) -> Option<Value> {
         self.last
     }
 }
 
 fn final_event(line: &[u8]) -> Option<Value> {
-    // Events say what they are first; the long ones (pauses) need not be parsed.
+    // Events begin with their type, so long ones (pauses) need not be parsed.
     let is_final =
         line.starts_with(br#"{"event":"done""#) || line.starts_with(br#"{"event":"failed""#);
     is_final

@@ -1,10 +1,9 @@
-//! What a workload is kept from, beside the files of the host (`namespace`).
+//! Restrictions of a workload, besides those on the host's files (`namespace`).
 //!
-//! A guard rail, not a jail: a step keeps CAP_SYS_ADMIN, without which half of what file systems
-//! offer
-//! (mounts, quotas, trim, freezing, trusted attributes) could not be measured, and with which a
-//! program
-//! that wants to can undo most of this. docs/measuring.md has the list.
+//! This is a guard rail, not a jail. A step keeps CAP_SYS_ADMIN, because half of the features of
+//! file systems (mounts, quotas, trim, freezing, trusted attributes) cannot be measured without it.
+//! With it, a program that wants to can undo most of these restrictions. docs/measuring.md has the
+//! list.
 
 use crate::error::{Context, Kind, Result};
 use nix::libc;
@@ -16,13 +15,13 @@ use std::collections::BTreeSet;
 use std::os::fd::AsRawFd;
 use std::path::Path;
 
-/// No file system is measured with these, and each reaches beyond the cell.
+/// Capabilities that no measurement needs, and that reach beyond the cell.
 const DROPPED: [CapabilitySet; 14] = [
     CapabilitySet::SYS_MODULE,
     CapabilitySet::SYS_RAWIO,
     CapabilitySet::SYS_BOOT,
     CapabilitySet::SYS_TIME,
-    // Whoever may trace `init` may also open its descriptors.
+    // A process that may trace `init` may also open its descriptors.
     CapabilitySet::SYS_PTRACE,
     CapabilitySet::SYSLOG,
     CapabilitySet::MAC_ADMIN,
@@ -34,35 +33,35 @@ const DROPPED: [CapabilitySet; 14] = [
     CapabilitySet::PERFMON,
     CapabilitySet::WAKE_ALARM,
 ];
-/// Disks, and the character devices that hand commands to disks.
+/// Classes of disks, and of the character devices that send commands to disks.
 const CLASSES: [&str; 5] = ["block", "scsi_generic", "nvme", "nvme-generic", "ublk-char"];
 /// Character devices that reach beyond the cell.
 const MASKED: [&str; 5] = ["kmsg", "mem", "port", "kvm", "ublk-control"];
-/// Processes and threads of a cell. Since Linux 6.14 a PID namespace has a limit of its own.
+/// Limit of processes and threads of a cell. Since Linux 6.14 a PID namespace has its own limit.
 const MOST_PROCESSES: u32 = 8192;
 const PID_MAX: &str = "/proc/sys/kernel/pid_max";
 const OWN_PID_MAX_SINCE: (u32, u32) = (6, 14);
-/// Of init and all that it starts: when memory is short, the kernel ends a cell before anything
-/// else.
+/// OOM score of init and all its descendants: when memory is short, the kernel kills a cell before
+/// anything else.
 const OOM_SCORE: &str = "500";
 
-/// In `init`, first of all: whatever it starts inherits it.
+/// Raises the OOM score of `init`. Called first, because every later process inherits it.
 pub fn offer_to_oom_killer() {
-    // Without it the kernel chooses as ever.
+    // On error, the kernel's choice is unchanged.
     let _ = std::fs::write("/proc/self/oom_score_adj", OOM_SCORE);
 }
 
-/// Limits the processes of the cell. Needs the `/proc` of its own PID namespace.
+/// Limits the number of processes in the cell. Needs the `/proc` of the cell's own PID namespace.
 pub fn limit_processes() -> Result<()> {
     if kernel_version() < OWN_PID_MAX_SINCE {
-        // Here the setting is the machine's.
+        // On this kernel the setting is machine-wide.
         return Ok(());
     }
     std::fs::write(PID_MAX, MOST_PROCESSES.to_string())
         .context(Kind::Internal, || format!("write {PID_MAX}"))
 }
 
-/// Brings `lo` up: a new network namespace has nothing else, and it is down.
+/// Brings `lo` up: it is the only interface of a new network namespace, and it is down.
 pub fn bring_loopback_up() -> Result<()> {
     let socket = socket_with(
         AddressFamily::INET,
@@ -86,9 +85,8 @@ pub fn bring_loopback_up() -> Result<()> {
     }
 }
 
-/// Makes the nodes of block devices that are not in `own` (`loop3`), and of the memory and the
-/// kernel's
-/// log, unusable by their paths.
+/// Makes the device nodes of block devices that are not in `own` (`loop3`), and those of the memory
+/// and the kernel log, unusable by their paths.
 pub fn mask_devices(own: &BTreeSet<String>) -> Result<()> {
     // Some kernels lack some of the classes.
     let entries = CLASSES
@@ -105,7 +103,7 @@ pub fn mask_devices(own: &BTreeSet<String>) -> Result<()> {
             mount_remount(&node, flags, c"")
         });
         match masked {
-            // No such node, or a device that is just going away.
+            // The node does not exist, or the device is just being removed.
             Ok(()) | Err(Errno::NOENT) => {}
             Err(error) => {
                 return Err(error).context(Kind::Internal, || format!("mask {}", node.display()));
@@ -115,13 +113,11 @@ pub fn mask_devices(own: &BTreeSet<String>) -> Result<()> {
     Ok(())
 }
 
-/// In a step, between fork and exec: root's next program has no more than the bounding set leaves
-/// it
-/// (capabilities(7)), and nothing by inheritance.
+/// Drops capabilities of a step, between fork and exec. The next program of root has no more than
+/// the bounding set leaves (capabilities(7)), and inherits nothing.
 ///
-/// In a kernel of the cell's own, a step may ask where the blocks of a file are (FIBMAP,
-/// fs/ioctl.c:
-/// CAP_SYS_RAWIO), for which vfat, jfs and reiserfs have no other call.
+/// If the cell owns its kernel, a step may query the blocks of a file (FIBMAP, fs/ioctl.c:
+/// CAP_SYS_RAWIO). vfat, jfs and reiserfs have no other call for that.
 pub fn drop_capabilities(owns_kernel: bool) -> std::io::Result<()> {
     let is_kept = |capability| owns_kernel && capability == CapabilitySet::SYS_RAWIO;
     for capability in DROPPED

@@ -1,42 +1,41 @@
-//! When intervals begin in an emulated machine: at the same instruction of its clock in every run.
+//! Start times of intervals in an emulated machine: the same instruction of its clock in every run.
 //!
 //! Under QEMU's `-icount shift=0` the time-stamp counter counts the guest's instructions
-//! (docs/devel/tcg-icount.rst). Waiting for the host takes some of
-//! the host's time as well, so that the timer's ticks would fall elsewhere in the work that
-//! follows, and its threads be scheduled otherwise. Between
-//! intervals nothing counts: we wait there, to the instruction, for an instant that depends on
-//! nothing but where the last interval ended.
+//! (docs/devel/tcg-icount.rst). Waiting for the host also takes some of the host's time. The
+//! timer's ticks would then hit the following work at other points, and its threads would be
+//! scheduled differently. Nothing is measured between intervals, so the agent waits there, exact to
+//! the instruction, for an instant that depends only on the end of the last interval.
 
-/// A multiple of every kernel's tick (1, 3⅓, 4 or 10 ms).
+/// Grid of start times, a multiple of every kernel's tick (1, 3⅓, 4 or 10 ms).
 const GRID: u64 = 20_000_000;
-/// Where no interval has been yet: when the first one can begin depends on how fast the host
-/// plugged the machine together.
+/// Grid of the first start time. It is coarse, because the earliest possible start depends on how
+/// fast the host plugged the machine together.
 const FIRST_GRID: u64 = 500_000_000;
-/// Between two intervals lies the mark, which the host answers.
+/// Minimum time between two intervals, in which the host answers the mark.
 const PAUSE: u64 = 40_000_000;
-/// After the tick at a point of the grid, and before the next one.
+/// Offset from a point of the grid: after the tick there, and before the next one.
 const AFTER_TICK: u64 = 900_000;
-/// So much is counted in instructions.
+/// Time before the start that is spent in counted instructions.
 const EARLY: u64 = 700_000;
-/// What counting takes itself when no interrupt comes in between.
+/// Instructions that the counting itself takes without interrupts.
 const EXACT: u64 = 64;
 const ATTEMPTS: u32 = 20;
 
-/// Where the last interval ended.
+/// End of the last interval.
 #[derive(Debug, Default)]
 pub struct Schedule {
     ended: Option<u64>,
 }
 
 impl Schedule {
-    /// Waits for the next interval's begin. Where something comes in between each time, it begins a
-    /// little off.
+    /// Waits for the start of the next interval. If every attempt is interrupted, the interval
+    /// starts slightly late.
     pub fn wait(&self) {
         for _ in 0..ATTEMPTS {
             let now = time_stamp();
             let begin = begin(self.ended, now);
-            // Not asleep: nothing comes from the host meanwhile, and it takes next to nothing of
-            // its time.
+            // Busy-waits instead of sleeping: nothing arrives from the host meanwhile, and the wait
+            // takes almost none of the host's time.
             while time_stamp() < begin - EARLY {
                 pass_time();
             }
@@ -49,13 +48,13 @@ impl Schedule {
         }
     }
 
-    /// The interval is over.
+    /// Notes the end of an interval.
     pub fn end(&mut self) {
         self.ended = Some(time_stamp());
     }
 }
 
-/// The first instant at or after `now` that is not too near for [`EARLY`].
+/// Returns the first start time at or after `now` that leaves at least [`EARLY`].
 fn begin(ended: Option<u64>, now: u64) -> u64 {
     let first = match ended {
         Some(ended) => (ended + PAUSE).next_multiple_of(GRID),
@@ -74,7 +73,7 @@ fn time_stamp() -> u64 {
     unsafe { std::arch::x86_64::_rdtsc() }
 }
 
-/// Executes so many instructions, and a few that are always the same.
+/// Executes `count` instructions, and a few more whose number is constant.
 #[cfg(target_arch = "x86_64")]
 fn run_instructions(count: u64) {
     // SAFETY: touches a register and the flags, as declared.
@@ -92,15 +91,15 @@ fn run_instructions(count: u64) {
     }
 }
 
-/// Guests are x86-64.
+/// Fallback: guests are x86-64.
 #[cfg(not(target_arch = "x86_64"))]
 use crate::sync_calls::monotonic_ns as time_stamp;
 
 #[cfg(not(target_arch = "x86_64"))]
 fn run_instructions(_: u64) {}
 
-/// Ten microseconds of the guest's. Emulating a `nop` costs nothing, so that they take no longer
-/// than that.
+/// Spends ten microseconds of guest time. Emulating a `nop` costs nothing, so the host needs no
+/// longer than that.
 #[cfg(target_arch = "x86_64")]
 pub fn pass_time() {
     // SAFETY: touches a register and the flags, as declared.
@@ -118,7 +117,7 @@ pub fn pass_time() {
     }
 }
 
-/// Guests are x86-64.
+/// Fallback: guests are x86-64.
 #[cfg(not(target_arch = "x86_64"))]
 pub fn pass_time() {}
 

@@ -1,23 +1,24 @@
-//! Commands of a cell in their places: mkfs and after_mount, inspections, and the steps of the
+//! The commands of a cell, in order: mkfs and after_mount, inspections, and the steps of the
 //! workload.
 
 use crate::cell::Cell;
-use crate::child;
+use crate::child::{self, Ended};
 use crate::error::{CellError, Context, Kind, Result};
 use crate::event::{Event, ProbeResult};
 use crate::plan::{InspectPlan, StepPlan};
 use crate::probe::Probe;
+use crate::reap;
 use crate::watchdog::Watchdog;
 use rustix::fs::MemfdFlags;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
-/// How much of an inspection's output is kept.
+/// Bytes of an inspection's output that are kept.
 const INSPECTED_BYTES: usize = 64 * 1024;
 
 impl Cell {
-    /// A command of mkfs, after_mount or after_unmount.
+    /// Runs a command of mkfs, after_mount or after_unmount.
     pub fn run_command(
         &self,
         argv: &[String],
@@ -26,12 +27,7 @@ impl Cell {
         watchdog: &Watchdog,
     ) -> Result<()> {
         let begin = self.launcher.log.announce(name);
-        let ended = child::run(
-            &mut self.launcher.command(argv)?,
-            kind,
-            watchdog,
-            &self.background,
-        )?;
+        let ended = self.run_to_end(&mut self.launcher.command(argv)?, kind, watchdog)?;
         if ended.is_success() {
             return Ok(());
         }
@@ -48,7 +44,7 @@ impl Cell {
         ))
     }
 
-    /// A command whose output is a fact. That it fails is a fact too.
+    /// Runs a command whose output is a fact about the cell. A failure is a fact too.
     pub fn run_inspection(&self, inspect: &InspectPlan, watchdog: &Watchdog) -> Result<Event> {
         self.launcher.log.announce(&inspect.name);
         let memory = rustix::fs::memfd_create("inspect", MemfdFlags::CLOEXEC)
@@ -59,11 +55,10 @@ impl Cell {
             .context(Kind::Internal, || "duplicate a descriptor")?;
         let mut command = self.launcher.command(&inspect.command)?;
         command.stdout(Stdio::from(theirs));
-        let (status, output) =
-            match child::run(&mut command, Kind::Internal, watchdog, &self.background) {
-                Ok(ended) => (ended.status, text_of(&output)?),
-                Err(error) => (None, error.paragraph()),
-            };
+        let (status, output) = match self.run_to_end(&mut command, Kind::Internal, watchdog) {
+            Ok(ended) => (ended.status, text_of(&output)?),
+            Err(error) => (None, error.paragraph()),
+        };
         Ok(Event::Inspected {
             name: inspect.name.clone(),
             output,
@@ -71,7 +66,7 @@ impl Cell {
         })
     }
 
-    /// The command of a step, with its probe.
+    /// Runs the command of a step, with its probe.
     pub fn run_workload(
         &self,
         step: &StepPlan,
@@ -84,8 +79,8 @@ impl Cell {
             .probe_interval_ms
             .map(|interval_ms| Probe::start(dir, interval_ms))
             .transpose()?;
-        let ended = child::run(&mut command, Kind::Workload, watchdog, &self.background);
-        // Ended in any case: its directory would keep the file system busy.
+        let ended = self.run_to_end(&mut command, Kind::Workload, watchdog);
+        // Ended in any case, because its directory would keep the file system busy.
         let pauses = probe.and_then(Probe::end);
         let ended = ended?;
         if ended.is_success() {
@@ -95,7 +90,30 @@ impl Cell {
         }
     }
 
-    fn workload_failure(&self, step: &StepPlan, ended: child::Ended, begin: u64) -> CellError {
+    /// Runs a command until it and all its descendants have ended; background programs may go on.
+    /// Fails with `kind` if the command cannot be started.
+    fn run_to_end(&self, command: &mut Command, kind: Kind, watchdog: &Watchdog) -> Result<Ended> {
+        let program = command.get_program().to_string_lossy().into_owned();
+        let child = command
+            .spawn()
+            .context(kind, || format!("{program} could not be started"))?;
+        let status = reap::until_ended(child.id(), |is_stopped| {
+            watchdog.command_stopped(is_stopped);
+        })?;
+        watchdog.command_ended();
+        if self.background.is_empty() {
+            reap::until_alone()?;
+        } else {
+            reap::until(|| self.background.is_all());
+        }
+        watchdog.command_gone();
+        Ok(Ended {
+            status: status.exit_status(),
+            signal: status.terminating_signal(),
+        })
+    }
+
+    fn workload_failure(&self, step: &StepPlan, ended: Ended, begin: u64) -> CellError {
         let tail = self.launcher.log.tail(begin);
         let is_full = self.is_full() || tail.contains("No space left on device");
         let kind = if is_full {
@@ -105,7 +123,10 @@ impl Cell {
         };
         let mut error = child::failure(kind, &format!("step {}", step.name), ended, &tail);
         if is_full {
-            error.message.push_str("; the file system under test is full: give the disk more room, or the step less to write");
+            error.message.push_str(
+                "; the file system under test is full: raise --size, or \
+                give the step less to write",
+            );
         }
         error
     }

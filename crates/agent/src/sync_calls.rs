@@ -1,36 +1,36 @@
-//! When the workload asked for durability: each fsync, fdatasync and O_SYNC write that a file
-//! system got from the cell's processes.
+//! The workload's calls for durability: each fsync, fdatasync and O_SYNC write that a file system
+//! received from the cell's processes.
 
 use crate::error::{Context, Kind, Result};
 use fscost_trace::{Durations, Tracepoints};
 use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 
-/// A mark may have 256 KiB, a message on a socket no more than its send buffer, which is 208 KiB by
-/// default (socket(7)).
+/// Size limit of the call times in a mark. A mark may have 256 KiB, but a message on a socket is
+/// limited to its send buffer, which is 208 KiB by default (socket(7)).
 const LONGEST_TEXT_BYTES: usize = 128 * 1024;
 
 /// Counts and times calls.
 #[derive(Debug)]
 pub struct SyncCalls {
     tracepoints: Tracepoints,
-    /// When the last mark was made, CLOCK_MONOTONIC.
+    /// Time of the last mark, CLOCK_MONOTONIC.
     marked_ns: u64,
 }
 
 /// The calls of one interval.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Calls {
-    /// All of them.
+    /// Number of calls.
     pub count: u64,
-    /// Call times in microseconds: the first since the interval's mark, the others since the previous.
-    /// Fewer than `count` if they were too many to keep.
+    /// Call times in microseconds: the first since the interval's mark, the others since the
+    /// previous call. Fewer than `count` if there were too many to keep.
     pub after_us: Vec<u64>,
 }
 
 impl SyncCalls {
-    /// Listens to the tracepoints (`ext4/ext4_sync_file_enter`). Processes that this thread starts
-    /// from now on are heard.
+    /// Listens to the tracepoints (`ext4/ext4_sync_file_enter`). Covers processes that this thread
+    /// starts from now on.
     pub fn listen(tracepoints: &[String]) -> Result<Self> {
         Ok(Self {
             tracepoints: Tracepoints::observe(tracepoints)
@@ -39,7 +39,7 @@ impl SyncCalls {
         })
     }
 
-    /// What was called since the last mark. The next one is being made.
+    /// Returns the calls since the last mark, while the next mark is being set.
     pub fn take(&mut self) -> Result<Calls> {
         let passes = self
             .tracepoints
@@ -51,19 +51,19 @@ impl SyncCalls {
         })
     }
 
-    /// A mark that was asked for at `asked_ns` was made at `marked_ns`, as its maker says: what
-    /// follows belongs to the next interval.
+    /// Notes that a mark requested at `asked_ns` was made at `marked_ns`, according to the server.
+    /// Later calls belong to the next interval.
     pub fn marked(&mut self, asked_ns: u64, marked_ns: Option<u64>) {
         self.marked_ns = instant_of_mark(asked_ns, marked_ns, monotonic_ns());
     }
 }
 
-/// How long fsync(2) and fdatasync(2) take, on any file system.
+/// Durations of fsync(2) and fdatasync(2), on any file system.
 #[derive(Debug)]
 pub struct SyncTimes(Durations);
 
 impl SyncTimes {
-    /// Calls of processes that this thread starts from now on are timed.
+    /// Starts timing the calls of processes that this thread starts from now on.
     pub fn listen() -> Result<Self> {
         Durations::observe(&[
             ("syscalls/sys_enter_fsync", "syscalls/sys_exit_fsync"),
@@ -76,7 +76,7 @@ impl SyncTimes {
         .context(Kind::Internal, || "time calls for durability")
     }
 
-    /// Durations since the last call of this, each with how many calls took it.
+    /// Returns the durations since the previous `take`, each with its number of calls.
     pub fn take(&mut self) -> Result<Vec<(u64, u64)>> {
         self.0
             .take()
@@ -84,7 +84,7 @@ impl SyncTimes {
     }
 }
 
-/// As many as have room in a mark.
+/// Returns the differences between successive call times, as many as fit into a mark.
 fn differences_us(begin_ns: u64, times_ns: &[u64]) -> Vec<u64> {
     let mut before_us = 0;
     let mut text_bytes = 0;
@@ -102,15 +102,15 @@ fn differences_us(begin_ns: u64, times_ns: &[u64]) -> Vec<u64> {
     differences
 }
 
-/// As its maker says, unless that cannot be: then it has another clock (it may be under another
-/// kernel), and the middle is the best guess.
+/// Returns the time of a mark: the server's time if it is plausible. Otherwise the server has
+/// another clock (it may run under another kernel), and the middle is the best estimate.
 fn instant_of_mark(asked_ns: u64, marked_ns: Option<u64>, answered_ns: u64) -> u64 {
     marked_ns
         .filter(|at| (asked_ns..=answered_ns).contains(at))
         .unwrap_or_else(|| asked_ns.midpoint(answered_ns))
 }
 
-/// What the kernel's samples are timed by.
+/// Returns the time of the clock that the kernel's samples use.
 pub fn monotonic_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
@@ -125,7 +125,7 @@ mod tests {
         let times_ns = [5_000, 1_005_999, 1_006_000, 9_000_000];
         let found = differences_us(1_000, &times_ns);
         assert_eq!(found, [4, 1000, 1, 7994]);
-        // A call that was made while the mark was: as if it came right after it.
+        // A call during the mark counts as if it came right after it.
         assert_eq!(differences_us(6_000, &times_ns)[0], 0);
     }
 

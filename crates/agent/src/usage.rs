@@ -1,12 +1,10 @@
-//! What the commands of an interval used: CPU time, and bytes through read and write calls.
+//! Resources that the commands of an interval used: CPU time, and bytes of read and write calls.
 //!
 //! `init` is pid 1 of its PID namespace, so it waits for every descendant of a command, and the
-//! kernel adds up in it what
-//! they used: `RUSAGE_CHILDREN` for CPU, and `/proc/self/io`, whose `rchar` and `wchar` include
-//! those of children that were
-//! waited for (kernel/exit.c, `wait_task_zombie`). A descendant whose own parent ignores SIGCHLD is
-//! reaped by the kernel
-//! without adding to either: such programs are under-counted.
+//! kernel adds their usage to its own. CPU time is in `RUSAGE_CHILDREN`. Bytes are in
+//! `/proc/self/io`, whose `rchar` and `wchar` include those of reaped children (kernel/exit.c,
+//! `wait_task_zombie`). If the parent of a descendant ignores SIGCHLD, the kernel reaps the
+//! descendant without adding to either: such programs are under-counted.
 
 use crate::cpu::{CpuMeter, CpuUsed};
 use crate::error::{Context, Kind, Result};
@@ -25,7 +23,7 @@ pub struct Usage {
     bytes: IoBytes,
 }
 
-/// `rchar` and `wchar`.
+/// Values of `rchar` and `wchar`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct IoBytes {
     read: u64,
@@ -33,13 +31,13 @@ pub struct IoBytes {
 }
 
 impl Usage {
-    /// Reads at the begin of an interval: the slow part first, so that it is not inside.
+    /// Takes a reading at the start of an interval, with the slow part first, to keep it outside.
     pub fn begin(meter: &CpuMeter) -> Result<Self> {
         meter.begin()?;
         Self::read()
     }
 
-    /// Reads at the end of an interval: the slow part last.
+    /// Takes a reading at the end of an interval, with the slow part last.
     pub fn end(meter: &CpuMeter) -> Result<Self> {
         let mut usage = Self::read()?;
         usage.cpu = meter.end()?;
@@ -58,9 +56,8 @@ impl Usage {
         })
     }
 
-    /// Puts what was used since `begin` into `interval`. `own_ns` is the CPU time of `init` itself
-    /// for the kernel's
-    /// work on the interval's behalf (mount, syncfs, umount).
+    /// Stores the usage since `begin` in `interval`. `own_ns` is the CPU time of `init` itself for
+    /// the kernel's work on the interval's behalf (mount, syncfs, umount).
     pub fn record(&self, begin: &Self, own_ns: u64, interval: &mut Interval) {
         interval.cpu_user_ns = self.user_ns.saturating_sub(begin.user_ns);
         interval.cpu_system_ns = self.system_ns.saturating_sub(begin.system_ns) + own_ns;
@@ -71,7 +68,7 @@ impl Usage {
     }
 }
 
-/// CPU time of the calling thread so far.
+/// Returns the CPU time of the calling thread so far.
 pub fn thread_cpu_ns() -> u64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000
@@ -84,12 +81,11 @@ fn nanoseconds(time: TimeVal) -> u64 {
 }
 
 impl IoBytes {
-    /// What children that were waited for did so far: the process's numbers less those of its
-    /// living threads.
+    /// Returns the bytes of reaped children so far: the process's numbers minus those of its living
+    /// threads.
     ///
-    /// Threads of ours that end in between must not have used read or write calls (they use send
-    /// and recv, which
-    /// these counters do not see).
+    /// Threads of the agent that end in between must not have used read or write calls. They use
+    /// send and recv, which these counters do not include.
     fn of_children() -> std::io::Result<Self> {
         let (process, own_read) = read_io("/proc/self/io")?;
         let mut threads = Self::default();
@@ -126,7 +122,7 @@ impl IoBytes {
     }
 }
 
-/// The numbers, and how many bytes reading them added to `rchar`.
+/// Returns the numbers, and the bytes that reading them added to `rchar`.
 fn read_io(path: &str) -> std::io::Result<(IoBytes, u64)> {
     let fd = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
     let mut buffer = [0_u8; 1024];
@@ -143,7 +139,8 @@ mod tests {
 
     #[test]
     fn the_text_of_proc_io() {
-        let text = "rchar: 6976\nwchar: 12\nsyscr: 10\nsyscw: 0\nread_bytes: 0\nwrite_bytes: 4096\ncancelled_write_bytes: 0\n";
+        let text = "rchar: 6976\nwchar: 12\nsyscr: 10\nsyscw: 0\nread_bytes: 0\nwrite_bytes: \
+            4096\ncancelled_write_bytes: 0\n";
         assert_eq!(
             IoBytes::parse(text),
             Some(IoBytes {

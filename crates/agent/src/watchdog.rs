@@ -1,6 +1,5 @@
-//! A thread that ends what would not end by itself: a step past its time, what a step leaves
-//! running, and work on a disk
-//! whose server has gone.
+//! A thread that ends what would not end by itself: a step that exceeds its time limit, processes
+//! that a step leaves running, and work on a disk whose server has died.
 
 use crate::error::{CellError, Context, Kind, Result};
 use crate::event::{Event, Failed, emit};
@@ -12,24 +11,24 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How long descendants of a command may outlive it.
+/// Time for which descendants of a command may outlive it.
 const LEFTOVER_LIMIT: Duration = Duration::from_secs(10);
-/// How long killed processes, and system calls on a dead disk, may take to end.
+/// Time limit for killed processes to end, and for system calls on a dead disk to return.
 const END_LIMIT: Duration = Duration::from_secs(10);
-/// Of the processes in a message.
+/// Number of processes that a message lists.
 const MOST_NAMES: usize = 10;
 const KILL_PAUSE: Duration = Duration::from_millis(100);
 
-/// Why the watchdog acted.
+/// Reason for the watchdog's action.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// The step's time is over.
+    /// The step exceeded this time limit.
     Timeout(Duration),
-    /// The step's command was stopped, and nobody let it go on.
+    /// The step's command was stopped and not continued.
     Stopped,
-    /// These outlive the step's command.
+    /// These processes outlived the step's command.
     LeftRunning(Vec<String>),
-    /// The disk server has ended, or has something to say.
+    /// The disk server has ended or reported an error.
     DiskServer,
 }
 
@@ -52,7 +51,8 @@ struct State {
 #[derive(Debug)]
 pub struct Watchdog {
     state: Arc<Mutex<State>>,
-    /// A datagram socket: read and write calls would be counted as the workload's (see `usage`).
+    /// A datagram socket, because read and write calls would be counted as the workload's (see
+    /// `usage`).
     wake: UnixDatagram,
     thread: Option<JoinHandle<()>>,
     step: String,
@@ -60,7 +60,7 @@ pub struct Watchdog {
 }
 
 impl Watchdog {
-    /// Watches over `step` for `limit`; `server` is the control socket, on which nothing may be
+    /// Watches `step` for `limit`. `server` is the control socket, on which no message may be
     /// expected meanwhile.
     pub fn start(step: &str, limit: Duration, server: Option<OwnedFd>) -> Result<Self> {
         let (wake, woken) =
@@ -91,12 +91,12 @@ impl Watchdog {
         })
     }
 
-    /// The command has ended: what is left of it has little time.
+    /// Notes that the command has ended: its remaining descendants have little time.
     pub fn command_ended(&self) {
         self.change(Phase::Leftover, Instant::now() + LEFTOVER_LIMIT);
     }
 
-    /// The command was stopped (SIGSTOP), or goes on.
+    /// Notes that the command was stopped (SIGSTOP) or continued.
     pub fn command_stopped(&self, is_stopped: bool) {
         if is_stopped {
             let deadline = self.step_deadline.min(Instant::now() + LEFTOVER_LIMIT);
@@ -106,17 +106,18 @@ impl Watchdog {
         }
     }
 
-    /// All of the command is gone; what follows has what remains of the step's time.
+    /// Notes that the command and its descendants have ended. What follows has the rest of the
+    /// step's time.
     pub fn command_gone(&self) {
         self.change(Phase::Running, self.step_deadline);
     }
 
-    /// Why the watchdog acted, if it did.
+    /// Returns the reason for the watchdog's action, if it acted.
     pub fn verdict(&self) -> Option<Verdict> {
         lock(&self.state).verdict.clone()
     }
 
-    /// The verdict as a failure. For `DiskServer` the server may know better.
+    /// Returns the verdict as a failure. For `DiskServer`, the server may know the real cause.
     pub fn failure(&self) -> Option<CellError> {
         self.verdict().map(|verdict| failure(&self.step, &verdict))
     }
@@ -126,7 +127,7 @@ impl Watchdog {
         state.phase = phase;
         state.deadline = deadline;
         drop(state);
-        // When the thread has gone there is nobody to wake.
+        // If the thread has ended, there is nobody to wake.
         let _ = self.wake.send(&[0]);
     }
 }
@@ -135,7 +136,7 @@ impl Drop for Watchdog {
     fn drop(&mut self) {
         self.change(Phase::Over, Instant::now());
         if let Some(thread) = self.thread.take() {
-            // It does not panic; and if it did, the step is over all the same.
+            // The thread does not panic; if it did, the step would be over all the same.
             let _ = thread.join();
         }
     }
@@ -165,7 +166,7 @@ impl Guard {
             } else {
                 deadline
             };
-            // Once acting, the server's socket would only be readable all the time.
+            // Once the watchdog acts, the server's socket would be readable all the time.
             let server_spoke = self.sleep(until, acting_since.is_none());
             let since = match acting_since {
                 Some(since) => since,
@@ -191,7 +192,7 @@ impl Guard {
                     now
                 }
             };
-            // Again and again: processes may be starting others.
+            // Repeated, because processes may be starting others.
             let _ = reap::kill_all();
             if since.elapsed() > END_LIMIT {
                 self.give_up();
@@ -199,7 +200,7 @@ impl Guard {
         }
     }
 
-    /// Sleeps until then, or until woken; true when the server's socket has something to read.
+    /// Sleeps until `until` or until woken; true if the server's socket has data to read.
     fn sleep(&self, until: Instant, with_server: bool) -> bool {
         let mut fds = vec![PollFd::new(&self.woken, PollFlags::IN)];
         if let Some(server) = self.server.as_ref().filter(|_| with_server) {
@@ -217,8 +218,8 @@ impl Guard {
         server_spoke
     }
 
-    /// The main thread hangs in the kernel: say so, and end. `outer` then ends the disk server,
-    /// which ends the hanging.
+    /// Reports that the main thread hangs in the kernel, and exits. `supervisor` then ends the disk
+    /// server, which ends the hanging.
     fn give_up(&self) -> ! {
         let verdict = lock(&self.state)
             .verdict
@@ -231,9 +232,10 @@ impl Guard {
                 .message
                 .push_str("; a system call on the file system does not return");
         } else {
-            error
-                .message
-                .push_str(&format!("; these do not die: {}", left.join(", ")));
+            error.message.push_str(&format!(
+                "; these processes do not exit: {}",
+                left.join(", ")
+            ));
         }
         let _ = emit(&Event::Failed(Failed::new(&self.step, &error, Vec::new())));
         std::process::exit(1);
@@ -245,21 +247,23 @@ fn failure(step: &str, verdict: &Verdict) -> CellError {
         Verdict::Timeout(limit) => CellError::new(
             Kind::Timeout,
             format!(
-                "{step} did not end within {} s and was ended; allow more time, or give it less to do",
+                "{step} exceeded {} s and was stopped; raise --timeout, or give it less to do",
                 limit.as_secs()
             ),
         ),
         Verdict::Stopped => CellError::new(
             Kind::Timeout,
             format!(
-                "the command of {step} was stopped by a signal (SIGSTOP), and nothing let it go on for {} s",
+                "the command of {step} was stopped by a signal (SIGSTOP), and was not \
+                continued within {} s",
                 LEFTOVER_LIMIT.as_secs()
             ),
         ),
         Verdict::LeftRunning(names) => CellError::new(
             Kind::LeftRunning,
             format!(
-                "the command of {step} ended, but left running for {} s: {}; end them in the step itself, so that their writes are counted",
+                "the command of {step} ended, but these ran for {} s longer: {}; end them in the \
+                step itself, so that their writes are counted",
                 LEFTOVER_LIMIT.as_secs(),
                 names.join(", ")
             ),
@@ -271,7 +275,7 @@ fn failure(step: &str, verdict: &Verdict) -> CellError {
     }
 }
 
-/// The first few of all processes that are left; the rest are counted.
+/// Names the first few remaining processes and counts the rest.
 fn names() -> Vec<String> {
     let processes = reap::processes();
     let more = processes.len().saturating_sub(MOST_NAMES);
@@ -284,6 +288,6 @@ fn names() -> Vec<String> {
 }
 
 fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
-    // A poisoned lock: its holder panicked between two assignments; either value will do.
+    // If the lock is poisoned, its holder panicked between two assignments; either value will do.
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }

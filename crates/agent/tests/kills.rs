@@ -1,4 +1,5 @@
-//! No residue: whoever is killed, and whenever, no mount, loop device, process or file is left.
+//! No residue: no mount, loop device, process or file is left, whichever process is killed and at
+//! any time.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used)]
 
@@ -9,10 +10,10 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-/// From before anything is started until well into the workload.
+/// Kill times in milliseconds, from before the first process starts until well into the workload.
 const INSTANTS_MS: [u64; 14] = [0, 1, 2, 4, 7, 11, 16, 25, 40, 60, 90, 140, 250, 500];
 
-/// A cell that keeps all parts busy for as long as it is let.
+/// Plan of a cell that keeps all parts busy until it is killed.
 fn busy_plan(place: &Place) -> Value {
     let mut plan = place
         .plan("while :; do head -c 2000000 /dev/zero > f; sync f; (sleep 60 &) ; sleep 0.01; done");

@@ -1,8 +1,8 @@
-//! Cells on disks that `fscost-disk` serves: conservation, and what happens when the server dies,
-//! hangs or has no room.
+//! Cells on disks that `fscost-disk` serves: conservation, and the outcome when the server dies,
+//! hangs or runs out of space.
 //!
-//! Skipped, loudly, when `fscost-disk` has not been built: cargo does not build another package's
-//! binary for a test.
+//! The tests are skipped with a message if `fscost-disk` has not been built: cargo does not build
+//! another package's binary for a test.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used)]
 
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 const INSTANTS_MS: [u64; 12] = [0, 1, 3, 6, 10, 15, 25, 40, 70, 120, 250, 500];
 
-/// The newest `fscost-disk` beside this build.
+/// Finds the newest `fscost-disk` beside this build.
 fn server(test: &str) -> Option<PathBuf> {
     if !can_run(test) {
         return None;
@@ -34,7 +34,8 @@ fn server(test: &str) -> Option<PathBuf> {
         .max_by_key(age);
     if found.is_none() || !Path::new("/dev/fuse").exists() {
         eprintln!(
-            "SKIPPED: {test}: needs fscost-disk (`cargo build -p fscost-device`; found: {found:?}) and /dev/fuse"
+            "SKIPPED: {test}: needs fscost-disk (`cargo build -p fscost-device`; found: \
+            {found:?}) and /dev/fuse"
         );
         return None;
     }
@@ -209,7 +210,7 @@ fn no_room_for_the_recording_is_told_as_such() {
     };
     let place = Place::new();
     let mut plan = served_plan(&place, &server, "head -c 20000000 /dev/urandom > f; sync f");
-    // A small memory file system that only the server sees.
+    // A small memory file system that is visible to the server only.
     let room = place.path("room");
     std::fs::create_dir(&room).unwrap();
     let script = format!(

@@ -1,4 +1,4 @@
-//! An array's members' requests, as tuples.
+//! Requests to the members of an array, as tuples.
 
 use crate::wear::{Device, Workload};
 use fscost_raid::{
@@ -12,7 +12,7 @@ use pyo3::{
     types::{PyDict, PyList},
 };
 
-/// The shape of an array, as `fscost.wear.array` checked it.
+/// Geometry and options of an array, as checked by `fscost.wear.array`.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub struct Shape {
@@ -62,7 +62,7 @@ impl Shape {
     }
 }
 
-/// A workload for each member of an array that a recorded disk stands for.
+/// Returns a workload for each member of the array that a recorded disk stands for.
 pub fn member_workloads(
     py: Python<'_>,
     recording: &Recording,
@@ -77,7 +77,8 @@ pub fn member_workloads(
     Ok(made.into_iter().map(Workload::of_member).collect())
 }
 
-/// How busy each disk, or each member of the array that one stands for, would have been.
+/// Returns how busy each disk, or each member of the array that one disk stands for, would have
+/// been.
 pub fn times<'py>(
     py: Python<'py>,
     recording: &Recording,
@@ -133,7 +134,7 @@ fn told_load<'py>(py: Python<'py>, load: &Load) -> PyResult<Bound<'py, PyDict>> 
     Ok(entry)
 }
 
-/// Full, cached, reconstruct, read-modify-write.
+/// Returns the counts `(full, cached, reconstruct, read_modify_write)`.
 fn told_rows(rows: RowCounts) -> (u64, u64, u64, u64) {
     (
         rows.full,
@@ -147,12 +148,11 @@ fn refused(error: &Error) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 
-/// A member's request: `(member, "read" | "preread" | "write" | "discard" | "flush", offset, bytes,
-/// redundant_bytes)`.
+/// Request to a member: `(member, "read" | "preread" | "write" | "discard" | "flush", offset,
+/// bytes, redundant_bytes)`.
 type Request = (usize, &'static str, u64, u64, u64);
 
-/// An array of Linux md that requests are made to. Each method returns the members' requests that
-/// it leads to.
+/// A simulated Linux md array. Each method returns the member requests that it causes.
 #[pyclass(module = "fscost._native")]
 pub struct Array {
     inner: fscost_raid::Array,
@@ -171,8 +171,8 @@ impl Array {
         self.inner.size_bytes()
     }
 
-    /// Rows of 4 KiB written, by how their parity was computed: `(full, cached, reconstruct,
-    /// read_modify_write)`.
+    /// Return the number of 4 KiB rows written, by how their parity was computed: `(full, cached,
+    /// reconstruct, read_modify_write)`.
     fn rows(&self) -> (u64, u64, u64, u64) {
         told_rows(self.inner.rows())
     }
@@ -196,7 +196,7 @@ impl Array {
         })
     }
 
-    /// End a batch: what waits in the stripe cache is written.
+    /// End a batch: write the pending contents of the stripe cache.
     fn settle(&mut self) -> PyResult<Vec<Request>> {
         told(|out| {
             self.inner.settle(out);

@@ -8,17 +8,16 @@ use pyo3::{
 };
 use std::collections::BTreeMap;
 
-/// Rows in one batch.
+/// Rows per batch.
 const BATCH_ROWS: usize = 1 << 18;
-/// Rows that become columns at a time: few enough to stay in the processor's cache.
+/// Rows converted to columns at a time: few enough to stay in the processor's cache.
 const PART_ROWS: usize = 1 << 10;
 
-/// An explained recording. Each iteration gives all rows from the first, in column batches,
-/// little-endian: `{"event": u64 bytes, "time_ns": u64, "interval": i32, "disk": i32, "offset":
-/// u64, "length": u64,
-/// "structure": i32, "home": i32, "home_offset": i64, "cause": i32, "atime_alone": u8, "inode":
-/// i64, "tree": u64, "path": i32, "transaction": i64, "copy": u8, "doubtful": u8}`. What there
-/// is none of is -1.
+/// An explained recording. Each iteration starts at the first row and yields all rows in column
+/// batches, little-endian: `{"event": u64 bytes, "time_ns": u64, "interval": i32, "disk": i32,
+/// "offset": u64, "length": u64, "structure": i32, "home": i32, "home_offset": i64, "cause": i32,
+/// "atime_alone": u8, "inode": i64, "tree": u64, "path": i32, "transaction": i64, "copy": u8,
+/// "doubtful": u8}`. A missing value is -1.
 #[pyclass(frozen, module = "fscost._native")]
 pub struct Explanation {
     pub table: Table,
@@ -41,9 +40,9 @@ impl Explanation {
         }
     }
 
-    /// What the numbers in the columns `structure` and `home`, `cause`, `interval` and `path` stand
-    /// for: `{"structures", "journal_structures" (those
-    /// that belong to a journal or log), "causes", "intervals", "paths"}`.
+    /// Return the names for the numbers in the columns `structure` and `home`, `cause`, `interval`
+    /// and `path`: `{"structures", "journal_structures" (those that belong to a journal or log),
+    /// "causes", "intervals", "paths"}`.
     fn names<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let names = PyDict::new(py);
         let structures = || Structure::ALL.iter().copied();
@@ -69,13 +68,13 @@ impl Explanation {
         Ok(names)
     }
 
-    /// All marks of the recording: `[(at_ns, name, JSON text or None)]`.
+    /// Return all marks of the recording: `[(at_ns, name, JSON text or None)]`.
     fn marks(&self) -> Vec<crate::MarkTexts> {
         crate::mark_texts(self.table.timeline.marks())
     }
 
-    /// Of the rows, bytes that were written as zeroes and reached the disk as holes punched, by the
-    /// interval's name.
+    /// Return the bytes of the rows that were written as zeroes and reached the disk as punched
+    /// holes, by interval name.
     fn punched_bytes(&self) -> BTreeMap<String, u64> {
         let mut found = BTreeMap::new();
         let names = self.table.timeline.interval_names();
@@ -85,7 +84,7 @@ impl Explanation {
         found
     }
 
-    /// For each disk, the family of its file system: `ext`, `xfs`, `btrfs`, or None.
+    /// Return the file system family of each disk: `ext`, `xfs`, `btrfs`, or None.
     fn families(&self) -> Vec<Option<&'static str>> {
         self.table.explained.families.clone()
     }
@@ -121,7 +120,7 @@ impl Batches {
 
 type Column = (&'static str, Vec<u8>);
 
-/// The next rows; `None` after the last.
+/// Returns the next rows; `None` after the last.
 fn batch(table: &Table, rows: &mut RowIter) -> recording::Result<Option<[Column; 17]>> {
     let mut batch: Option<[Column; 17]> = None;
     let mut part = Vec::with_capacity(PART_ROWS);

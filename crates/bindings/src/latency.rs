@@ -1,4 +1,4 @@
-//! Models of devices in time.
+//! Latency models of devices.
 
 use fscost_latency::{Error, Model};
 use pyo3::{exceptions::PyValueError, prelude::*};
@@ -7,13 +7,14 @@ pub fn refused(error: Error) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 
-/// Reads the section [latency] of a device file; ValueError says what is wrong with it.
+/// Check the section [latency] of a device file; a ValueError describes the problem.
 #[pyfunction]
 pub fn latency_check(file: &str, text: &str) -> PyResult<()> {
     Model::parse(file, text).map(drop).map_err(refused)
 }
 
-/// Name, meaning, default, smallest and largest value of each parameter of a kind of model.
+/// Return the name, meaning, default, smallest and largest value of each parameter of a kind of
+/// model.
 #[pyfunction]
 pub fn latency_parameters(kind: &str) -> Vec<(&'static str, &'static str, Option<f64>, f64, f64)> {
     let parameters = Model::parameters(kind).into_iter();

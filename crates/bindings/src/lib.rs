@@ -1,4 +1,4 @@
-//! `fscost._native`: recordings and their explanation for Python. Conversions only, no logic.
+//! `fscost._native`: recordings and their explanation for Python. Only conversions, no logic.
 
 #![forbid(unsafe_code)]
 
@@ -13,8 +13,8 @@ mod wear;
 
 use array::Array;
 use explanation::{Batches, Explanation};
-use fscost_explain::Names;
 use fscost_recording::{self as recording, Output};
+use fscost_strip::Names;
 use pyo3::{
     create_exception,
     exceptions::PyException,
@@ -28,7 +28,7 @@ create_exception!(
     _native,
     RecordingError,
     PyException,
-    "A recording that cannot be read, or a wish that it cannot fulfil."
+    "A recording that cannot be read, or a request that it cannot satisfy."
 );
 
 /// The native half of fscost.
@@ -48,14 +48,14 @@ mod _native {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        // What a panic becomes; it derives from BaseException, so nothing catches it that does not
-        // know its name.
+        // Exception class of Rust panics. It derives from BaseException, so only code that names it
+        // can catch it.
         module.add("PanicException", module.py().get_type::<PanicException>())?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }
 
-/// Its arguments: what went wrong, and the kind of it in one word.
+/// Converts an error to an exception with two arguments: the message, and the kind in one word.
 fn error(error: recording::Error) -> PyErr {
     let kind = match error.kind {
         recording::ErrorKind::Io => "io",
@@ -69,7 +69,7 @@ fn error(error: recording::Error) -> PyErr {
     RecordingError::new_err((error.to_string(), kind))
 }
 
-/// A recording opened for reading; one that was cut or damaged opens as far as it is whole.
+/// A recording opened for reading. A truncated or damaged recording opens up to the damage.
 #[pyclass(frozen, module = "fscost._native")]
 struct Recording {
     inner: recording::Recording,
@@ -84,10 +84,9 @@ impl Recording {
         })
     }
 
-    /// Disks, size and how it ends: `{"stripped", "begin_unix_ns", "file_bytes", "frames",
-    /// "events", "content_bytes", "content_stored_bytes", "end",
-    /// "last_ns", "disks": [{"name", "size_bytes", "logical_block_bytes",
-    /// "physical_block_bytes"}]}`.
+    /// Return disks, sizes and the kind of end: `{"stripped", "begin_unix_ns", "file_bytes",
+    /// "frames", "events", "content_bytes", "content_stored_bytes", "end", "last_ns", "disks":
+    /// [{"name", "size_bytes", "logical_block_bytes", "physical_block_bytes"}]}`.
     fn info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let (header, frames) = (self.inner.header(), self.inner.frames());
         let info = PyDict::new(py);
@@ -129,9 +128,9 @@ impl Recording {
         Ok(info)
     }
 
-    /// The intervals between marks, summed: `[{"name", "begin_ns", "end_ns", "first_write_bytes",
-    /// "disks": {name: totals}, "detail": JSON text or
-    /// None}]`. The first, `before`, holds what precedes the first mark.
+    /// Return the intervals between marks with their totals: `[{"name", "begin_ns", "end_ns",
+    /// "first_write_bytes", "disks": {name: totals}, "detail": JSON text or None}]`. The first,
+    /// `before`, holds everything before the first mark.
     fn intervals<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let found = py
             .detach(|| recording::intervals(&self.inner))
@@ -139,26 +138,26 @@ impl Recording {
         self.interval_entries(py, &found)
     }
 
-    /// All marks: `[(at_ns, name, JSON text or None)]`.
+    /// Return all marks: `[(at_ns, name, JSON text or None)]`.
     fn marks(&self, py: Python<'_>) -> PyResult<Vec<MarkTexts>> {
         let marks = py.detach(|| self.inner.marks()).map_err(error)?;
         Ok(mark_texts(&marks))
     }
 
-    /// Requests in batches of columns, little-endian: `{"event": u64 bytes (its number, marks
-    /// counted), "submit_ns": u64, "complete_ns", "offset",
-    /// "length", "disk": u16, "op": u8, "fua": u8}`.
+    /// Return the requests in batches of columns, little-endian: `{"event": u64 bytes (its number,
+    /// marks counted), "submit_ns": u64, "complete_ns", "offset", "length", "disk": u16, "op": u8,
+    /// "fua": u8}`.
     fn requests(slf: Bound<'_, Self>) -> Requests {
         Requests::of(slf)
     }
 
-    /// What each written byte was: rows in batches of columns, and the names that their numbers
-    /// stand for.
+    /// Explain each written byte: rows in batches of columns, and the names for the numbers in
+    /// them.
     fn explain(&self, py: Python<'_>) -> PyResult<Explanation> {
         py.detach(|| Explanation::new(&self.inner)).map_err(error)
     }
 
-    /// The requests of one disk as a workload for a model of an SSD: see `wear.rs`.
+    /// Return the requests of one disk as a workload for an SSD model: see `wear.rs`.
     #[pyo3(signature = (disk, device, measured, explanation=None, by=None))]
     fn workload(
         &self,
@@ -172,7 +171,7 @@ impl Recording {
         wear::workload(py, &self.inner, disk, &device, &measured, explanation, by)
     }
 
-    /// The same for each member of an array that the disk stands for, without an explanation.
+    /// Return an unexplained workload for each member of the array that the disk stands for.
     fn member_workloads(
         &self,
         py: Python<'_>,
@@ -184,11 +183,10 @@ impl Recording {
         array::member_workloads(py, &self.inner, disk, &shape, &device, &measured)
     }
 
-    /// How busy the disks would have been as such devices, or the members of an array that one disk
-    /// stands for:
-    /// `{"intervals": [{"name", "elapsed_s", "members": [{"busy_s", "nand_write_bytes",
-    /// "erased_blocks", …}]}], "rows": (full,
-    /// cached, reconstruct, read_modify_write)}`.
+    /// Return how busy each disk, or each member of the array that one disk stands for, would have
+    /// been if it were a `device`: `{"intervals": [{"name", "elapsed_s", "members": [{"busy_s",
+    /// "nand_write_bytes", "erased_blocks", …}]}], "rows": (full, cached, reconstruct,
+    /// read_modify_write)}`.
     #[pyo3(signature = (device, array=None))]
     fn times<'py>(
         &self,
@@ -199,10 +197,10 @@ impl Recording {
         array::times(py, &self.inner, &device, array)
     }
 
-    /// How long the disks would have taken: `[{"name", "recorded_ns", "modelled_ns", "disks":
-    /// [{"busy_ns", "read", "write", "flush", "discard"}]}]`, the last four as `{"buckets": [(least,
-    /// most, count)], "sum_ns", "max_ns"}`. `completions`: pairs of 64-bit numbers, a request of the
-    /// recording and when its live model completed it.
+    /// Replay the requests on device models: `[{"name", "recorded_ns", "modelled_ns", "disks":
+    /// [{"busy_ns", "read", "write", "flush", "discard"}]}]`, the last four as `{"buckets":
+    /// [(least, most, count)], "sum_ns", "max_ns"}`. `completions` holds pairs of 64-bit numbers: a
+    /// request of the recording, and the time at which its live model completed it.
     #[pyo3(signature = (models, waits, seed, completions=None))]
     fn replay<'py>(
         &self,
@@ -222,8 +220,8 @@ impl Recording {
         )
     }
 
-    /// What a mount of the disks as they were would begin with, without these events: see
-    /// `recovery.rs`.
+    /// Return the state from which a mount would recover disks that hold the events completed by
+    /// `at_ns` except those in `lost`: see `recovery.rs`.
     fn recovery<'py>(
         &self,
         py: Python<'py>,
@@ -233,8 +231,8 @@ impl Recording {
         recovery::recovery(py, &self.inner, at_ns, &lost)
     }
 
-    /// Read everything: `{"whole": bool, "end": str, "damaged": [str], "events", "content_bytes",
-    /// "content_stored_bytes", "disks": {name: totals}}`.
+    /// Read and check everything: `{"whole": bool, "end": str, "damaged": [str], "events",
+    /// "content_bytes", "content_stored_bytes", "disks": {name: totals}}`.
     fn verify<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let report = py
             .detach(|| recording::verify(&self.inner))
@@ -250,10 +248,9 @@ impl Recording {
         Ok(entry)
     }
 
-    /// Write the disk as it was at an instant to the empty file behind a descriptor, sparse. `path`
-    /// is for errors; `announce` is called with the number
-    /// of bytes that will be written, before. `at_ns` and `mark` are exclusive; neither means the
-    /// end.
+    /// Write the contents of a disk at an instant, sparse, to the empty file behind a descriptor.
+    /// `path` is used in errors. `announce` is called beforehand with the number of bytes that will
+    /// be written. Give at most one of `at_ns` and `mark`; without either, the instant is the end.
     #[pyo3(signature = (disk, descriptor, path, announce, at_ns=None, mark=None))]
     #[allow(clippy::too_many_arguments)] // They are the Python method's.
     fn export_image(
@@ -278,8 +275,8 @@ impl Recording {
         py.detach(|| image.export(out.file())).map_err(error)
     }
 
-    /// Write the same recording, compressed at zstd's level, to the empty file behind a descriptor;
-    /// returns its size.
+    /// Write the same recording, compressed at the given zstd level, to the empty file behind a
+    /// descriptor; return its size.
     fn pack(&self, py: Python<'_>, descriptor: i32, path: PathBuf, level: i32) -> PyResult<u64> {
         let out = Output::of_descriptor(descriptor, &path).map_err(error)?;
         py.detach(|| recording::pack(&self.inner, out, level))
@@ -287,9 +284,9 @@ impl Recording {
             .map_err(error)
     }
 
-    /// Write the same recording without the contents of files to the empty file behind a
-    /// descriptor; returns its size. `names` is `replace`, `extensions` or `keep`; who keeps
-    /// the `key` of 32 bytes can guess contents.
+    /// Write the same recording without file contents to the empty file behind a descriptor; return
+    /// its size. `names` is `replace`, `extensions` or `keep`. Anyone who keeps the `key` of 32
+    /// bytes can guess contents.
     fn strip(
         &self,
         py: Python<'_>,
@@ -305,14 +302,13 @@ impl Recording {
             other => return Err(RecordingError::new_err(format!("names: {other:?}"))),
         };
         let out = Output::of_descriptor(descriptor, &path).map_err(error)?;
-        py.detach(|| fscost_explain::strip(&self.inner, out, names, &key))
+        py.detach(|| fscost_strip::strip(&self.inner, out, names, &key))
             .map(|s| s.file_bytes)
             .map_err(error)
     }
 
     /// Write one disk's requests as a dm-log-writes log to the empty file behind a descriptor;
-    /// returns the number of entries. `announce` is called with
-    /// the log's size, before.
+    /// return the number of entries. `announce` is called beforehand with the log's size.
     fn export_dm_log_writes(
         &self,
         py: Python<'_>,
@@ -381,7 +377,7 @@ impl Recording {
     }
 }
 
-/// Instant, name, and detail as JSON.
+/// Time, name, and detail as JSON.
 type MarkTexts = (u64, String, Option<String>);
 
 fn mark_texts(marks: &[(u64, recording::Mark)]) -> Vec<MarkTexts> {
@@ -406,7 +402,7 @@ fn end_text(end: &recording::End) -> String {
     }
 }
 
-/// Make a recording of a dm-log-writes log in the empty file behind a descriptor; returns the
+/// Convert a dm-log-writes log to a recording in the empty file behind a descriptor; return the
 /// number of entries.
 #[pyfunction]
 fn import_dm_log_writes(

@@ -1,9 +1,9 @@
-//! What explanations can say: the names of tables, each with a line for people.
+//! Names in explanations, each with a one-line description.
 
 use fscost_explain::{Cause, Structure};
 use pyo3::prelude::*;
 
-/// Every structure: `[(name, meaning, whether it is part of a journal or log)]`.
+/// Return every structure: `[(name, meaning, whether it is part of a journal or log)]`.
 #[pyfunction]
 pub fn structures() -> Vec<(&'static str, &'static str, bool)> {
     let all = Structure::ALL.iter();
@@ -11,7 +11,7 @@ pub fn structures() -> Vec<(&'static str, &'static str, bool)> {
         .collect()
 }
 
-/// Every cause: `[(name, meaning)]`.
+/// Return every cause: `[(name, meaning)]`.
 #[pyfunction]
 pub fn causes() -> Vec<(&'static str, &'static str)> {
     Cause::ALL.iter().map(|c| (c.name(), c.meaning())).collect()

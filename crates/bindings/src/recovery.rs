@@ -1,4 +1,4 @@
-//! What a mount would begin with, as dictionaries.
+//! The state from which a mount would recover, as dictionaries.
 
 use fscost_explain::{Recovery, families::btrfs, families::xfs};
 use fscost_recording::Recording;
@@ -7,9 +7,9 @@ use pyo3::{
     types::{PyDict, PyList},
 };
 
-/// Each file system's: `{"disk", "family"}`, and of xfs `{"head", "tail", "records", "bytes",
-/// "checkpoints": [{"lsn", "records", "items"}], "unfinished": …}`,
-/// of btrfs `{"generation", "is_sound", "logged_count", "logged": [{"tree", "inode", "path"}]}`.
+/// Returns an entry for each file system: `{"disk", "family"}`, for xfs also `{"head", "tail",
+/// "records", "bytes", "checkpoints": [{"lsn", "records", "items"}], "unfinished": …}`, for btrfs
+/// also `{"generation", "is_sound", "logged_count", "logged": [{"tree", "inode", "path"}]}`.
 pub fn recovery<'py>(
     py: Python<'py>,
     recording: &Recording,

@@ -1,4 +1,4 @@
-//! Recordings replayed on device models in time, as dictionaries.
+//! Replays of recordings on latency models of devices, as dictionaries.
 
 use crate::latency::refused;
 use fscost_latency::Model;
@@ -11,8 +11,8 @@ use pyo3::{
 };
 use std::collections::HashMap;
 
-/// Replays a recording: `models` are the file name and text of each disk's model,
-/// `completions` requests with the instants at which live models completed them.
+/// Replays a recording. `models` holds the file name and text of each disk's model. `completions`
+/// holds requests and the times at which live models completed them.
 pub fn replay<'py>(
     py: Python<'py>,
     recording: &Recording,
@@ -40,7 +40,8 @@ pub fn replay<'py>(
     PyList::new(py, intervals.collect::<PyResult<Vec<_>>>()?)
 }
 
-/// Number of a request and when it was completed, each of 64 bits, little-endian.
+/// Parses pairs of 64-bit numbers, little-endian: the number of a request and the time at which it
+/// was completed.
 fn pairs(bytes: &[u8]) -> HashMap<u64, u64> {
     let (words, _) = bytes.as_chunks::<8>();
     let (pairs, _) = words.as_chunks::<2>();
@@ -70,7 +71,8 @@ fn disk_times<'py>(py: Python<'py>, found: &DiskTimes) -> PyResult<Bound<'py, Py
     Ok(values)
 }
 
-/// Smallest and largest latency of each bucket that holds any, and how many; exact sum and maximum.
+/// Returns the smallest and largest latency and the count of each non-empty bucket, and the exact
+/// sum and maximum.
 fn histogram<'py>(py: Python<'py>, found: &Histogram) -> PyResult<Bound<'py, PyDict>> {
     let values = PyDict::new(py);
     values.set_item("buckets", found.buckets().collect::<Vec<_>>())?;

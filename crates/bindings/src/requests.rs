@@ -16,7 +16,7 @@ pub struct Requests {
     survey: Survey,
 }
 
-/// Events in one batch, at least: large enough for Parquet, small enough for memory.
+/// Minimum number of events per batch: large enough for Parquet, small enough for memory.
 const BATCH_EVENTS: usize = 1 << 18;
 
 impl Requests {
@@ -62,8 +62,8 @@ impl Requests {
         Ok(Some(batch))
     }
 
-    /// The intervals of what was read so far, as `Recording.intervals` gives them: once it has
-    /// ended, of everything.
+    /// Return the intervals of the requests read so far, in the form of `Recording.intervals`.
+    /// After the last batch, they cover the whole recording.
     fn intervals<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let intervals = self.survey.intervals();
         self.recording.get().interval_entries(py, intervals)
@@ -83,8 +83,8 @@ struct Columns {
 }
 
 impl Columns {
-    /// Fill from frame `next` on, whose first event has this number; returns the first frame that
-    /// was not read, and its first event.
+    /// Fills the columns from frame `next` on, whose first event has the number `first`. Returns
+    /// the first frame that was not read, and the number of its first event.
     fn fill(
         &mut self,
         recording: &recording::Recording,

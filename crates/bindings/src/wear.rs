@@ -1,4 +1,4 @@
-//! Recorded requests on a model of an SSD, as dictionaries and columns.
+//! Recorded requests on an SSD model, as dictionaries and columns.
 
 use crate::Explanation;
 use fscost_recording::Recording;
@@ -15,7 +15,7 @@ use pyo3::{
 };
 use std::path::PathBuf;
 
-/// A device, as `fscost.wear.device` checked it.
+/// Device parameters, as checked by `fscost.wear.device`.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub struct Device {
@@ -113,7 +113,7 @@ fn refused(error: Error) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 
-/// Requests of one disk, in the units of a device. Tags stand for `groups`.
+/// Requests of one disk, in the units of a device. Tags are indices into `groups`.
 #[pyclass(frozen, module = "fscost._native")]
 pub struct Workload {
     inner: fscost_ssd::Workload,
@@ -121,7 +121,7 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// Of a member of an array, without charges.
+    /// Returns the workload of a member of an array, without charges.
     pub fn of_member(inner: fscost_ssd::Workload) -> Self {
         Self {
             inner,
@@ -130,9 +130,8 @@ impl Workload {
     }
 }
 
-/// The requests of one disk; `measured` names the intervals that are repeated. With an explanation,
-/// charges are kept by
-/// `cause`, `structure`, `path` or `step`.
+/// Returns the requests of one disk. `measured` names the intervals that are repeated. With an
+/// explanation, charges are kept by `cause`, `structure`, `path` or `step`.
 pub fn workload(
     py: Python<'_>,
     recording: &Recording,
@@ -163,12 +162,11 @@ pub fn workload(
     Ok(Workload { inner, groups })
 }
 
-/// A format's name, and of each disk its name, its requests and how long they lasted.
+/// Name of the format; name, requests and duration of each disk.
 type Traced = (&'static str, Vec<(String, Workload, f64)>);
 
-/// The disks of a trace of another tool as workloads: the format's name and `[(name, Workload,
-/// seconds)]`. Without
-/// `form`, the format's name, the content decides.
+/// Read the disks of another tool's trace as workloads: the format's name and `[(name, Workload,
+/// seconds)]`. `form` is the format's name; without it, the content decides.
 #[pyfunction]
 #[pyo3(signature = (path, device, form=None))]
 pub fn trace_workloads(
@@ -189,7 +187,7 @@ pub fn trace_workloads(
         let inner = disk.workload;
         if spec.unit_bytes_for(inner.disk_bytes) != inner.unit_bytes {
             let text = format!(
-                "{}: a request ends at byte {}, beyond what {}-byte units can number",
+                "{}: a request ends at byte {}, beyond what {}-byte units can address",
                 disk.name, inner.disk_bytes, inner.unit_bytes
             );
             return Err(PyValueError::new_err(text));
@@ -203,7 +201,7 @@ pub fn trace_workloads(
     Ok((format.name(), found))
 }
 
-/// As of a recording: the text and the kind.
+/// Converts an error in the same way as for a recording: the message and the kind.
 fn unreadable(error: fscost_traces::Error) -> PyErr {
     let kind = match error.kind {
         ErrorKind::Io => "io",
@@ -215,7 +213,7 @@ fn unreadable(error: fscost_traces::Error) -> PyErr {
 
 #[pymethods]
 impl Workload {
-    /// What one pass asks of the device: `{"unit_bytes", "disk_bytes", "write_bytes",
+    /// Return the demands of one pass on the device: `{"unit_bytes", "disk_bytes", "write_bytes",
     /// "write_units", "trim_bytes", "flushes"}`.
     fn info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let info = PyDict::new(py);
@@ -228,8 +226,8 @@ impl Workload {
         Ok(info)
     }
 
-    /// The same requests on a disk that has only the units that the workload writes, moved together
-    /// in their order.
+    /// Return the same requests on a disk that has only the units that the workload writes, packed
+    /// together in the same order.
     fn footprint(&self, py: Python<'_>) -> Workload {
         Workload {
             inner: py.detach(|| self.inner.footprint()),
@@ -238,14 +236,11 @@ impl Workload {
     }
 
     /// Play the workload on a device of the disk's size until its write amplification is steady.
-    /// Counts are of
-    /// `counted_passes` passes, `erases` (u32, by block) of all `passes`. With `by_tag`, `charges`
-    /// are columns,
-    /// little-endian: `{"name": i32, "home": i32, "write_bytes": u64 (one pass), "written_units":
-    /// u64, "padded_units",
-    /// "moved_units", "caused_units"}`. `name` is among the explanation's names, or -1 for none, -2
-    /// for the rest, -3 for
-    /// discards, -4 for what the workload did not write.
+    /// Counts cover `counted_passes` passes; `erases` (u32, by block) covers all `passes`. With
+    /// `by_tag`, `charges` holds columns, little-endian: `{"name": i32, "home": i32, "write_bytes":
+    /// u64 (one pass), "written_units": u64, "padded_units", "moved_units", "caused_units"}`.
+    /// `name` is among the explanation's names, or -1 for none, -2 for the rest, -3 for discards,
+    /// -4 for data that the workload did not write.
     fn replay<'py>(
         &self,
         py: Python<'py>,

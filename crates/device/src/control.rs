@@ -1,4 +1,4 @@
-//! The control channel (`docs/cell-protocol.md`): marks, sums, the end.
+//! The control channel (`docs/cell-protocol.md`): marks, totals, and the end of the recording.
 
 use crate::{real::Account, store::Store};
 use fscost_recording::{Error, ErrorKind, Mark, Summary, Totals};
@@ -10,10 +10,10 @@ use rustix::{
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, io::IoSlice, mem::MaybeUninit, path::PathBuf};
 
-/// The longest message that is accepted: a mark at its longest, and its envelope.
+/// Longest message that is accepted: a mark of maximum length and its envelope.
 const MESSAGE_BYTES: usize = Mark::MAX_BYTES + 1024;
 
-/// What the agent may ask.
+/// Request from the agent.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 enum Question {
@@ -26,7 +26,7 @@ enum Question {
 enum Answer<'a> {
     Ready {
         disks: Vec<&'a str>,
-        /// Their nodes, where there is no mount to open them from.
+        /// Device nodes of the disks, if there is no mount to open them from.
         #[serde(skip_serializing_if = "Option::is_none")]
         nodes: Option<&'a [PathBuf]>,
     },
@@ -50,14 +50,14 @@ enum Answer<'a> {
 
 /// A finished recording.
 pub struct Finished {
-    /// Sums by the disk's name.
+    /// Totals by disk name.
     pub totals: BTreeMap<String, Totals>,
     pub summary: Summary,
     /// Real disks, if there are any.
     pub devices: Option<BTreeMap<String, Account>>,
 }
 
-/// When a mark was made.
+/// Time of a mark.
 #[derive(Debug, Serialize)]
 struct At {
     at_ns: u64,
@@ -65,20 +65,20 @@ struct At {
     monotonic_ns: u64,
 }
 
-/// Where the disks are.
+/// Locations of the disks.
 pub enum Ready<'a> {
     /// Files of a mount.
     Mount(BorrowedFd<'a>),
     /// Block devices, in the order of the disks.
     Devices(&'a [PathBuf]),
-    /// Behind the socket that the agent has named.
+    /// Exports of the socket that the agent has named.
     Socket,
 }
 
-/// What to do after a message.
+/// The next action after a message.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Next {
-    /// Go on serving.
+    /// Continue serving.
     Serve,
     /// Finish the recording, then answer.
     Finish,
@@ -95,8 +95,8 @@ pub struct Control {
 }
 
 impl Control {
-    /// Speak over `socket` (`SOCK_SEQPACKET`). Unless `is_timed`, no answer tells an instant:
-    /// reading its digits takes an emulated guest instructions.
+    /// Communicate over `socket` (`SOCK_SEQPACKET`). Unless `is_timed`, answers contain no times,
+    /// because an emulated guest spends instructions on reading their digits.
     pub fn new(socket: OwnedFd, is_timed: bool) -> Self {
         Self {
             socket,
@@ -106,12 +106,12 @@ impl Control {
         }
     }
 
-    /// To wait on.
+    /// Socket to wait on.
     pub fn socket(&self) -> &OwnedFd {
         &self.socket
     }
 
-    /// Say that the disks are served, and from where.
+    /// Report that the disks are served, and where.
     pub fn ready(&self, store: &Store, ready: Ready<'_>) -> Result<(), Errno> {
         let disks = store.disks().iter().map(|d| d.name.as_str()).collect();
         let (mount, nodes) = match ready {
@@ -135,7 +135,7 @@ impl Control {
         Ok(())
     }
 
-    /// Answer one message that waits.
+    /// Answer one pending message.
     pub fn step(&mut self, store: &mut Store) -> Result<Next, Errno> {
         let (_, count) =
             match rustix::net::recv(&self.socket, &mut self.buffer[..], RecvFlags::DONTWAIT) {
@@ -169,19 +169,19 @@ impl Control {
         }
     }
 
-    /// Say once, unasked, that every request is refused: a workload that ignores errors would go on
-    /// until its time is over.
+    /// Report once, unasked, that every request is refused. A workload that ignores errors would
+    /// otherwise run until its time limit.
     pub fn tell_failure(&mut self, store: &Store) {
         if !self.has_told_failure
             && let Err(error) = store.check()
         {
             self.has_told_failure = true;
-            // An agent that has gone is noticed with its next message.
+            // A dead agent is noticed at its next message.
             let _ = self.send(&error_answer(&error));
         }
     }
 
-    /// Say how the recording ended.
+    /// Report how the recording ended.
     pub fn finished(&self, result: fscost_recording::Result<Finished>) -> Result<(), Errno> {
         self.send(&match result {
             Ok(Finished {
@@ -219,6 +219,6 @@ fn error_answer(error: &Error) -> Answer<'static> {
 }
 
 fn encode(answer: &Answer) -> Vec<u8> {
-    // Strings, numbers and maps with string keys: there is nothing that could fail.
+    // Serialization cannot fail: there are only strings, numbers and maps with string keys.
     serde_json::to_vec(answer).unwrap_or_default()
 }

@@ -38,10 +38,11 @@ enum Command {
     Serve(Box<Serve>),
     /// Print as JSON which front end `serve` would use here, and why.
     FrontEnd,
-    /// Wait until standard input ends, then remove the ublk devices of a disk server that is gone.
+    /// Wait until standard input ends, then remove the ublk devices of a disk server that has
+    /// ended.
     #[command(hide = true)]
     Sweep {
-        /// The process of the disk server.
+        /// Process ID of the disk server.
         #[arg(long)]
         after: u32,
     },
@@ -49,10 +50,10 @@ enum Command {
 
 #[derive(clap::Args)]
 struct Serve {
-    /// The recording to write; must not exist.
+    /// Recording to write; must not exist.
     #[arg(long)]
     recording: PathBuf,
-    /// NAME=BYTES[,logical=512][,physical=4096]; once for each disk.
+    /// NAME=BYTES[,logical=512][,physical=4096]: a disk to serve; once for each disk.
     #[arg(long = "disk", required = true, value_parser = parse_disk)]
     disks: Vec<DiskInfo>,
     /// NAME=FILE.toml: complete the requests of a disk when this device model does; at most once
@@ -60,7 +61,7 @@ struct Serve {
     #[arg(long = "model", value_parser = parse_model, requires = "completions")]
     models: Vec<(String, PathBuf)>,
     /// NAME=PATH,MAJOR,MINOR,DISKSEQ: pass the requests of a disk through to this block device,
-    /// which is refused if it has other numbers by now; at most once for each disk. Over FUSE only.
+    /// which is refused if its numbers have changed; at most once for each disk. Over FUSE only.
     #[arg(
         long = "device",
         value_parser = real::Named::parse,
@@ -68,7 +69,7 @@ struct Serve {
         conflicts_with = "nbd"
     )]
     devices: Vec<real::Named>,
-    /// How the kernel reaches the disks. `auto`: ublk where it can be used, else FUSE.
+    /// Front end of the disks. `auto`: ublk if available, else FUSE.
     #[arg(long, value_enum, default_value_t = FrontEnd::Auto, conflicts_with = "nbd")]
     front_end: FrontEnd,
     /// Seed of the models' random choices.
@@ -77,29 +78,29 @@ struct Serve {
     /// File for the completions of modelled and real disks; must not exist.
     #[arg(long)]
     completions: Option<PathBuf>,
-    /// Serve over NBD, each disk as an export of its name: the path of a Unix socket that does not
-    /// exist, or @NAME for an abstract one.
+    /// Serve over NBD, with each disk as an export under its name: the path of a Unix socket that
+    /// does not exist, or @NAME for an abstract one.
     #[arg(long, value_name = "ADDRESS")]
     nbd: Option<nbd::Address>,
-    /// Keep no date, and tell none: whoever writes has a clock of its own (an emulated guest), so
-    /// that no time in the recording says when its timers ran.
+    /// Neither record nor report the date and time. For writers with their own clock (an emulated
+    /// guest), so that no time in the recording depends on when their timers ran.
     #[arg(long)]
     untimed: bool,
     /// Become this user (UID:GID) once the recording is open.
     #[arg(long, value_name = "UID:GID", value_parser = parse_user)]
     user: Option<(u32, u32)>,
-    /// Fail once the recording is larger than so many bytes.
+    /// Fail once the recording is larger than this many bytes.
     #[arg(long, value_name = "BYTES")]
     max_recording: Option<u64>,
-    /// The control channel: an open SOCK_SEQPACKET socket.
+    /// Control channel: an open SOCK_SEQPACKET socket.
     #[arg(long)]
     control_fd: RawFd,
-    /// The process to die with.
+    /// Process to die with.
     #[arg(long)]
     ppid: Option<u32>,
 }
 
-/// How the kernel reaches the disks.
+/// Front end of the disks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum FrontEnd {
     Auto,
@@ -107,7 +108,7 @@ enum FrontEnd {
     Ublk,
 }
 
-/// What serves the disks.
+/// The running front end.
 enum Opened {
     Fuse(fuse::Mount),
     Ublk(Box<ublk::Session>),
@@ -209,11 +210,10 @@ fn serve(arguments: Serve) -> Result<server::Outcome, Box<dyn std::error::Error>
     });
     if let Some(user) = arguments.user {
         become_user(user)?;
-        // The change of user has taken it away (prctl(2), PR_SET_PDEATHSIG).
+        // The change of user has cleared the setting (prctl(2), PR_SET_PDEATHSIG).
         die_with_parent(arguments.ppid)?;
     }
-    // Before the filter of system calls: a thread started later would have it, too, but not this
-    // one's user.
+    // The timing thread starts after the change of user, which it inherits.
     let timing = completions
         .filter(|_| !models.is_empty())
         .map(|completions| timing::Timing::start(models, clock, completions))
@@ -277,7 +277,7 @@ fn parse_user(text: &str) -> Result<(u32, u32), String> {
         .ok_or_else(|| "UID:GID".into())
 }
 
-/// Give up root: what a guest sends is parsed here.
+/// Give up root, because this process parses input from guests.
 fn become_user((uid, gid): (u32, u32)) -> nix::Result<()> {
     let (uid, gid) = (Uid::from_raw(uid), Gid::from_raw(gid));
     nix::unistd::setgroups(&[])?;
@@ -285,11 +285,11 @@ fn become_user((uid, gid): (u32, u32)) -> nix::Result<()> {
     nix::unistd::setresuid(uid, uid, uid)
 }
 
-/// The kernel kills us when our parent dies, so that no disk outlives its cell.
+/// Have the kernel kill this process when its parent dies, so that no disk outlives its cell.
 fn die_with_parent(ppid: Option<u32>) -> Result<(), Box<dyn std::error::Error>> {
     let Some(ppid) = ppid else { return Ok(()) };
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-    // It may have died before the line above.
+    // The parent may have died before the call above.
     let parent = rustix::process::getppid()
         .map(Pid::as_raw_nonzero)
         .map_or(0, |p| p.get() as u32);

@@ -1,33 +1,32 @@
-//! What a disk server owes the kernel when memory is short: the kernel may be waiting for it to
-//! write.
+//! Behaviour of a disk server when memory is short: the kernel may be waiting for the server's
+//! writes.
 
-/// include/uapi/linux/prctl.h; since Linux 5.6.
+/// Number from include/uapi/linux/prctl.h; since Linux 5.6.
 const PR_SET_IO_FLUSHER: libc::c_int = 57;
-/// Spared by the out-of-memory killer: a mounted file system hangs on the server.
+/// Score that protects from the out-of-memory killer: a mounted file system depends on the server.
 const OOM_SCORE: &str = "-500";
 
-/// Tells the kernel that this process is in its write path (prctl(2), PR_SET_IO_FLUSHER: made for
-/// FUSE daemons and the like):
-/// its allocations then do not wait for what it has to write itself. Threads started later inherit
-/// it.
+/// Tells the kernel that this process is in its write path (prctl(2), PR_SET_IO_FLUSHER, for FUSE
+/// daemons and similar processes). Its allocations then do not wait for writes that it must do
+/// itself. Threads started later inherit the setting.
 ///
-/// Without the privilege (CAP_SYS_RESOURCE), as in the VM lab of an unprivileged user, both
-/// requests change nothing.
+/// Without the privilege (CAP_SYS_RESOURCE), as in the VM lab of an unprivileged user, neither this
+/// setting nor the OOM score takes effect.
 pub fn declare() {
     // SAFETY: the call takes numbers only.
     let _ = unsafe { libc::prctl(PR_SET_IO_FLUSHER, 1_u64, 0_u64, 0_u64, 0_u64) };
     let _ = std::fs::write("/proc/self/oom_score_adj", OOM_SCORE);
 }
 
-/// The most memory that maps of the disks may take: a quarter of what is available now.
+/// Returns the limit of memory for the disks' maps: a quarter of the memory available now.
 pub fn map_bytes() -> usize {
-    /// Where the kernel does not tell.
+    /// The limit if the kernel does not report its memory.
     const FALLBACK: usize = 1 << 30;
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     available_bytes(&text).map_or(FALLBACK, |bytes| bytes / 4)
 }
 
-/// MemAvailable of proc_meminfo(5).
+/// Parses MemAvailable of proc_meminfo(5).
 fn available_bytes(meminfo: &str) -> Option<usize> {
     let line = meminfo
         .lines()

@@ -1,15 +1,15 @@
-//! What a disk server gives up once it serves: it parses what guests and kernels send, and needs no
-//! new file, program or privilege.
+//! System calls that a disk server gives up once it serves. It parses input from guests and
+//! kernels, and needs no new file, program or privilege.
 //!
-//! A deny list, as QEMU has: the calls that Rust's runtime, the allocator and threads make differ
-//! by version and stay allowed. What was
-//! open before (the recording, the connections) works on.
+//! The filter is a deny list, as in QEMU: the calls of Rust's runtime, the allocator and threads
+//! differ by version and stay allowed. Open descriptors (the recording, the connections) keep
+//! working.
 
 use libc::{c_long, sock_filter, sock_fprog};
 use std::io;
 
-/// New files and names, programs, other processes, mounts, namespaces, users, connections, and the
-/// kernel itself.
+/// System calls for new files and names, programs, other processes, mounts, namespaces, users,
+/// connections, and the kernel itself.
 const DENIED: &[c_long] = &[
     libc::SYS_openat,
     libc::SYS_openat2,
@@ -72,7 +72,7 @@ const DENIED: &[c_long] = &[
     libc::SYS_syslog,
     libc::SYS_acct,
 ];
-/// The older calls that newer architectures do not have.
+/// Older calls that newer architectures do not have.
 #[cfg(target_arch = "x86_64")]
 const DENIED_HERE: &[c_long] = &[
     libc::SYS_open,
@@ -90,20 +90,19 @@ const DENIED_HERE: &[c_long] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const DENIED_HERE: &[c_long] = &[];
 
-/// include/uapi/linux/audit.h: AUDIT_ARCH_*.
+/// AUDIT_ARCH_* of include/uapi/linux/audit.h.
 #[cfg(target_arch = "x86_64")]
 const ARCHITECTURE: u32 = 0xc000_003e;
 #[cfg(target_arch = "aarch64")]
 const ARCHITECTURE: u32 = 0xc000_00b7;
-/// Numbers from here on are those of x32, a second way to most calls of x86-64.
+/// First number of x32, a second way to most calls of x86-64.
 const X32: u32 = 0x4000_0000;
-/// Of `struct seccomp_data` (include/uapi/linux/seccomp.h).
+/// Offsets in `struct seccomp_data` (include/uapi/linux/seccomp.h).
 const NUMBER_AT: u32 = 0;
 const ARCHITECTURE_AT: u32 = 4;
 
-/// Denies all threads of this process what it does not need any more: such a call fails with EPERM.
-/// A kernel without seccomp changes
-/// nothing.
+/// Denies all threads of this process the system calls that they no longer need: such a call fails
+/// with EPERM. A kernel without seccomp changes nothing.
 pub fn deny() -> io::Result<()> {
     deny_with(libc::SECCOMP_FILTER_FLAG_TSYNC)
 }
@@ -129,7 +128,7 @@ fn deny_with(flags: libc::c_ulong) -> io::Result<()> {
     };
     match result {
         0 => Ok(()),
-        // The thread that could not follow.
+        // The ID of the thread that could not be synchronized.
         thread if thread > 0 => Err(io::Error::other(format!("thread {thread} has a filter"))),
         _ => match io::Error::last_os_error() {
             error if matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EINVAL)) => Ok(()),
@@ -138,8 +137,8 @@ fn deny_with(flags: libc::c_ulong) -> io::Result<()> {
     }
 }
 
-/// Classic BPF (Documentation/userspace-api/seccomp_filter.rst): the architecture, then each
-/// number; the last instruction denies.
+/// Builds the filter in classic BPF (Documentation/userspace-api/seccomp_filter.rst): the
+/// architecture, then each number; the last instruction denies.
 fn filter() -> Vec<sock_filter> {
     let load = |at| instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, at);
     let denied: Vec<u32> = DENIED
@@ -149,8 +148,8 @@ fn filter() -> Vec<sock_filter> {
         .collect();
     let equal = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
     let most = libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K;
-    // From each comparison to the last instruction: over those that remain, and the one that
-    // allows.
+    // Distance from a comparison to the last instruction, past the remaining comparisons and the
+    // instruction that allows.
     let after = |remaining: usize| (remaining + 1) as u8;
     let count = denied.len();
     let mut filter = vec![
@@ -183,7 +182,7 @@ mod tests {
     use super::*;
     use std::io::Write as _;
 
-    /// Without TSYNC it is the thread's own.
+    /// Tests the filter without TSYNC, which applies it to this thread only.
     #[test]
     fn what_is_open_works_and_nothing_new_does() {
         let mut file = tempfile::tempfile().unwrap();

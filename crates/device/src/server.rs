@@ -1,4 +1,4 @@
-//! Requests and messages, from one thread, until the agent says that it is done or is gone.
+//! Serves requests and messages in one thread, until the agent says that it is done or is gone.
 
 use crate::{
     control::{Control, Finished, Next, Ready},
@@ -14,22 +14,22 @@ use rustix::{
 };
 use std::sync::Arc;
 
-/// How long nothing must happen until what is unstored is sent on its way.
+/// Idle time after which the server passes unstored frames to the storing thread.
 pub const IDLE: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 100_000_000,
 };
 
-/// How serving ended, for the exit code.
+/// Reason for the end of serving, for the exit status.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The recording was finished and the agent was told.
     Finished,
-    /// The agent went away: the recording was finished all the same.
+    /// The agent is gone; the recording was finished all the same.
     AgentGone,
 }
 
-/// Serve until the end.
+/// Serve until the agent is done or gone.
 pub fn serve(
     mut store: Store,
     mount: Mount,
@@ -42,7 +42,7 @@ pub fn serve(
         run_first();
     }
     control.ready(&store, Ready::Mount(mount.root.as_fd()))?;
-    // Files opened through it keep the mount alive; this descriptor alone must not.
+    // Files opened through the mount keep it alive; this descriptor alone must not.
     drop(mount.root);
     let mut fuse_open = true;
     loop {
@@ -66,7 +66,7 @@ pub fn serve(
         ];
         match poll(&mut waiting, Some(&IDLE)) {
             Ok(0) => {
-                // A failure is told in the next round.
+                // A failure is reported in the next round.
                 let _ = store.idle();
             }
             Ok(_) if !waiting[0].revents().is_empty() => match control.step(&mut store)? {
@@ -87,7 +87,7 @@ pub fn serve(
     }
 }
 
-/// Finish everything that is recorded.
+/// Finish the recording.
 fn finish(
     mut store: Store,
     timing: Option<&Timing>,
@@ -113,12 +113,11 @@ fn finish(
     })
 }
 
-/// Serve until none waits; `false` when the mount is gone.
+/// Serve until no request is pending; `false` when the mount is gone.
 ///
-/// The server sleeps at once rather than looking again for a while: measured on two cores, a server
-/// that spins for 50 µs takes the CPU from
-/// the kernel's worker that would send the next request (write + fsync loop: 1.9 of the plain loop
-/// device, 1.2–1.5 without).
+/// The server sleeps at once instead of spinning for a while. Measured on two cores, a server that
+/// spins for 50 µs takes the CPU from the kernel's worker that would send the next request (write +
+/// fsync loop: 1.9 times as long as on a plain loop device, 1.2–1.5 times without spinning).
 fn serve_requests(session: &mut Session, store: &mut Store) -> Result<bool, Errno> {
     loop {
         match session.step(store)? {

@@ -1,4 +1,5 @@
-//! The disks: the log is their only store, an extent map each is their content now.
+//! The store of all disks: the log is the only storage, and an extent map for each disk locates its
+//! current content.
 
 use fscost_recording::{
     ErrorKind, Event, ExtentMap, MAX_REQUEST_BYTES, Mark, Op, Result, Summary, Totals, Writer,
@@ -7,7 +8,7 @@ use fscost_recording::{
 use rustix::time::{ClockId, clock_gettime};
 use std::{collections::BTreeMap, ops::Range};
 
-/// All disks of a cell, behind one clock and one recording.
+/// All disks of a cell, with one clock and one recording.
 pub struct Store {
     writer: Writer,
     maps: Vec<ExtentMap>,
@@ -15,26 +16,26 @@ pub struct Store {
     clock: Clock,
 }
 
-/// Nanoseconds since the recording began.
+/// Clock that counts nanoseconds since the recording began.
 #[derive(Clone, Copy)]
 pub struct Clock {
     begin_monotonic_ns: u64,
 }
 
 impl Clock {
-    /// A clock that starts now.
+    /// Start a clock.
     pub fn start() -> Self {
         Self {
             begin_monotonic_ns: monotonic_ns(),
         }
     }
 
-    /// Now.
+    /// Current time.
     pub fn now_ns(&self) -> u64 {
         monotonic_ns().saturating_sub(self.begin_monotonic_ns)
     }
 
-    /// What CLOCK_MONOTONIC showed at an instant of this clock.
+    /// Convert a time of this clock to CLOCK_MONOTONIC.
     pub fn monotonic_ns(&self, at_ns: u64) -> u64 {
         self.begin_monotonic_ns.saturating_add(at_ns)
     }
@@ -45,26 +46,26 @@ fn monotonic_ns() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// One request without its content.
+/// A request without its content.
 #[derive(Debug, Clone, Copy)]
 pub struct Request {
-    /// When it was received.
+    /// Time at which the request was received.
     pub submit_ns: u64,
     /// Index of the disk.
     pub disk: u16,
-    /// What is asked.
+    /// The operation.
     pub op: Op,
     /// Byte offset.
     pub offset: u64,
-    /// Bytes.
+    /// Length in bytes.
     pub length: u64,
     /// Forced unit access.
     pub fua: bool,
 }
 
 impl Store {
-    /// Empty disks whose requests go to `writer`.
-    /// Fails once the maps take more than `map_bytes`.
+    /// Create empty disks whose requests go to `writer`. Requests fail once the maps take more than
+    /// `map_bytes`.
     pub fn new(writer: Writer, clock: Clock, map_bytes: usize) -> Self {
         let maps = writer
             .disks()
@@ -79,8 +80,8 @@ impl Store {
         }
     }
 
-    /// Where the next write's content is to be put, before [`request`](Self::request): it then
-    /// needs no copy.
+    /// Space for the content of the next write. Filling it before [`request`](Self::request) saves
+    /// a copy.
     pub fn space(&mut self) -> &mut [u8] {
         &mut self.writer.space()[..MAX_REQUEST_BYTES]
     }
@@ -104,12 +105,13 @@ impl Store {
         Ok(())
     }
 
-    /// This request is done; no further one is.
+    /// Refuse every further request; the current one is done.
     #[cold]
     fn refuse_more(&mut self) {
         let mib = (self.most_extents * ExtentMap::EXTENT_BYTES) >> 20;
         let what = format!(
-            "the map of what was written where needs more than {mib} MiB, a quarter of the memory that was available"
+            "the map of written blocks needs more than {mib} MiB, a quarter of the \
+            memory that was available"
         );
         self.writer.fail(ErrorKind::HostMemory, what);
     }
@@ -130,12 +132,12 @@ impl Store {
         Ok(())
     }
 
-    /// Log a read that something else carries out.
+    /// Log a read that is carried out elsewhere.
     pub fn log_read(&mut self, request: Request) -> Result<()> {
         self.log(request).map(drop)
     }
 
-    /// Of a read, the ranges that nothing has been written to, counted from its beginning.
+    /// Returns the ranges of a read that were never written, relative to its beginning.
     pub fn unwritten(&self, request: &Request) -> Vec<Range<usize>> {
         let Some(map) = self.maps.get(usize::from(request.disk)) else {
             return Vec::new();
@@ -162,10 +164,10 @@ impl Store {
         })
     }
 
-    /// Refuse every further request: a thread panicked amid one, and what is logged may not be in
-    /// the map.
+    /// Refuse every further request after a thread panicked during one: a logged request may be
+    /// missing in the map.
     pub fn fail_after_panic(&mut self) {
-        self.fail("a request ended in a panic: a defect of fscost");
+        self.fail("a request panicked: a bug in fscost");
     }
 
     /// Refuse every further request.
@@ -173,7 +175,7 @@ impl Store {
         self.writer.fail(ErrorKind::Io, what);
     }
 
-    /// Log a mark; returns its instant.
+    /// Log a mark; returns its time.
     pub fn mark(&mut self, mark: &Mark) -> Result<u64> {
         let at_ns = self.clock.now_ns();
         self.writer.mark(mark, at_ns)?;
@@ -185,28 +187,27 @@ impl Store {
         self.clock
     }
 
-    /// The reason why every request is refused, if there is one.
+    /// Fails if every request is refused; the error is the reason.
     pub fn check(&self) -> Result<()> {
         self.writer.check()
     }
 
-    /// Send what is unstored on its way: called when nothing happens, so that a killed server loses
-    /// little.
+    /// Start storing unstored data. Called when idle, so that a killed server loses little.
     pub fn idle(&mut self) -> Result<()> {
         self.writer.seal()
     }
 
-    /// The number of the next request in the recording.
+    /// Number of the next request in the recording.
     pub fn requests(&self) -> u64 {
         self.writer.requests()
     }
 
-    /// Names and sizes.
+    /// Names and sizes of the disks.
     pub fn disks(&self) -> &[fscost_recording::DiskInfo] {
         self.writer.disks()
     }
 
-    /// Sums so far, by the disk's name.
+    /// Totals so far, by disk name.
     pub fn totals(&self) -> BTreeMap<String, Totals> {
         named(self.disks(), self.writer.totals())
     }
@@ -256,7 +257,7 @@ mod tests {
             length: 512,
             fua: false,
         };
-        // The same place again is no new extent.
+        // Writing the same place again adds no extent.
         for offset in [0, 0, 0, 4096, 4096, 8192] {
             store.request(write(offset)).unwrap();
         }

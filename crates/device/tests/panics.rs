@@ -1,5 +1,5 @@
-//! The running server, one thread of which panics: nobody waits for it for ever, and no recording
-//! is called whole.
+//! The running server when one of its threads panics: nothing waits for it forever, and no
+//! recording is marked complete.
 
 #![allow(clippy::unwrap_used)]
 
@@ -25,7 +25,8 @@ use std::{
 };
 
 const BLOCK_BYTES: u32 = 64 << 10;
-/// More than the server keeps in memory: then a request waits for the storing thread.
+/// Number of requests, more than the server buffers in memory, so that a request waits for the
+/// storing thread.
 const REQUESTS: u64 = 1024;
 const LIMIT: Duration = Duration::from_secs(60);
 const EIO: u32 = 5;
@@ -34,12 +35,12 @@ struct Server {
     process: Child,
     control: OwnedFd,
     socket: std::path::PathBuf,
-    /// The FUSE mount, where the server does not speak NBD.
+    /// FUSE mount, if the server does not speak NBD.
     mount: Option<OwnedFd>,
 }
 
 impl Server {
-    /// One that speaks NBD.
+    /// Starts a server that speaks NBD.
     fn start(folder: &Path, panic_at: &str) -> Self {
         let socket = folder.join("nbd.sock");
         let front = ["--nbd".into(), socket.clone().into_os_string()];
@@ -126,7 +127,7 @@ impl Server {
         Client(stream)
     }
 
-    /// It ends within the limit, and says that the recording is not whole.
+    /// Asserts that the server ends within the limit and reports an incomplete recording.
     fn finish(mut self) {
         assert!(self.ask(r#"{"finish":{}}"#).starts_with(r#"{"error""#));
         self.assert_ends();
@@ -151,7 +152,7 @@ impl Drop for Server {
 struct Client(UnixStream);
 
 impl Client {
-    /// The error number of the server's answer to a write.
+    /// Sends a write and returns the error number of the server's reply.
     fn write(&mut self, number: u64) -> io::Result<u32> {
         let mut request = 0x2560_9513_u32.to_be_bytes().to_vec();
         request.extend([0, 0, 0, 1]);
@@ -179,7 +180,7 @@ fn no_request_waits_for_a_storing_thread_that_panicked() {
     let answers: Vec<u32> = (0..REQUESTS).map(|at| client.write(at).unwrap()).collect();
     assert_eq!(answers.last(), Some(&EIO));
     let mark = server.ask(r#"{"mark":{"name":"work","detail":null}}"#);
-    assert!(mark.contains("defect of fscost"), "{mark}");
+    assert!(mark.contains("bug in fscost"), "{mark}");
     server.finish();
 }
 
@@ -191,12 +192,12 @@ fn a_request_that_panicked_ends_the_recording_and_one_connection() {
     assert!(is_hung_up_on(&unlucky.write(0).unwrap_err()));
     assert_eq!(server.client().write(1).unwrap(), EIO);
     let mark = server.ask(r#"{"mark":{"name":"work","detail":null}}"#);
-    assert!(mark.contains("ended in a panic"), "{mark}");
+    assert!(mark.contains("a request panicked"), "{mark}");
     server.finish();
 }
 
-/// The kernel's requests are served by the main thread: the server ends with it, and the kernel
-/// ends the requests.
+/// The main thread serves the kernel's requests. If it panics, the server ends, and the kernel
+/// aborts the requests.
 #[test]
 fn a_request_of_the_kernel_that_panicked_ends_the_server() {
     if !(rustix::process::geteuid().is_root() && Path::new("/dev/fuse").exists()) {
@@ -210,7 +211,7 @@ fn a_request_of_the_kernel_that_panicked_ends_the_server() {
     let file = rustix::fs::openat(&mount, "main", flags, Mode::empty()).unwrap();
     let content = vec![7; BLOCK_BYTES as usize];
     let written = rustix::io::pwrite(&file, &content, 0).and_then(|_| rustix::fs::fsync(&file));
-    // ECONNABORTED where the request was under way, ENOTCONN after it (fs/fuse/dev.c).
+    // ECONNABORTED if the request was in flight, ENOTCONN after that (fs/fuse/dev.c).
     let errno = written.unwrap_err();
     assert!(
         matches!(errno, Errno::CONNABORTED | Errno::NOTCONN),

@@ -1,4 +1,4 @@
-//! Explains a recording and prints what that cost, as one line of JSON, for `benches/classify.py`:
+//! Explains a recording and prints the cost as one line of JSON, for `benches/classify.py`:
 //! `classify RECORDING`.
 
 #![allow(clippy::unwrap_used)]
@@ -14,7 +14,7 @@ fn main() {
     let recording = Recording::open(Path::new(&path)).unwrap();
     let opened_s = cpu_s(ClockId::ThreadCPUTime);
     let table = Table::new(&recording).unwrap();
-    // Frames are unpacked on other threads.
+    // Other threads decompress the frames.
     let classifier_cpu_s = cpu_s(ClockId::ThreadCPUTime) - opened_s;
     let whole_cpu_s = cpu_s(ClockId::ProcessCPUTime);
     let wall_s = begin.elapsed().as_secs_f64();
@@ -43,8 +43,10 @@ fn main() {
     let families = &table.explained.families;
     let family = families.iter().flatten().next().unwrap_or(&"none");
     println!(
-        "{{\"family\": \"{family}\", \"requests\": {requests}, \"content_bytes\": {content_bytes}, \"rows\": {rows}, \
-         \"paths\": {}, \"wall_s\": {wall_s}, \"classifier_cpu_s\": {classifier_cpu_s}, \"whole_cpu_s\": {whole_cpu_s}, \
+        "{{\"family\": \"{family}\", \"requests\": {requests}, \
+         \"content_bytes\": {content_bytes}, \"rows\": {rows}, \
+         \"paths\": {}, \"wall_s\": {wall_s}, \
+         \"classifier_cpu_s\": {classifier_cpu_s}, \"whole_cpu_s\": {whole_cpu_s}, \
          \"rows_cpu_s\": {rows_cpu_s}, \"peak_bytes\": {}}}",
         table.explained.paths.len(),
         peak_bytes()

@@ -1,7 +1,8 @@
-//! Makes a large recording of a real one, for `benches/classify.py`: its requests, then more writes
-//! to the places of its file data, their content
-//! zeros (which a recording stores compressed). `enlarge RECORDING OUT GIB REQUEST_KIB
-//! random|sequential`.
+//! Makes a large recording from a real one, for `benches/classify.py`: the original requests, then
+//! more writes to the locations of its file data. The added content is zeros, which a recording
+//! stores compressed. `enlarge RECORDING OUT GIB REQUEST_KIB random
+//!
+//! sequential`.
 
 #![allow(clippy::unwrap_used)]
 
@@ -62,7 +63,7 @@ fn main() {
     println!("{} bytes", writer.finish().unwrap().file_bytes);
 }
 
-/// Where the first disk holds file data, in pieces of `length`.
+/// Locations of file data on the first disk, in pieces of `length`.
 fn places(recording: &Recording, length: u64) -> Vec<u64> {
     let rows = explain(recording).unwrap().rows;
     let data = rows

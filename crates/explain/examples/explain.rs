@@ -1,5 +1,5 @@
-//! Prints what a recording's bytes were: sums by disk, structure, home and causes; then the largest
-//! unknown rows. `explain RECORDING [--rows]`.
+//! Prints a summary of a recording's bytes: totals by disk, structure, home and causes, then the
+//! largest unknown rows. `explain RECORDING [--rows]`.
 
 #![allow(clippy::unwrap_used, missing_docs)]
 

@@ -1,25 +1,25 @@
-//! Why a block was written: what is different from the version before.
+//! Reasons why a block was written: its differences from the previous version.
 
 use std::fmt;
 
 macro_rules! causes {
     ($($variant:ident $bit:literal $name:literal $meaning:literal),* $(,)?) => {
-        /// One reason why something was written.
+        /// Reason why something was written.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Cause {
             $(#[doc = $meaning] $variant = $bit),*
         }
 
         impl Cause {
-            /// All, in the order of tables.
+            /// All causes, in the order of the tables.
             pub const ALL: &[Cause] = &[$(Cause::$variant),*];
 
-            /// Its name in tables.
+            /// Returns the name of the cause in tables.
             pub fn name(self) -> &'static str {
                 match self { $(Cause::$variant => $name),* }
             }
 
-            /// One line for people.
+            /// Returns a one-line description for people.
             pub fn meaning(self) -> &'static str {
                 match self { $(Cause::$variant => $meaning),* }
             }
@@ -31,82 +31,82 @@ causes! {
     Data 0 "data" "the program's data",
     Atime 1 "atime" "access time only",
     Times 2 "times" "other timestamps only (mtime, ctime, change counters)",
-    SizeOrMap 3 "size_or_map" "a file's size, or where its blocks are",
-    Names 4 "names" "names were made, changed or removed",
-    Allocation 5 "allocation" "space or inodes were taken or freed",
+    SizeOrExtents 3 "size_or_extents" "the size or the extents of a file",
+    DirectoryEntries 4 "directory_entries" "directory entries were added, changed or removed",
+    Allocation 5 "allocation" "space or inodes were allocated or freed",
     LinksOrMode 6 "links_or_mode" "link count, owner, mode, flags or attributes",
-    NewInode 7 "new_inode" "an inode was made",
+    NewInode 7 "new_inode" "an inode was created",
     InodeRemoved 8 "inode_removed" "an inode was removed",
-    Unchanged 9 "unchanged" "the same bytes again (checksums and sequence numbers aside)",
+    Unchanged 9 "unchanged" "the same bytes as before (except checksums and sequence numbers)",
     Format 10 "format" "mkfs and other tools wrote it",
-    Log 11 "log" "a journal's or log's own blocks",
+    Log 11 "log" "blocks of the journal or log itself",
     Accounting 12 "accounting" "counters, pointers and checksums that follow from other changes",
     Unknown 13 "unknown" "not understood",
-    LazyInit 14 "lazy_init" "the kernel zeroed what mkfs had left for later",
+    LazyInit 14 "lazy_init" "the kernel zeroed blocks that mkfs had left to it",
 }
 
-/// The reasons for one write: one alone, or several (*mixed*).
+/// Set of reasons for one write: a single one, or several (*mixed*).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Causes(u16);
 
 impl Causes {
-    /// None yet.
+    /// The empty set.
     pub const NONE: Causes = Causes(0);
 
-    /// One.
+    /// Returns the set that contains only `cause`.
     pub const fn one(cause: Cause) -> Causes {
         Causes(1 << cause as u16)
     }
 
-    /// This and one more.
+    /// Returns this set with `cause` added.
     pub const fn with(self, cause: Cause) -> Causes {
         Causes(self.0 | 1 << cause as u16)
     }
 
-    /// The reasons of both.
+    /// Returns the union of both sets.
     pub const fn and(self, other: Causes) -> Causes {
         Causes(self.0 | other.0)
     }
 
-    /// Whether `cause` is among them.
+    /// Returns whether the set contains `cause`.
     pub const fn has(self, cause: Cause) -> bool {
         self.0 & (1 << cause as u16) != 0
     }
 
-    /// Whether there is none.
+    /// Returns whether the set is empty.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// The only one, if there is only one.
+    /// Returns the only cause if the set has exactly one.
     pub fn only(self) -> Option<Cause> {
         self.iter().next().filter(|_| self.0.count_ones() == 1)
     }
 
-    /// Whether nothing but access times (and the log's own blocks, where it is for nothing else)
-    /// made this necessary: what `noatime` saves.
+    /// Returns whether access times alone made this write necessary, so that `noatime` would save
+    /// it. The log's own blocks do not count as another reason.
     pub fn is_atime_alone(self) -> bool {
         let log = Causes::one(Cause::Log);
         self.has(Cause::Atime) && self.and(log) == Causes::one(Cause::Atime).and(log)
     }
 
-    /// As they are kept in a file.
+    /// Returns the set as it is stored in a file.
     pub(super) const fn bits(self) -> u16 {
         self.0
     }
 
-    /// What [`bits`](Self::bits) gave.
+    /// Restores causes from [`bits`](Self::bits).
     pub(super) const fn from_bits(bits: u16) -> Causes {
         Causes(bits)
     }
 
-    /// Each of them.
+    /// Iterates over the causes in the set.
     pub fn iter(self) -> impl Iterator<Item = Cause> {
         Cause::ALL.iter().copied().filter(move |&c| self.has(c))
     }
 }
 
-/// `atime`, or `atime+names` for several.
+/// Formats the set as `atime`, or as `atime+directory_entries` for several causes.
 impl fmt::Display for Causes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (number, cause) in self.iter().enumerate() {

@@ -1,16 +1,16 @@
-//! What the disks hold, as of the event being looked at.
+//! Content of the disks at the current event.
 
 use crate::Write;
 use fscost_recording::{Event, Image, Recording, Result};
 
-/// The disks of a recording at the present event: reads see every write before it, and not the
-/// write being looked at.
+/// The disks of a recording at the current event. Reads see every write before it, but not the
+/// current write.
 pub struct Disks<'a> {
     images: Vec<Image<'a>>,
 }
 
 impl<'a> Disks<'a> {
-    /// All disks, empty.
+    /// Returns all disks, empty.
     pub fn new(recording: &'a Recording) -> Result<Disks<'a>> {
         let disks = 0..recording.header().disks.len() as u16;
         let images = disks
@@ -19,8 +19,8 @@ impl<'a> Disks<'a> {
         Ok(Disks { images })
     }
 
-    /// All disks with what had completed by `at_ns`, but for these events (their numbers,
-    /// ascending).
+    /// Returns all disks with the events that had completed by `at_ns`, except those in `lost`
+    /// (event numbers, ascending).
     pub fn at(recording: &'a Recording, at_ns: u64, lost: &[u64]) -> Result<Disks<'a>> {
         let mut disks = Disks::new(recording)?;
         let mut number = 0;
@@ -39,7 +39,8 @@ impl<'a> Disks<'a> {
         Ok(disks)
     }
 
-    /// Read `into.len()` bytes of `disk` at `offset`; what lies past the end reads as zeros.
+    /// Reads `into.len()` bytes of `disk` at `offset`. Bytes past the end of the disk read as
+    /// zeros.
     pub fn read(&mut self, disk: u16, offset: u64, into: &mut [u8]) -> Result<()> {
         into.fill(0);
         let Some(image) = self.images.get_mut(usize::from(disk)) else {
@@ -52,7 +53,7 @@ impl<'a> Disks<'a> {
         image.read_at(offset.min(image.size_bytes()), &mut into[..available])
     }
 
-    /// Whether the disk of a write holds its content already.
+    /// Returns whether the disk already holds the content of `write`.
     pub fn holds(&mut self, write: &Write<'_>) -> Result<bool> {
         let mut known = [0; 4096];
         let mut at = 0;
@@ -73,19 +74,19 @@ impl<'a> Disks<'a> {
         Ok(true)
     }
 
-    /// One disk more: an array of the others.
+    /// Adds a disk: an array of the others.
     pub(super) fn add(&mut self, image: Image<'a>) {
         self.images.push(image);
     }
 
-    /// Size of `disk`; 0 if there is none.
+    /// Returns the size of `disk`, or 0 if there is no such disk.
     pub fn size_bytes(&self, disk: u16) -> u64 {
         self.images
             .get(usize::from(disk))
             .map_or(0, Image::size_bytes)
     }
 
-    /// How many disks there are.
+    /// Returns the number of disks.
     pub fn count(&self) -> u16 {
         self.images.len() as u16
     }

@@ -1,4 +1,4 @@
-//! Reads the recording and asks the family of each file system.
+//! Engine that reads the recording and passes each write to the family of its file system.
 
 use crate::{
     Cause, Causes, Disks, Family, FormattedDisks, Paths, Row, Rows, SortedRows, Structure, Write,
@@ -9,24 +9,25 @@ use crate::{
 };
 use fscost_recording::{Contents, Event, Frame, MAX_REQUEST_BYTES, Op, Recording, Result};
 
-/// What a recording's bytes were.
+/// Explanation of the bytes of a recording.
 #[derive(Debug)]
 pub struct Explained<R = Vec<Row>> {
-    /// In the order of events, then of offsets.
+    /// Rows, in the order of events, then of offsets.
     pub rows: R,
-    /// The paths that rows name.
+    /// Paths that the rows refer to.
     pub paths: Paths,
-    /// For each disk, the family that follows it; for a member, the one that follows its array.
+    /// Name of the family that follows each disk. For a member of an array, this is the family that
+    /// follows the array.
     pub families: Vec<Option<&'static str>>,
-    /// Whether disks of the recording form md arrays.
+    /// True if disks of the recording form md arrays.
     pub is_array: bool,
-    /// Of the rows, bytes that were written as zeroes and reached the disk as holes punched: in
-    /// each interval, the one before the first mark included.
+    /// Bytes of the rows that were written as zeroes and reached the disk as punched holes, for
+    /// each interval. The first entry is the interval before the first mark.
     pub punched_bytes: Vec<u64>,
 }
 
-/// Explain every written byte of a recording, all rows in memory: for tests, and what looks at a
-/// small recording.
+/// Explains every written byte of a recording, with all rows in memory. Intended for tests and for
+/// small recordings.
 pub fn explain(recording: &Recording) -> Result<Explained> {
     let explained = explain_streamed(recording, |_| Ok(()))?;
     Ok(Explained {
@@ -38,13 +39,12 @@ pub fn explain(recording: &Recording) -> Result<Explained> {
     })
 }
 
-/// Explain every written byte of a recording of any size: memory is bounded, rows are read from a
-/// temporary file. `visit` gets every frame, in
-/// order: what else is to be learnt needs no second walk.
+/// Explains every written byte of a recording of any size. Memory is bounded: rows are read from a
+/// temporary file. `visit` gets every frame in order, so that callers can collect other data in the
+/// same pass.
 ///
-/// Which file system a disk holds is found in the content itself: before mkfs writes its
-/// superblock, writes are kept and looked at again once it
-/// is known.
+/// The file system on a disk is detected from the recorded content. Until the file system's
+/// superblock is found, writes are kept; they are explained as soon as it is known.
 pub fn explain_streamed(
     recording: &Recording,
     mut visit: impl FnMut(&Frame) -> Result<()>,
@@ -101,13 +101,13 @@ pub fn explain_streamed(
     engine.finish()
 }
 
-/// Stands for content that no family looks at.
+/// Placeholder for content that no family reads.
 static NOT_READ: [u8; MAX_REQUEST_BYTES] = [0; MAX_REQUEST_BYTES];
 
-/// An event that is not a mark.
+/// Event other than a mark.
 struct Request<'r> {
     number: u64,
-    /// The number of the frame that holds it.
+    /// Number of the frame that holds the event.
     frame: u32,
     event: &'r Event,
     content: &'r [u8],
@@ -117,15 +117,15 @@ struct Request<'r> {
 struct Engine<'a> {
     disks: Disks<'a>,
     families: Vec<Box<dyn Family>>,
-    /// Their members belong to no family: the arrays do.
+    /// The md arrays. Their member disks belong to no family: the arrays do.
     arrays: Vec<Array>,
     rows: Rows,
     zeroes: Zeroes<'a>,
 }
 
 impl<'a> Engine<'a> {
-    /// Find each disk's file system by its superblock at the mark `mount` (mkfs has ended), or at
-    /// the end.
+    /// Detects each disk's file system by its superblock at the mark `mount` (when mkfs has
+    /// finished), or at the end of the recording.
     fn detect(&mut self, formatted: &FormattedDisks<'a>) -> Result<()> {
         for array in formatted.arrays() {
             self.disks.add(formatted.empty(array)?);
@@ -150,7 +150,7 @@ impl<'a> Engine<'a> {
         Ok(())
     }
 
-    /// What must be unpacked of a frame before it is looked at.
+    /// Returns which parts of a frame must be decompressed before it is read.
     fn contents(&self) -> Contents {
         match self.arrays.is_empty() && !self.families.iter().any(|f| f.reads_all()) {
             true => Contents::Packed,
@@ -158,7 +158,8 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Whether the content of an event is looked at; of a disk that is no member of an array.
+    /// Returns whether a family reads the content of an event. The disk must not be a member of an
+    /// array.
     fn reads(&self, event: &Event) -> bool {
         let family = self.families.iter().find(|f| f.owns(event.disk));
         event.op != Op::Write
@@ -174,7 +175,7 @@ impl<'a> Engine<'a> {
         Ok(())
     }
 
-    /// The families get what arrays hold back.
+    /// Passes the writes that arrays held back to the families.
     fn release(&mut self) -> Result<()> {
         for array in &mut self.arrays {
             let disk = array.disk();
@@ -220,7 +221,7 @@ impl<'a> Engine<'a> {
             Op::Punch => self.zeroes.are(event, is_in_use)?,
             _ => false,
         };
-        // Nothing was written.
+        // A write of length 0 needs no row.
         if is_written && event.length == 0 {
             return Ok(());
         }
@@ -279,7 +280,7 @@ impl<'a> Engine<'a> {
         })
     }
 
-    /// A member has the family of its array.
+    /// Returns the name of the family of each disk. A member has the family of its array.
     fn families_of_disks(&self) -> Vec<Option<&'static str>> {
         let recorded = 0..self.disks.count() - self.arrays.len() as u16;
         let family = |disk| {

@@ -1,10 +1,10 @@
-//! File names are bytes; text for people, JSON and Parquet is UTF-8.
+//! Escaping of file names: names are bytes, but text for people, JSON and Parquet is UTF-8.
 
 use std::{borrow::Cow, fmt::Write};
 
-/// A name as text, reversibly, so that different names stay different: each byte that is not part
-/// of UTF-8 or is of a control character becomes
-/// `\xNN`, a backslash `\\`.
+/// Returns a name as text. The conversion is reversible, so different names stay different. Each
+/// byte that is not valid UTF-8 or belongs to a control character becomes `\xNN`; a backslash
+/// becomes `\\`.
 pub fn escaped(name: &[u8]) -> Cow<'_, str> {
     if let Ok(text) = std::str::from_utf8(name)
         && !text.chars().any(|c| c == '\\' || c.is_control())
@@ -38,7 +38,7 @@ fn hexadecimal(text: &mut String, bytes: &[u8]) {
 mod tests {
     use super::*;
 
-    /// What a reader of the text does.
+    /// Decodes escaped text as a reader would.
     fn unescaped(text: &str) -> Vec<u8> {
         let mut bytes = Vec::new();
         let mut rest = text.as_bytes();

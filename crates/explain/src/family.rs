@@ -1,29 +1,29 @@
-//! The contract between the engine and a family: what a family is given, and what it answers.
+//! Contract between the engine and a family: the input of a family, and its output.
 
 use crate::{Causes, Disks, NO_INODE, Row, Rows, Structure};
 use fscost_recording::Result;
 
-/// One write as a family sees it.
+/// One write as the family sees it.
 #[derive(Debug, Clone, Copy)]
 pub struct Write<'a> {
-    /// The event's number.
+    /// Event number.
     pub event: u64,
-    /// When it completed, nanoseconds since the recording began.
+    /// Time of completion, nanoseconds since the recording began.
     pub time_ns: u64,
     /// Index of the disk.
     pub disk: u16,
     /// Byte offset.
     pub offset: u64,
-    /// What was written; for a write-zeroes, empty.
+    /// Content; empty for a write-zeroes request.
     pub content: &'a [u8],
-    /// Bytes (the content's length, but for a write-zeroes).
+    /// Length in bytes. It equals the length of the content, except for a write-zeroes request.
     pub length: u64,
-    /// Whether it is before the mark `mount`: mkfs and its kin wrote it.
+    /// True if the write precedes the mark `mount`, that is, mkfs or a similar tool wrote it.
     pub formatting: bool,
 }
 
 impl<'a> Write<'a> {
-    /// One row for the whole write, without an owner.
+    /// Returns one row for the whole write, without an owner.
     pub fn row(&self, structure: Structure, causes: Causes) -> Row {
         Row {
             event: self.event,
@@ -43,7 +43,7 @@ impl<'a> Write<'a> {
         }
     }
 
-    /// The part of the write that begins at byte `from` and is `length` bytes long.
+    /// Returns the part of the write that begins at byte `from` and is `length` bytes long.
     pub fn part(&self, from: u64, length: u64) -> Write<'a> {
         let content = usize::try_from(from)
             .ok()
@@ -61,16 +61,16 @@ impl<'a> Write<'a> {
     }
 }
 
-/// What a disk holds with the write that is being looked at.
+/// Content of a disk including the current write.
 pub struct Now<'r, 'd> {
-    /// That write.
+    /// The current write.
     pub write: &'r Write<'r>,
-    /// The disks without it.
+    /// The disks before the current write.
     pub disks: &'r mut Disks<'d>,
 }
 
 impl Now<'_, '_> {
-    /// Read the disk of the write.
+    /// Reads from the disk of the current write.
     pub fn read(&mut self, offset: u64, into: &mut [u8]) -> Result<()> {
         let Write { disk, content, .. } = *self.write;
         self.disks.read(disk, offset, into)?;
@@ -87,54 +87,55 @@ impl Now<'_, '_> {
 }
 
 /// Follows one file system. Every write on its disks must become rows that cover it exactly,
-/// without gaps or overlap; it may push them later, and
-/// complete them until [`finish`](Family::finish).
+/// without gaps or overlap. A family may push rows later, and may complete them until
+/// [`finish`](Family::finish).
 pub trait Family {
-    /// Its name: `ext`, `xfs`, `btrfs`.
+    /// Returns the name of the family: `ext`, `xfs`, `btrfs`.
     fn name(&self) -> &'static str;
 
-    /// Whether this disk is (part of) the file system: its main device, external journal or log, or
-    /// a member.
+    /// Returns whether this disk is part of the file system: its main device, its external journal
+    /// or log, or a member.
     fn owns(&self, disk: u16) -> bool;
 
-    /// Whether `write` looks at the content of every write. Where it need not, content stays packed
-    /// until [`reads`](Self::reads) asks for it.
+    /// Returns whether `write` reads the content of every write. If it does not, content stays
+    /// packed until [`reads`](Self::reads) asks for it.
     fn reads_all(&self) -> bool {
         true
     }
 
-    /// Whether `write` will look at the content of this write, were it the next. Where it is
-    /// `false`,
-    /// `write` gets zeros of the same length.
+    /// Returns whether `write` would read the content of this write if it came next. If `false`,
+    /// `write` gets zeros of the same length instead.
     fn reads(&self, _disk: u16, _offset: u64, _length: u64) -> bool {
         true
     }
 
-    /// A write or write-zeroes on a disk of its own. `disks` do not have it yet.
+    /// Explains a write or write-zeroes request on one of the family's disks. `disks` do not
+    /// include it yet.
     fn write(&mut self, write: &Write<'_>, disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()>;
 
-    /// Whether all of the range is now in use for what no discard touches: a hole punched there was
-    /// zeroes written. `false` where that cannot be
-    /// told; xfs and btrfs write none that may unmap.
+    /// Returns whether the whole range is in use by blocks that are never discarded. If so, a hole
+    /// punched there must have been a write of zeroes. Returns `false` if unknown; xfs and btrfs
+    /// never issue write-zeroes requests that may unmap.
     fn is_in_use(&self, _disk: u16, _offset: u64, _length: u64) -> bool {
         false
     }
 
-    /// A discard: the range reads as zeros. Most know what was released from the metadata before.
+    /// Handles a discard: the range then reads as zeros. Most families already know from the
+    /// metadata which blocks were freed.
     fn discard(&mut self, _disk: u16, _offset: u64, _length: u64, _rows: &mut Rows) -> Result<()> {
         Ok(())
     }
 
-    /// A flush has completed.
+    /// Handles a completed flush.
     fn flush(&mut self, _disk: u16, _event: u64, _rows: &mut Rows) -> Result<()> {
         Ok(())
     }
 
-    /// A mark: between the phases of a run all is on the disk.
+    /// Handles a mark. Between the phases of a run, all data is on the disk.
     fn mark(&mut self, _event: u64, _disks: &mut Disks<'_>, _rows: &mut Rows) -> Result<()> {
         Ok(())
     }
 
-    /// An unmount or the recording's end: say what is left to say.
+    /// Completes the remaining rows at an unmount or at the end of the recording.
     fn finish(&mut self, disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()>;
 }

@@ -1,10 +1,10 @@
-//! The disks as mkfs left them, where file systems are looked for.
+//! The disks as mkfs left them, on which file systems are detected.
 
 use crate::array::Shape;
 use fscost_recording::{ExtentMap, Image, Op, Recording, Result};
 
-/// Each disk of a recording at the mark `mount`, or at the end where there is no such mark; behind
-/// them, as disks of their own, the md arrays that they form.
+/// Disks of a recording at the mark `mount`, or at the end if there is no such mark. The md arrays
+/// that they form follow as additional disks.
 pub struct FormattedDisks<'a> {
     recording: &'a Recording,
     maps: Vec<ExtentMap>,
@@ -12,7 +12,7 @@ pub struct FormattedDisks<'a> {
 }
 
 impl<'a> FormattedDisks<'a> {
-    /// Read the recording up to that mark.
+    /// Reads the recording up to the mark `mount`.
     pub fn new(recording: &'a Recording) -> Result<FormattedDisks<'a>> {
         let mut formatted = FormattedDisks {
             recording,
@@ -27,22 +27,22 @@ impl<'a> FormattedDisks<'a> {
         Ok(formatted)
     }
 
-    /// How many disks there are, arrays included.
+    /// Returns the number of disks, arrays included.
     pub fn count(&self) -> u16 {
         self.maps.len() as u16
     }
 
-    /// The arrays.
+    /// Returns the arrays.
     pub fn arrays(&self) -> &[Shape] {
         &self.arrays
     }
 
-    /// The recording.
+    /// Returns the recording.
     pub fn recording(&self) -> &'a Recording {
         self.recording
     }
 
-    /// One disk.
+    /// Returns the image of one disk.
     pub fn image(&self, disk: u16) -> Result<Image<'a>> {
         let array = self.arrays.iter().find(|array| array.disk() == disk);
         let recorded = self.recording.header().disks.get(usize::from(disk));
@@ -55,14 +55,14 @@ impl<'a> FormattedDisks<'a> {
             .assembled(disk, size_bytes, map.unwrap_or_default())
     }
 
-    /// An array before anything was written to it.
+    /// Returns the image of an array before its first write.
     pub fn empty(&self, array: &Shape) -> Result<Image<'a>> {
         let (disk, size_bytes) = (array.disk(), array.size_bytes());
         self.recording
             .assembled(disk, size_bytes, ExtentMap::default())
     }
 
-    /// The disks but `disk`, one after the other: candidates for its external journal.
+    /// Iterates over all disks except `disk`: the candidates for its external journal.
     pub fn others(&self, disk: u16) -> impl Iterator<Item = Result<(u16, Image<'a>)>> {
         let others = (0..self.count()).filter(move |&other| other != disk);
         others.map(|other| Ok((other, self.image(other)?)))

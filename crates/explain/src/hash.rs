@@ -1,5 +1,5 @@
-//! Maps by number, quick to look up: explaining looks up inodes, blocks and addresses all the time,
-//! and the standard library's hash takes longer than the rest of a look-up.
+//! Hash maps keyed by number, with a fast hash. Explaining looks up inodes, blocks and addresses
+//! all the time, and the standard library's hash takes longer than the rest of a look-up.
 
 use std::{
     hash::{BuildHasher, Hasher, RandomState},
@@ -9,13 +9,13 @@ use std::{
 pub type HashMap<K, V> = std::collections::HashMap<K, V, Seeded>;
 pub type HashSet<K> = std::collections::HashSet<K, Seeded>;
 
-/// The fractional digits of pi, from the first on.
+/// Fractional digits of pi, from the first on.
 const FACTOR: u64 = 0x243f_6a88_85a3_08d3;
-/// The same in every map of a process, and another in each process: who makes a recording cannot
-/// choose numbers that collide.
+/// Seed of the hash: the same for all maps of a process, and different in each process. The author
+/// of a recording therefore cannot choose numbers that collide.
 static SEED: LazyLock<u64> = LazyLock::new(|| RandomState::new().hash_one(0));
 
-/// Begins every hash with the seed of the process.
+/// Hasher builder that begins every hash with the seed of the process.
 #[derive(Debug, Clone, Copy)]
 pub struct Seeded(u64);
 
@@ -33,7 +33,7 @@ impl BuildHasher for Seeded {
     }
 }
 
-/// Multiplies to 128 bits and folds the halves into each other, so that every bit of the hash
+/// Hasher that multiplies to 128 bits and folds the halves into each other. Every bit of the hash
 /// depends on every bit of the number.
 #[derive(Debug)]
 pub struct Folded(u64);
@@ -78,7 +78,7 @@ impl Hasher for Folded {
 mod tests {
     use super::*;
 
-    /// What a map uses of a hash: its lowest bits for the place, its highest seven to compare.
+    /// Maps use the lowest bits of a hash for the slot and the highest seven for comparison.
     #[test]
     fn numbers_in_steps_spread_over_the_bits_that_maps_use() {
         let seeded = Seeded::default();
@@ -89,7 +89,8 @@ mod tests {
                 let mut counts = vec![0; 1 << bits];
                 (0..16_u64 << bits).for_each(|number| counts[of(number) as usize] += 1);
                 let most = counts.iter().max().unwrap();
-                // 16 on average; of 1024 places at random, one has more than 48 once in 10^7 times.
+                // The average is 16. With 1024 random slots, one of them has more than 48 with
+                // probability 10^-7.
                 assert!(
                     *most < 48,
                     "step {step}: {most} of 16 << {bits} in one place"

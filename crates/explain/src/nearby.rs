@@ -1,13 +1,15 @@
-//! Guesses which content will be looked at, for the threads that unpack it ahead of the families: what was
-//! done with the last write nearby. File systems keep data and metadata in regions of their own.
+//! Prediction of the content that families will read, for the threads that unpack it ahead of them.
+//! An event is predicted to be read if the last write to the same region was read, because file
+//! systems keep data and metadata in separate regions.
 
 use fscost_recording::{Event, Header};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// Regions of a disk. Frames are read some MiB ahead of what is known, so a region must be much larger.
+/// Number of regions of a disk. Frames are unpacked some MiB ahead of the families, so a region
+/// must be much larger than that.
 const REGIONS: u64 = 64;
 
-/// For each region of each disk, whether its last write was looked at.
+/// For each region of each disk: whether its last write was read.
 pub struct Nearby {
     disks: Vec<Disk>,
 }
@@ -18,7 +20,7 @@ struct Disk {
 }
 
 impl Nearby {
-    /// Of disks that nothing is known of: all is looked at.
+    /// Creates the initial prediction: all content is read.
     pub fn new(header: &Header) -> Nearby {
         let disks = header.disks.iter().map(|disk| Disk {
             region_bytes: (disk.size_bytes / REGIONS).max(1),
@@ -29,14 +31,14 @@ impl Nearby {
         }
     }
 
-    /// Learn what was done with the content of a write.
+    /// Records whether the content of a write was read.
     pub fn learn(&self, event: &Event, is_read: bool) {
         if let Some(region) = self.region(event) {
             region.store(is_read, Relaxed);
         }
     }
 
-    /// Whether the content of this event will be looked at.
+    /// Predicts whether the content of this event will be read.
     pub fn expects(&self, event: &Event) -> bool {
         self.region(event).is_none_or(|region| region.load(Relaxed))
     }

@@ -1,9 +1,9 @@
-//! Paths, each stored once.
+//! Table of paths, each stored once.
 
 use crate::hash::HashMap;
 use std::sync::Arc;
 
-/// A path in [`Paths`].
+/// Number of a path in [`Paths`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PathId(u32);
 
@@ -12,14 +12,14 @@ impl PathId {
         PathId(index)
     }
 
-    /// Its place among [`Paths::texts`].
+    /// Returns the index of the path in [`Paths::texts`].
     pub fn index(self) -> u32 {
         self.0
     }
 }
 
-/// All paths that rows name. Names are bytes on disk; here, text in which bytes that are not UTF-8
-/// are replaced.
+/// All paths that rows refer to. Names on disk are bytes; here they are text in which bytes that
+/// are not UTF-8 are replaced.
 #[derive(Debug, Default)]
 pub struct Paths {
     ids: HashMap<Arc<str>, PathId>,
@@ -27,7 +27,7 @@ pub struct Paths {
 }
 
 impl Paths {
-    /// The path's number.
+    /// Returns the number of the path, which is added if it is new.
     pub fn intern(&mut self, path: &str) -> PathId {
         if let Some(&id) = self.ids.get(path) {
             return id;
@@ -39,22 +39,22 @@ impl Paths {
         id
     }
 
-    /// The path's text.
+    /// Returns the text of the path.
     pub fn text(&self, id: PathId) -> &str {
         self.texts.get(id.0 as usize).map_or("", |text| text)
     }
 
-    /// All, in the order of their numbers.
+    /// Iterates over all paths, in the order of their numbers.
     pub fn texts(&self) -> impl ExactSizeIterator<Item = &str> {
         self.texts.iter().map(|text| &**text)
     }
 
-    /// How many there are.
+    /// Returns the number of paths.
     pub fn len(&self) -> usize {
         self.texts.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no paths.
     pub fn is_empty(&self) -> bool {
         self.texts.is_empty()
     }

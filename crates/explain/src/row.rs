@@ -1,47 +1,47 @@
-//! One written extent, explained.
+//! Explanation of one written extent.
 
 use crate::{Cause, Causes, PathId, Structure};
 
-/// [`Row::inode`] of what belongs to no inode.
+/// [`Row::inode`] of blocks that belong to no inode.
 pub const NO_INODE: u64 = 0;
 
-/// A run of bytes of one write with one explanation.
+/// Run of bytes of one write with one explanation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Row {
-    /// The event's number in the recording (marks included), from 0.
+    /// Number of the event in the recording (marks included), from 0.
     pub event: u64,
     /// Index of the disk.
     pub disk: u16,
     /// Byte offset on the disk.
     pub offset: u64,
-    /// Bytes.
+    /// Length in bytes.
     pub length: u64,
-    /// What was written.
+    /// Kind of the written block.
     pub structure: Structure,
-    /// For a journal's copy, what the copied block is.
+    /// Kind of the copied block, for a copy in a journal.
     pub home: Option<Structure>,
-    /// For a journal's copy, the byte offset on the main disk of the block that it copies.
+    /// Byte offset of the copied block on the main disk, for a copy in a journal.
     pub home_offset: Option<u64>,
-    /// Why.
+    /// Reasons for the write.
     pub causes: Causes,
-    /// The owning inode, or [`NO_INODE`]; for an inode table's block with one changed inode, that
-    /// inode.
+    /// The owning inode, or [`NO_INODE`]. A block of an inode table with a single changed inode has
+    /// that inode.
     pub inode: u64,
-    /// The tree (btrfs: root objectid; else 0).
+    /// The tree: for btrfs the root objectid, otherwise 0.
     pub tree: u64,
-    /// The owner's path as of that write.
+    /// Path of the owner at the time of the write.
     pub path: Option<PathId>,
-    /// The journal's, log's or tree's transaction that it belongs to, if it is known.
+    /// Transaction of the journal, log or tree that the write belongs to, if known.
     pub transaction: Option<u64>,
-    /// 0 for the first copy, 1… for further copies of the same content (DUP, RAID1).
+    /// Copy number: 0 for the first copy, 1… for further copies of the same content (DUP, RAID1).
     pub copy: u8,
-    /// Whether the recording cannot tell the owner for certain: the inode is the most likely one,
-    /// or missing.
+    /// True if the recording does not determine the owner: `inode` is then the most likely one, or
+    /// missing.
     pub is_doubtful: bool,
 }
 
 impl Row {
-    /// Data of nobody, for tests.
+    /// Returns a row of data without an owner, for tests.
     #[cfg(test)]
     pub fn data(offset: u64, length: u64) -> Row {
         Row {
@@ -62,8 +62,8 @@ impl Row {
         }
     }
 
-    /// The row as it stays: file data whose owner never became known has a doubtful one. mkfs has
-    /// no files.
+    /// Returns the row in its final form. File data whose owner never became known is marked
+    /// doubtful, except during mkfs, which has no files.
     pub(super) fn finished(&self) -> Row {
         let is_data = self.home.unwrap_or(self.structure) == Structure::FileData;
         let is_nobodys = is_data && self.inode == NO_INODE && !self.causes.has(Cause::Format);
@@ -73,7 +73,7 @@ impl Row {
         }
     }
 
-    /// Take `next` into this row, if it is the same write going on with the same explanation.
+    /// Merges `next` into this row if it continues the same write with the same explanation.
     pub(super) fn absorb(&mut self, next: &Row) -> bool {
         let follows = Row {
             offset: self.offset.saturating_add(self.length),

@@ -1,23 +1,23 @@
-//! The explanation as a table: each row's time and interval, and the names that its numbers stand
-//! for.
+//! Explanation as a table: the time and interval of each row, and the names that its numbers refer
+//! to.
 
 use crate::{Causes, Explained, SortedRows, explain_streamed};
 use fscost_recording::{Frame, Mark, MarkReader, Op, Recording, Result};
 use std::collections::HashMap;
 
-/// The interval of what precedes the first mark.
+/// Name of the interval before the first mark.
 const BEFORE: &str = "before";
 
-/// An explained recording, with what its rows need to stand alone.
+/// Explained recording, with everything needed to interpret its rows.
 pub struct Table {
-    /// The rows, their paths, the disks' families.
+    /// The rows, their paths and the families of the disks.
     pub explained: Explained<SortedRows>,
-    /// When each event was, and in which interval.
+    /// Time and interval of each event.
     pub timeline: Timeline,
 }
 
 impl Table {
-    /// Explain a recording.
+    /// Explains a recording.
     pub fn new(recording: &Recording) -> Result<Table> {
         let mut timeline = Timeline::default();
         timeline.begin(BEFORE);
@@ -28,18 +28,18 @@ impl Table {
         })
     }
 
-    /// The number of a combination among [`SortedRows::cause_sets`].
+    /// Returns the index of a combination of causes in [`SortedRows::cause_sets`].
     pub fn cause_set(&self, causes: Causes) -> usize {
         let cause_sets = self.explained.rows.cause_sets();
         cause_sets.binary_search(&causes).unwrap_or(0)
     }
 }
 
-/// When each event completed, and between which marks.
+/// Times at which events completed, and the intervals between marks that they belong to.
 #[derive(Debug, Default)]
 pub struct Timeline {
     times_ns: Vec<u64>,
-    /// For each interval, its first event and the number of its name.
+    /// First event of each interval, and the number of the interval's name.
     begins: Vec<(u64, usize)>,
     marks: Vec<(u64, Mark)>,
     names: Vec<String>,
@@ -61,7 +61,7 @@ impl Timeline {
     }
 
     fn begin(&mut self, name: &str) {
-        // A recording of a stranger may have as many names as marks.
+        // An untrusted recording may have as many names as marks.
         let number = self.numbers.get(name).copied().unwrap_or_else(|| {
             let number = self.names.len();
             self.names.push(name.to_owned());
@@ -71,30 +71,30 @@ impl Timeline {
         self.begins.push((self.times_ns.len() as u64, number));
     }
 
-    /// All marks with their instants.
+    /// Returns all marks with their times.
     pub fn marks(&self) -> &[(u64, Mark)] {
         &self.marks
     }
 
-    /// When the event completed, nanoseconds since the recording began.
+    /// Returns the time at which the event completed, nanoseconds since the recording began.
     pub fn time_ns(&self, event: u64) -> u64 {
         self.times_ns.get(event as usize).copied().unwrap_or(0)
     }
 
-    /// The number of the name of the event's interval.
+    /// Returns the number of the name of the event's interval.
     pub fn interval(&self, event: u64) -> usize {
         let after = self.begins.partition_point(|(begin, _)| *begin <= event);
         self.begins[after.saturating_sub(1)].1
     }
 
-    /// The name of each interval, in their order.
+    /// Iterates over the name of each interval, in order.
     pub fn interval_names(&self) -> impl Iterator<Item = &str> {
         self.begins
             .iter()
             .map(|&(_, name)| self.names[name].as_str())
     }
 
-    /// Each name of an interval, once.
+    /// Returns the distinct names of intervals.
     pub fn names(&self) -> &[String] {
         &self.names
     }

@@ -1,41 +1,41 @@
-//! Tells which punched holes were zeroes being written.
+//! Detection of punched holes that were writes of zeroes.
 //!
 //! A loop device sends the same request for a discard and for a write-zeroes that may unmap
 //! (docs/recording-format.md). File systems send only that kind of write-zeroes, because
-//! `blkdev_issue_zeroout` unmaps unless it is told not to. The kernel counts a discard as discarded
-//! and a write-zeroes as written, so its counters in the marks tell how many bytes of each interval
-//! were zeroes. Where an interval has both, the family decides.
+//! `blkdev_issue_zeroout` unmaps unless its flags forbid it. The kernel counts a discard as
+//! discarded and a write-zeroes as written, so its counters in the marks give the bytes of zeroes
+//! in each interval. If an interval has both, the family decides.
 
 use fscost_recording::{DiskInfo, Event, Frame, Mark, Op, Recording, Result, Totals};
 use serde_json::Value;
 
-/// Tells them apart, one after the other in the order of the recording.
+/// Classifier of punched holes, called for each in the order of the recording.
 pub struct Zeroes<'a> {
     recording: &'a Recording,
-    /// The frame with which the interval begins: a mark is the last event of its frame.
+    /// First frame of the interval: a mark is the last event of its frame.
     first_frame: usize,
-    /// For each disk, the kernel's counter at the mark with which the interval begins.
+    /// The kernel's counter of each disk at the mark that begins the interval.
     before: Vec<Option<u64>>,
-    /// For each disk; empty until a hole is punched in the interval: most have none, and the mark
-    /// that ends it must be read for this.
+    /// Share of each disk. It stays empty until a hole is punched in the interval: most intervals
+    /// have none, and the share requires reading ahead to the mark that ends it.
     shares: Vec<Share>,
-    /// Bytes taken for zeroes, in each interval so far.
+    /// Bytes classified as zeroes, in each interval so far.
     bytes: Vec<u64>,
 }
 
-/// How much of what was punched was zeroes.
+/// Share of punched holes that were writes of zeroes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Share {
-    /// The kernel's counters are not there, or cannot be right.
+    /// The kernel's counters are missing or cannot be right.
     Untold,
     /// Every punched byte of the interval was zeroes.
     All,
-    /// So many bytes are left.
+    /// This many bytes of zeroes are left.
     Left(u64),
 }
 
 impl<'a> Zeroes<'a> {
-    /// Before the first event.
+    /// Creates the state before the first event.
     pub fn new(recording: &'a Recording) -> Zeroes<'a> {
         Zeroes {
             recording,
@@ -46,7 +46,7 @@ impl<'a> Zeroes<'a> {
         }
     }
 
-    /// The next interval begins with this mark, the last event of frame `frame`.
+    /// Begins the next interval with this mark, the last event of frame `frame`.
     pub fn mark(&mut self, frame: usize, mark: &Mark) {
         self.first_frame = frame + 1;
         self.before = written_bytes(&mark.detail, &self.recording.header().disks);
@@ -54,8 +54,8 @@ impl<'a> Zeroes<'a> {
         self.bytes.push(0);
     }
 
-    /// Whether a hole that is punched now was zeroes; `is_in_use` says whether its place held
-    /// something that no discard touches.
+    /// Returns whether a punched hole was a write of zeroes. `is_in_use` tells whether the range
+    /// held blocks that are never discarded.
     pub fn are(&mut self, event: &Event, is_in_use: impl FnOnce() -> bool) -> Result<bool> {
         if self.shares.is_empty() {
             self.shares = self.count()?;
@@ -76,7 +76,8 @@ impl<'a> Zeroes<'a> {
         Ok(found)
     }
 
-    /// What the kernel counted in this interval, less what is recorded as written there.
+    /// Compares the bytes that the kernel counted in this interval with the bytes recorded as
+    /// written.
     fn count(&self) -> Result<Vec<Share>> {
         let disks = &self.recording.header().disks;
         let mut totals = vec![Totals::default(); disks.len()];
@@ -102,13 +103,14 @@ impl<'a> Zeroes<'a> {
         Ok(of_each.map(|(t, (b, a))| share(t, *b, *a)).collect())
     }
 
-    /// The bytes classified as zeroes in each interval, including the one before the first mark.
+    /// Returns the bytes classified as zeroes in each interval. The first is the interval before
+    /// the first mark.
     pub fn into_bytes(self) -> Vec<u64> {
         self.bytes
     }
 }
 
-/// The kernel's counter of each disk in a mark's detail.
+/// Returns the kernel's counter of each disk in a mark's detail.
 fn written_bytes(detail: &Value, disks: &[DiskInfo]) -> Vec<Option<u64>> {
     let of = |disk: &DiskInfo| {
         let counters = detail.get("kernel")?.get(&disk.name)?;
@@ -152,7 +154,7 @@ mod tests {
         assert_eq!(counted(1536), Share::Left(0));
         assert_eq!(counted(1536 + 4096), Share::Left(4096));
         assert_eq!(counted(1536 + 8192), Share::All);
-        // Less written than recorded, or more than was punched.
+        // The kernel counted less than was recorded, or more than was punched.
         assert_eq!(counted(1024), Share::Untold);
         assert_eq!(counted(1536 + 8704), Share::Untold);
         assert_eq!(share(&recorded, Some(9), Some(8)), Share::Untold);
@@ -173,8 +175,8 @@ mod tests {
         }
     }
 
-    /// Two holes, a mark with which the kernel has counted one of them, a hole, a mark with which it
-    /// has counted this too, and a hole.
+    /// Writes a recording with two holes, a mark at which the kernel has counted one of them, a
+    /// hole, a mark at which it has counted this one too, and a last hole.
     fn write(path: &Path) {
         let disk = DiskInfo {
             name: "main".into(),
@@ -209,7 +211,7 @@ mod tests {
         let recording = Recording::open(&path).unwrap();
         let mut zeroes = Zeroes::new(&recording);
         let mut frame = Frame::default();
-        // What the metadata says of each hole, and whether it was zeroes.
+        // For each hole: whether the metadata has its blocks in use, and whether it was zeroes.
         let mut holes = [
             [(false, false), (true, true), (true, false)].as_slice(),
             &[(false, true)],

@@ -1,4 +1,5 @@
-//! md arrays: recordings of one disk, taken apart as md would, are explained like the disk.
+//! md arrays: a recording of one disk, split into members as md does, has the same explanation as
+//! the disk.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 #[path = "common/conserved.rs"]
@@ -27,7 +28,7 @@ fn recordings() -> Vec<PathBuf> {
     found
 }
 
-/// A member's superblock, as `mdadm --create` writes one of version 1.2 with a bitmap.
+/// Builds a member's superblock as `mdadm --create` writes it: version 1.2 with a bitmap.
 fn superblock(geometry: &Geometry, role: usize) -> Vec<u8> {
     let mut bytes = vec![0; 4096];
     let level: i32 = match geometry.level {
@@ -71,13 +72,13 @@ fn superblock(geometry: &Geometry, role: usize) -> Vec<u8> {
     bytes
 }
 
-/// Takes a disk's requests apart into those of an array's members.
+/// Splits a disk's requests into those of an array's members.
 struct Splitter {
     map: Map,
     writer: Writer,
-    /// The array's content: parity is computed of it.
+    /// Content of the array, from which parity is computed.
     content: Vec<u8>,
-    /// For each event of the members, the number of the disk's event.
+    /// Number of the disk's event for each event of the members.
     origin: Vec<u64>,
 }
 
@@ -86,6 +87,25 @@ impl Splitter {
         self.writer.space()[..content.len()].copy_from_slice(content);
         self.writer.append(event).unwrap();
         self.origin.push(origin);
+    }
+
+    /// Writes each member's superblock and bitmap, which no event of the disk corresponds to.
+    fn metadata(&mut self, geometry: &Geometry) {
+        let of_md = |disk, offset, length| Event {
+            submit_ns: 0,
+            complete_ns: 0,
+            offset,
+            length,
+            content_offset: 0,
+            disk,
+            op: Op::Write,
+            fua: false,
+        };
+        for role in 0..geometry.member_bytes.len() {
+            let content = superblock(geometry, role);
+            self.append(u64::MAX, of_md(role as u16, 4096, 4096), &content);
+            self.append(u64::MAX, of_md(role as u16, BITMAP_AT, 4096), &content);
+        }
     }
 
     fn mark(&mut self, origin: u64, name: &str, at_ns: u64) {
@@ -106,7 +126,7 @@ impl Splitter {
         self.append(origin, event, content);
     }
 
-    /// The members' requests of a request for data, the last copy first.
+    /// Adds the members' requests for a data request, the last copy first.
     fn data(&mut self, origin: u64, event: Event, content: &[u8]) {
         let zeroes = vec![0; event.length as usize];
         let new = if event.op == Op::Write {
@@ -144,7 +164,7 @@ impl Splitter {
         }
     }
 
-    /// Of all data at this offset of the members.
+    /// Computes the XOR of all data at this offset of the members.
     fn xor(&self, offset: u64, length: u64) -> Vec<u8> {
         let mut sum = vec![0; length as usize];
         for member in 0..8 {
@@ -159,8 +179,8 @@ impl Splitter {
     }
 }
 
-/// The recording `path` of one disk as one of an array of this shape, and where its events came
-/// from.
+/// Converts the recording `path` of one disk into one of an array of this shape. Also returns the
+/// origin of its events.
 fn split(path: &Path, plain: &Explained, geometry: &Geometry, to: &Path) -> (Map, Vec<u64>) {
     let recording = Recording::open(path).unwrap();
     let map = Map::new(geometry).unwrap();
@@ -185,22 +205,8 @@ fn split(path: &Path, plain: &Explained, geometry: &Geometry, to: &Path) -> (Map
         map,
         origin: Vec::new(),
     };
-    let of_md = |disk, offset, length| Event {
-        submit_ns: 0,
-        complete_ns: 0,
-        offset,
-        length,
-        content_offset: 0,
-        disk,
-        op: Op::Write,
-        fua: false,
-    };
-    for role in 0..geometry.member_bytes.len() {
-        let content = superblock(geometry, role);
-        splitter.append(u64::MAX, of_md(role as u16, 4096, 4096), &content);
-        splitter.append(u64::MAX, of_md(role as u16, BITMAP_AT, 4096), &content);
-    }
-    // A hole that was punched is zeroes, or a discard: the disk's explanation says which.
+    splitter.metadata(geometry);
+    // A punched hole is zeros or a discard; the disk's explanation tells which.
     let written: HashSet<u64> = plain.rows.iter().map(|row| row.event).collect();
     let mut number = 0;
     let walk = recording.for_each_frame(true, |_, frame| {
@@ -245,7 +251,7 @@ fn split(path: &Path, plain: &Explained, geometry: &Geometry, to: &Path) -> (Map
     (splitter.map, splitter.origin)
 }
 
-/// What is said of each sector: by event, place in the array and copy.
+/// Explanation of each sector, by event, place in the array and copy.
 type Said = BTreeMap<(u64, u64, u8), String>;
 
 fn say(said: &mut Said, explained: &Explained, row: &Row, event: u64, place: u64, copy: u8) {
@@ -277,7 +283,7 @@ fn of_disk(plain: &Explained, copies: usize) -> Said {
     said
 }
 
-/// Rows of data; those of md are counted by structure.
+/// Returns the rows of data; rows of md are counted by structure.
 fn of_members(explained: &Explained, map: &Map, origin: &[u64]) -> (Said, HashMap<Structure, u64>) {
     let (mut said, mut others) = (Said::new(), HashMap::new());
     for row in &explained.rows {
@@ -342,7 +348,7 @@ fn shapes() -> impl Strategy<Value = Geometry> {
     ];
     (levels, 4_usize..6, 2_u64..7, 0_u64..3).prop_map(|((level, layout), members, chunk, more)| {
         let chunk_bytes = 1024 << chunk;
-        // The first member is larger, where that makes a difference.
+        // The first member is larger in the layouts for which this matters.
         let bytes = |role| (8 << 20) + if role == 0 { more * chunk_bytes } else { 0 };
         Geometry {
             level,

@@ -1,5 +1,5 @@
-//! ext2, ext3, ext4 on recordings that are kept here, as they are and damaged. What root is needed
-//! for is in `tests/analysis/ext`.
+//! ext2, ext3 and ext4 on stored recordings, intact and damaged. Tests that need root are in
+//! `tests/analysis/ext`.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 #[path = "common/conserved.rs"]
@@ -14,8 +14,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// 8 MiB disks on which files were made, changed, read (strictatime) and removed;
-/// `tests/analysis/ext/corpus.py` made them.
+/// Lists recordings of 8 MiB disks on which files were created, changed, read (strictatime) and
+/// removed. `tests/analysis/ext/corpus.py` made them.
 fn recordings() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/ext");
     let files = std::fs::read_dir(folder)
@@ -45,11 +45,11 @@ fn nothing_is_unknown() {
     }
 }
 
-/// A change of one write's content: the number of the write (among those that do not format), the
-/// place, the new bytes.
+/// Change of one write's content: number of the write (among those after formatting), offset, new
+/// bytes.
 type Change = (usize, usize, Vec<u8>);
 
-/// The recording with these changes, and as many of its last events left out.
+/// Returns the recording with these changes and without its last `leave_out` events.
 fn damaged(path: &Path, changes: &[Change], leave_out: usize, folder: &Path) -> Recording {
     let original = Recording::open(path).unwrap();
     let copy = folder.join("damaged.fscost");
@@ -96,8 +96,8 @@ fn damaged(path: &Path, changes: &[Change], leave_out: usize, folder: &Path) -> 
 }
 
 fn change() -> impl Strategy<Value = Change> {
-    // Fields are at the beginnings of blocks and structures; numbers that break readers are small
-    // and large.
+    // Fields are at the beginning of blocks and structures; the numbers that break parsers are
+    // small or large.
     let bytes = prop_oneof![
         prop::collection::vec(any::<u8>(), 1..64),
         prop::collection::vec(prop::sample::select(vec![0u8, 1, 0xFF, 0x7F]), 1..64),

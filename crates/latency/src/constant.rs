@@ -1,4 +1,4 @@
-//! A device that takes the same time for each request, however many there are.
+//! A device with a constant latency for each kind of request, independent of load.
 
 use crate::{Completion, Error, Op, Request, completions::Completions, fields::Fields};
 
@@ -38,7 +38,7 @@ impl Constant {
     }
 }
 
-/// The device: any number of requests side by side.
+/// A running device that serves any number of requests in parallel.
 #[derive(Debug, Clone)]
 pub(crate) struct ConstantDevice {
     latency: Constant,

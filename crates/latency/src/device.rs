@@ -1,19 +1,19 @@
-//! A device: a model that runs.
+//! A running instance of a model.
 
 use crate::{
     Completion, Model, Request, constant::ConstantDevice, flash::FlashDrive, hard_disk::Drive,
     model::Kind,
 };
 
-/// Largest device: 1 PiB. What lies beyond the end of a device is not moved.
+/// Largest device: 1 PiB. Bytes beyond the end of a device are not transferred.
 pub(crate) const LARGEST_BYTES: u64 = 1 << 50;
-/// Largest request: what is longer counts as that. Linux sends at most a few MiB at once.
+/// Largest request; longer requests count as this size. Linux sends at most a few MiB at once.
 const MOST_REQUEST_BYTES: u64 = 64 << 20;
 /// Latest instant: 73 years, so that no sum of times overflows.
 const LATEST_NS: u64 = 1 << 61;
 
-/// A device of a model. It depends only on the model, the capacity, the seed and the requests with
-/// their times.
+/// A running device. Its behaviour depends only on the model, the capacity, the seed, and the
+/// requests with their times.
 #[derive(Debug, Clone)]
 pub struct Device {
     engine: Engine,
@@ -28,7 +28,7 @@ enum Engine {
 }
 
 impl Device {
-    /// An idle device at instant 0. The host uses its first `capacity_bytes`.
+    /// Creates an idle device at instant 0. The host uses its first `capacity_bytes`.
     #[must_use]
     pub fn new(model: &Model, capacity_bytes: u64, seed: u64) -> Device {
         let capacity_bytes = capacity_bytes.min(LARGEST_BYTES);
@@ -45,7 +45,7 @@ impl Device {
         }
     }
 
-    /// Hands a request over. `now_ns` never decreases from call to call of `submit` and
+    /// Submits a request. `now_ns` must never decrease across calls to `submit` and
     /// [`advance`](Device::advance).
     pub fn submit(&mut self, now_ns: u64, request: Request) {
         let now_ns = now_ns.min(LATEST_NS);
@@ -63,10 +63,11 @@ impl Device {
         }
     }
 
-    /// When to call [`advance`](Device::advance) next if no other request arrives: never later than
-    /// the next completion, and in the past if something has completed already. None: no request is
-    /// outstanding. A device with other work before the next completion (destaging its cache) names
-    /// an instant at which nothing completes.
+    /// Returns the instant for the next call to [`advance`](Device::advance) if no other request
+    /// arrives. The instant is never later than the next completion, and lies in the past if a
+    /// request has already completed. `None` if no request is outstanding. If the device has other
+    /// work before the next completion, such as destaging its cache, nothing completes at the
+    /// returned instant.
     #[must_use]
     pub fn next_ns(&self) -> Option<u64> {
         match &self.engine {
@@ -76,7 +77,22 @@ impl Device {
         }
     }
 
-    /// Appends the completions up to `now_ns`, in order of time.
+    /// Appends the next completion and all others at the same instant, in order of time. Appends
+    /// nothing if no request is outstanding. Equivalent to calling [`advance`](Device::advance) at
+    /// each instant that [`next_ns`](Device::next_ns) returns until a request has completed.
+    pub fn advance_to_completion(&mut self, done: &mut Vec<Completion>) {
+        if let Engine::HardDisk(drive) = &mut self.engine {
+            return drive.advance_to_completion(done);
+        }
+        let before = done.len();
+        while done.len() == before
+            && let Some(next_ns) = self.next_ns()
+        {
+            self.advance(next_ns, done);
+        }
+    }
+
+    /// Appends all completions up to `now_ns`, in order of time.
     pub fn advance(&mut self, now_ns: u64, done: &mut Vec<Completion>) {
         match &mut self.engine {
             Engine::Constant(device) => device.advance(now_ns, done),

@@ -1,6 +1,6 @@
-//! Division by numbers that stay the same: a multiplication takes the place of a division.
+//! Division by constant numbers, computed as a multiplication.
 
-/// A number to divide by.
+/// A constant divisor.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Divisor {
     divisor: u64,
@@ -9,7 +9,7 @@ pub(crate) struct Divisor {
 }
 
 impl Divisor {
-    /// A divisor other than 0.
+    /// Creates a divisor; `divisor` must not be 0.
     pub(crate) fn new(divisor: u64) -> Divisor {
         Divisor {
             divisor,
@@ -17,12 +17,17 @@ impl Divisor {
         }
     }
 
-    /// Quotient and remainder.
+    pub(crate) fn number(self) -> u64 {
+        self.divisor
+    }
+
+    /// Returns the quotient and the remainder.
+    #[inline]
     pub(crate) fn divide(self, number: u64) -> (u64, u64) {
         let product = u128::from(number) * u128::from(self.reciprocal);
         let mut quotient = (product >> 64) as u64;
         let mut remainder = number - quotient * self.divisor;
-        // The reciprocal is too small by less than 2 units: so is the quotient.
+        // The reciprocal is too small by less than 2 units, and so is the quotient.
         while remainder >= self.divisor {
             quotient += 1;
             remainder -= self.divisor;
@@ -30,12 +35,21 @@ impl Divisor {
         (quotient, remainder)
     }
 
+    #[inline]
     pub(crate) fn quotient(self, number: u64) -> u64 {
         self.divide(number).0
     }
 
+    #[inline]
     pub(crate) fn remainder(self, number: u64) -> u64 {
         self.divide(number).1
+    }
+
+    /// Returns the quotient, rounded up.
+    #[inline]
+    pub(crate) fn div_ceil(self, number: u64) -> u64 {
+        let (quotient, remainder) = self.divide(number);
+        quotient + u64::from(remainder > 0)
     }
 }
 
@@ -54,6 +68,7 @@ mod tests {
             let (number, divisor) = (number >> shifts.0, (divisor >> shifts.1).max(1));
             let found = Divisor::new(divisor).divide(number);
             prop_assert_eq!(found, (number / divisor, number % divisor));
+            prop_assert_eq!(Divisor::new(divisor).div_ceil(number), number.div_ceil(divisor));
         }
     }
 

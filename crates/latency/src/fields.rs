@@ -1,4 +1,4 @@
-//! Fields of a model file, read one by one: the reading is also the list of what can be written.
+//! Fields of a model file. The code that reads the fields also lists the permitted ones.
 
 use crate::Error;
 use std::ops::RangeInclusive;
@@ -7,11 +7,11 @@ use toml::{Table, Value};
 /// A parameter of a model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Parameter {
-    /// Its name in the file.
+    /// Name of the parameter in the file.
     pub name: &'static str,
-    /// What it means, with its unit.
+    /// Meaning of the parameter, with its unit.
     pub meaning: &'static str,
-    /// Its value if the file does not say; none: it must.
+    /// Value used if the file does not set the parameter; `None` if the parameter is required.
     pub default: Option<f64>,
     /// Smallest and largest value.
     pub range: RangeInclusive<f64>,
@@ -19,13 +19,13 @@ pub struct Parameter {
 
 /// Largest value of a field in microseconds: 100 s, so that no sum of times overflows.
 const MOST_US: f64 = 1e8;
-/// Largest number of bytes of a field: 1 PiB, which `f64` counts exactly.
+/// Largest value of a field in bytes: 1 PiB, which `f64` represents exactly.
 const MOST_BYTES: f64 = (1u64 << 50) as f64;
 
 /// The fields of a section.
 pub(crate) struct Fields<'a> {
     file: &'a str,
-    /// None: they are only described, and each is as small as it can be.
+    /// Table to read from. If `None`, fields are only described, and each has its smallest value.
     table: Option<&'a Table>,
     known: Vec<Parameter>,
 }
@@ -51,7 +51,7 @@ impl<'a> Fields<'a> {
         self.known
     }
 
-    /// A time in microseconds, as whole nanoseconds.
+    /// Reads a time in microseconds and returns it in whole nanoseconds.
     pub(crate) fn us(
         &mut self,
         name: &'static str,
@@ -62,7 +62,7 @@ impl<'a> Fields<'a> {
         Ok((us * 1e3).round() as u64)
     }
 
-    /// A number of bytes.
+    /// Reads a number of bytes.
     pub(crate) fn bytes(
         &mut self,
         name: &'static str,
@@ -75,7 +75,7 @@ impl<'a> Fields<'a> {
         self.whole(name, bytes)
     }
 
-    /// A whole number.
+    /// Reads a whole number.
     pub(crate) fn count(
         &mut self,
         name: &'static str,
@@ -88,7 +88,7 @@ impl<'a> Fields<'a> {
         self.whole(name, found).map(|found| found as u32)
     }
 
-    /// True or false.
+    /// Reads a Boolean.
     pub(crate) fn flag(
         &mut self,
         name: &'static str,
@@ -111,7 +111,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Any number.
+    /// Reads a number.
     pub(crate) fn number(
         &mut self,
         name: &'static str,
@@ -151,7 +151,7 @@ impl<'a> Fields<'a> {
         Ok(found)
     }
 
-    /// Refuses fields that no one asked for.
+    /// Rejects fields that were never read.
     pub(crate) fn end(&self, also: &[&str]) -> Result<(), Error> {
         let unknown = self.table.into_iter().flat_map(Table::keys).find(|key| {
             !also.contains(&key.as_str()) && !self.known.iter().any(|known| known.name == **key)
@@ -180,7 +180,7 @@ impl<'a> Fields<'a> {
         Ok(found as u64)
     }
 
-    /// The value of a field: itself, or `{ value = …, source = "…" }`.
+    /// Returns the value of a field, given either directly or as `{ value = …, source = "…" }`.
     fn value(&self, name: &str) -> Result<Option<&'a Value>, Error> {
         let Some(found) = self.table.and_then(|table| table.get(name)) else {
             return Ok(None);
@@ -191,7 +191,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// A value without its source.
+/// Returns a value without its source.
 pub(crate) fn value_of(found: &Value) -> Option<&Value> {
     let Value::Table(table) = found else {
         return Some(found);

@@ -1,22 +1,25 @@
-//! The host's side of a device: how many requests it hands over and when, and which have completed.
+//! The host's side of a device: waiting requests, requests in progress (number and completion
+//! times), and completions that the caller has not yet fetched.
 
-use crate::{Completion, Op, Request, completions::Completions};
+use crate::{
+    Completion, Op, Request,
+    completions::{Completions, earlier},
+};
 use std::collections::VecDeque;
 
-/// Requests that wait for the device to have room, in the order of their submission, and those that
-/// it works on.
+/// Requests that wait for room in the device, in order of submission, and requests in progress.
 #[derive(Debug, Clone)]
 pub(crate) struct Host {
     waiting: VecDeque<Request>,
     in_flight: u32,
     depth: u32,
-    /// A flush shares the device with other commands (NVMe). If not, it runs alone: ATA has no
-    /// queued FLUSH CACHE, and Linux drains the queue around it (`ata_std_qc_defer` in
+    /// True if a flush shares the device with other commands (NVMe). Otherwise it runs alone: ATA
+    /// has no queued FLUSH CACHE, and Linux drains the queue around it (`ata_std_qc_defer` in
     /// drivers/ata/libata-core.c).
     is_flush_queued: bool,
     is_flushing: bool,
     completions: Completions,
-    /// Completions that the caller has not fetched.
+    /// Completions that the caller has not yet fetched.
     finished: Vec<Completion>,
 }
 
@@ -33,33 +36,48 @@ impl Host {
         }
     }
 
-    pub(crate) fn push(&mut self, request: Request) {
+    /// Accepts a request from the host. Returns the request if the device can start it now; queues
+    /// it otherwise.
+    pub(crate) fn offer(&mut self, request: Request) -> Option<Request> {
+        if self.waiting.is_empty() && self.takes(&request) {
+            return Some(request);
+        }
         self.waiting.push_back(request);
+        None
     }
 
-    /// The next request, if the device can take it now.
+    /// Returns the next waiting request if the device can start it now.
     pub(crate) fn admit(&mut self) -> Option<Request> {
-        let runs_alone = self.waiting.front()?.op == Op::Flush && !self.is_flush_queued;
-        let room = if runs_alone { 1 } else { self.depth };
-        if self.is_flushing || self.in_flight >= room {
+        let request = *self.waiting.front()?;
+        if !self.takes(&request) {
             return None;
         }
-        self.is_flushing = runs_alone;
-        self.in_flight += 1;
         self.waiting.pop_front()
     }
 
-    /// An admitted request will complete at an instant.
+    /// Admits a request if there is room. True if it was admitted.
+    fn takes(&mut self, request: &Request) -> bool {
+        let runs_alone = request.op == Op::Flush && !self.is_flush_queued;
+        let room = if runs_alone { 1 } else { self.depth };
+        if self.is_flushing || self.in_flight >= room {
+            return false;
+        }
+        self.is_flushing = runs_alone;
+        self.in_flight += 1;
+        true
+    }
+
+    /// Schedules the completion of an admitted request.
     pub(crate) fn complete(&mut self, id: u64, at_ns: u64) {
         self.completions.add(id, at_ns);
     }
 
-    /// The next completion of an admitted request.
+    /// Returns the instant of the next completion of an admitted request.
     pub(crate) fn completion_ns(&self) -> Option<u64> {
         self.completions.next_ns()
     }
 
-    /// Lets one request that completes by `now_ns` leave the device; false if there is none.
+    /// Removes one request that completes by `now_ns` from the device. False if there is none.
     pub(crate) fn release(&mut self, now_ns: u64) -> bool {
         let Some(completion) = self.completions.pop(now_ns) else {
             return false;
@@ -70,19 +88,25 @@ impl Host {
         true
     }
 
-    /// When the device has to be run next; `inner_ns` is when something happens in it beside
-    /// completions.
+    /// True if the caller has not yet fetched all completions.
+    #[inline]
+    pub(crate) fn has_finished(&self) -> bool {
+        !self.finished.is_empty()
+    }
+
+    /// Returns the instant at which the device must run next. `inner_ns` is the instant of its next
+    /// event other than a completion.
     pub(crate) fn next_ns(&self, inner_ns: Option<u64>) -> Option<u64> {
         if let Some(finished) = self.finished.first() {
             return Some(finished.at_ns);
         }
-        let next_ns = [self.completions.next_ns(), inner_ns];
-        (self.in_flight > 0)
-            .then(|| next_ns.into_iter().flatten().min())
-            .flatten()
+        if self.in_flight == 0 {
+            return None;
+        }
+        earlier(self.completions.next_ns(), inner_ns)
     }
 
-    /// Hands the caller its completions.
+    /// Passes all pending completions to the caller.
     pub(crate) fn fetch(&mut self, done: &mut Vec<Completion>) {
         done.append(&mut self.finished);
     }

@@ -1,9 +1,9 @@
-//! Device models as values: when a disk, a card or an SSD would have completed each request.
+//! Device models without a clock or I/O: they compute when a disk, a card or an SSD would have
+//! completed each request.
 //!
 //! A [`Device`] is a [`Model`], a capacity and a seed. It takes [`Request`]s at given times and
-//! says when each completes. It has no clock of its own and does no I/O: the disk server runs it
-//! against a real clock to delay completions, and the offline replay runs it against recorded
-//! times.
+//! returns the completion time of each. The disk server runs it against a real clock to delay
+//! completions, and the offline replay runs it against recorded times.
 //!
 //! Everything is deterministic: the same model, capacity, seed and request times give the same
 //! completion times. All arithmetic on times is in whole nanoseconds.
@@ -31,7 +31,7 @@ pub use fields::Parameter;
 pub use model::Model;
 pub use request::{Completion, Op, Request};
 
-/// A number that depends on the seed only (SplitMix64; Steele, Lea and Flood, OOPSLA'14).
+/// Returns a number that depends on the seed only (SplitMix64; Steele, Lea and Flood, OOPSLA'14).
 fn seeded(seed: u64) -> u64 {
     let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

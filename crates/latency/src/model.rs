@@ -9,7 +9,7 @@ use crate::{
 };
 use toml::{Table, Value};
 
-/// The model of a device in time.
+/// A model of a device's timing.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Model {
     pub(crate) kind: Kind,
@@ -22,11 +22,11 @@ pub(crate) enum Kind {
     Flash(Flash),
 }
 
-/// The names of the kinds in files.
+/// Names of the kinds in model files.
 const KINDS: [&str; 3] = ["constant", "hard-disk", "flash"];
 
 impl Default for Model {
-    /// `ram`: each request completes at once.
+    /// Returns `ram`, on which each request completes at once.
     fn default() -> Model {
         Model {
             kind: Kind::Constant(Constant::default()),
@@ -35,7 +35,7 @@ impl Default for Model {
 }
 
 impl Model {
-    /// Reads the `[latency]` section of a device file. `file` names it in errors.
+    /// Parses the `[latency]` section of a device file. Errors refer to the file as `file`.
     pub fn parse(file: &str, text: &str) -> Result<Model, Error> {
         let table: Table = text
             .parse()
@@ -71,24 +71,23 @@ impl Model {
         Ok(Model { kind })
     }
 
-    /// Names of the kinds of models.
+    /// Returns the names of the kinds of models.
     #[must_use]
     pub fn kinds() -> &'static [&'static str] {
         &KINDS
     }
 
-    /// The parameters of a kind of model, in the order of the documentation; none if there is no
-    /// such kind.
+    /// Returns the parameters of a kind of model, in the order of the documentation. Empty if the
+    /// kind does not exist.
     #[must_use]
     pub fn parameters(kind: &str) -> Vec<Parameter> {
         let mut fields = Fields::described();
-        // The smallest values need not fit together.
+        // The smallest values need not be consistent with each other.
         let _ = read(&mut fields, kind);
         fields.into_parameters()
     }
 
-    /// True if each request completes at its submission, as on `ram`: a server needs no clock for
-    /// it.
+    /// True if each request completes on submission, as on `ram`. A server then needs no clock.
     #[must_use]
     pub fn is_instant(&self) -> bool {
         match &self.kind {

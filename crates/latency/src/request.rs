@@ -7,18 +7,18 @@ pub enum Op {
     Read,
     /// Writes a range.
     Write,
-    /// Gives a range up (TRIM, deallocate).
+    /// Discards a range (TRIM, deallocate).
     Discard,
     /// Writes zeroes to a range without sending them.
     WriteZeroes,
-    /// Makes durable every write that completed before.
+    /// Makes every write that completed earlier durable.
     Flush,
 }
 
 /// A request, as the block layer sends it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Request {
-    /// The caller's name for it; [`Completion`] repeats it.
+    /// Identifier chosen by the caller; [`Completion`] repeats it.
     pub id: u64,
     /// Kind of request.
     pub op: Op,
@@ -33,7 +33,7 @@ pub struct Request {
 /// Completion of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Completion {
-    /// [`Request::id`].
+    /// Identifier of the request: [`Request::id`].
     pub id: u64,
     /// Instant of the completion, on the clock of the submissions.
     pub at_ns: u64,

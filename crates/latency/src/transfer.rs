@@ -1,10 +1,44 @@
 //! Time to move bytes at a given rate.
 
-/// Nanoseconds, rounded up.
-pub(crate) fn ns(bytes: u64, bytes_per_s: u64) -> u64 {
-    const NS: u64 = 1_000_000_000;
-    match bytes.checked_mul(NS) {
-        Some(product) => product.div_ceil(bytes_per_s),
-        None => (u128::from(bytes) * u128::from(NS)).div_ceil(u128::from(bytes_per_s)) as u64,
+use crate::divisor::Divisor;
+
+const NS: u64 = 1_000_000_000;
+
+/// Transfer rate in bytes per second.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Rate(Divisor);
+
+impl Rate {
+    /// Creates a rate; `bytes_per_s` must not be 0.
+    pub(crate) fn new(bytes_per_s: u64) -> Rate {
+        Rate(Divisor::new(bytes_per_s))
+    }
+
+    /// Returns the time to transfer `bytes` in nanoseconds, rounded up.
+    pub(crate) fn ns(self, bytes: u64) -> u64 {
+        match bytes.checked_mul(NS) {
+            Some(product) => self.0.div_ceil(product),
+            None => {
+                let divisor = u128::from(self.0.number());
+                (u128::from(bytes) * u128::from(NS)).div_ceil(divisor) as u64
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn it_is_the_quotient_rounded_up(
+            bytes in any::<u64>(), rate in 1..=u64::MAX, shift in 0u32..64,
+        ) {
+            let bytes = bytes >> shift;
+            let exact = (u128::from(bytes) * u128::from(NS)).div_ceil(u128::from(rate));
+            prop_assert_eq!(Rate::new(rate).ns(bytes), exact as u64);
+        }
     }
 }

@@ -14,7 +14,7 @@ fn device(name: &str) -> Device {
     Device::new(&Model::parse(name, &text).unwrap(), SPAN, 1)
 }
 
-/// As much of a device as the tests use.
+/// Bytes of a device that the tests use.
 const SPAN: u64 = 64 << 30;
 
 fn random(count: u64, op: Op) -> impl Iterator<Item = Request> {

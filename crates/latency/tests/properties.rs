@@ -1,4 +1,4 @@
-//! What must hold for any model and any requests.
+//! Invariants for any model and any requests.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod common;

@@ -1,5 +1,6 @@
-//! How fast the array model takes requests: `array_speed LEVEL MEMBERS random|sequential`.
-//! `benches/raid.py` runs it. Chunks of 64 KiB; times are CPU time of the thread.
+//! Speed of the array model: `array_speed LEVEL MEMBERS random
+//!
+//! sequential`. `benches/raid.py` runs it. Chunks of 64 KiB; times are CPU time of the thread.
 
 use fscost_raid::{Array, Geometry, Level, Load, WritePath};
 use rustix::time::{ClockId, clock_gettime};

@@ -1,9 +1,8 @@
-//! md arrays as pure arithmetic: what a member's superblock says, which byte of the array lies
-//! where on which member,
-//! and which requests the members receive for those of the array.
+//! md arrays as pure arithmetic: contents of a member's superblock, location of each byte of the
+//! array on the members, and requests to the members that result from requests to the array.
 //!
-//! Nothing here reads a disk or knows a recording. Numbers come from superblocks, which are hostile
-//! input: [`Map::new`] refuses those that the arithmetic could not carry.
+//! This crate reads no disks and no recordings. Numbers come from superblocks, which are untrusted
+//! input: [`Map::new`] rejects values that would overflow the arithmetic.
 
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 

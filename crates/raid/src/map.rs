@@ -1,35 +1,35 @@
-//! The address map of an array: one interface over all levels.
+//! The address map of an array, with one interface for all levels.
 
 use crate::{mirrored::Mirrored, parity::Parity, striped::Striped};
 
-/// The bounds within which no product of two of these overflows.
+/// Bounds within which no product of two of these overflows.
 const MOST_MEMBERS: usize = 512;
 const MOST_MEMBER_BYTES: u64 = 1 << 48;
-/// Copies are counted in the bits of a `u64`.
+/// Largest number of copies: they are counted in the bits of a `u64`.
 const MOST_COPIES: usize = 64;
 const SECTOR_BYTES: u64 = 512;
 
-/// The levels that have a map.
+/// Levels that have a map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
-    /// Members one after the other.
+    /// Members concatenated.
     Linear,
-    /// Striped.
+    /// Data striped over members.
     Raid0,
-    /// Mirrored.
+    /// Data mirrored on members.
     Raid1,
     /// Parity on the last member.
     Raid4,
-    /// Parity on all members in turn.
+    /// Parity on all members in rotation.
     Raid5,
-    /// Parity and a syndrome.
+    /// Parity and a syndrome in each stripe.
     Raid6,
-    /// Striped over mirrors.
+    /// Data striped over mirrors.
     Raid10,
 }
 
 impl Level {
-    /// As a superblock spells it (`include/uapi/linux/raid/md_p.h`).
+    /// Returns the level for its number in a superblock (`include/uapi/linux/raid/md_p.h`).
     pub fn from_number(number: i32) -> Option<Level> {
         Some(match number {
             -1 => Level::Linear,
@@ -44,68 +44,69 @@ impl Level {
     }
 }
 
-/// The shape of an array. Offsets and sizes are of the members' data areas.
+/// The shape of an array. Offsets and sizes refer to the members' data areas.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Geometry {
-    /// How data is spread.
+    /// Layout of the data.
     pub level: Level,
-    /// The variant of the level, as a superblock spells it.
+    /// Variant of the level, as encoded in a superblock.
     pub layout: u32,
-    /// Consecutive bytes on one member; 0 where a level has no chunks.
+    /// Consecutive bytes on one member; 0 for levels without chunks.
     pub chunk_bytes: u64,
-    /// Bytes that each member contributes; all the same but for RAID 0 and linear.
+    /// Bytes that each member contributes. All members are equal except for RAID 0 and linear.
     pub member_bytes: Vec<u64>,
 }
 
-/// What part of an array a byte of a member's data area is.
+/// Role of a byte of a member's data area.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// Data of the array.
     Data {
         /// Byte offset in the array.
         array_offset: u64,
-        /// 0 for the first copy, in the order of [`Map::places`].
+        /// Number of the copy, in the order of [`Map::places`]; 0 for the first.
         copy: u8,
     },
-    /// The exclusive or of a stripe's data (P).
+    /// Exclusive or of a stripe's data (P).
     Parity,
-    /// RAID 6's second parity (Q).
+    /// Second parity of RAID 6 (Q).
     Syndrome,
-    /// Left over by rounding.
+    /// Bytes left over by rounding.
     Unused,
 }
 
 /// A run of bytes of one member with one role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Piece {
-    /// Bytes, at least 1.
+    /// Length in bytes, at least 1.
     pub length: u64,
-    /// What they are.
+    /// Role of the bytes.
     pub role: Role,
 }
 
 /// A byte of a member's data area.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
-    /// Index of the member: its role in the superblock.
+    /// Index of the member, which is its role in the superblock.
     pub member: usize,
-    /// Byte offset in its data area.
+    /// Byte offset in the member's data area.
     pub offset: u64,
 }
 
-/// Where each byte of an array lies.
+/// Maps each byte of an array to its members.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Map {
-    /// Linear and RAID 0.
+    /// Map of linear and RAID 0.
     Striped(Striped),
-    /// RAID 1 and RAID 10.
+    /// Map of RAID 1 and RAID 10.
     Mirrored(Mirrored),
-    /// RAID 4, 5 and 6.
+    /// Map of RAID 4, 5 and 6.
     Parity(Parity),
 }
 
 impl Map {
-    /// The map of this shape; `None` where the shape makes no sense or the kernel refuses it.
+    /// Creates the map of an array. `None` if the geometry is inconsistent or the kernel rejects
+    /// it.
     pub fn new(geometry: &Geometry) -> Option<Map> {
         let Geometry {
             level,
@@ -131,7 +132,7 @@ impl Map {
         (map.copies() <= MOST_COPIES).then_some(map)
     }
 
-    /// Size of the array.
+    /// Returns the size of the array in bytes.
     pub fn size_bytes(&self) -> u64 {
         match self {
             Map::Striped(map) => map.size_bytes(),
@@ -140,7 +141,7 @@ impl Map {
         }
     }
 
-    /// How often each byte of data is stored.
+    /// Returns the number of copies of each byte of data.
     pub fn copies(&self) -> usize {
         match self {
             Map::Mirrored(map) => map.copies(),
@@ -148,7 +149,7 @@ impl Map {
         }
     }
 
-    /// What begins at `offset` of a member's data area, and how far it goes.
+    /// Returns the piece at `offset` of a member's data area, and its length.
     pub fn piece(&self, member: usize, offset: u64) -> Piece {
         let (role, length) = match self {
             Map::Striped(map) => map.role(member, offset),
@@ -156,15 +157,15 @@ impl Map {
             Map::Parity(map) => map.role(member, offset),
         };
         let length = match role {
-            // A chunk may reach over the array's end.
+            // A chunk may extend beyond the array's end.
             Role::Data { array_offset, .. } => length.min(self.size_bytes() - array_offset),
             _ => length,
         };
         Piece { length, role }
     }
 
-    /// All places of the byte at `offset` of the array, the first copy first, and how many bytes
-    /// from there on lie next to each other in each of them. Empty behind the array's end.
+    /// Returns all places of the byte at `offset` of the array, first copy first, and the number of
+    /// bytes from there on that are contiguous in every place. Empty beyond the array's end.
     pub fn places(&self, offset: u64) -> (Vec<Place>, u64) {
         if offset >= self.size_bytes() {
             return (Vec::new(), 0);
@@ -177,7 +178,8 @@ impl Map {
         (places, length.min(self.size_bytes() - offset))
     }
 
-    /// The parity that protects the byte at `offset` of the array: P, and Q for RAID 6.
+    /// Returns the places of the parity that protects the byte at `offset` of the array: P, and Q
+    /// for RAID 6.
     pub fn parity_places(&self, offset: u64) -> Vec<Place> {
         match self {
             Map::Parity(map) if offset < map.size_bytes() => map.parity_places(offset),

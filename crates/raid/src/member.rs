@@ -1,26 +1,26 @@
-//! What the parts of a member are: data, and what md keeps beside it.
+//! Areas of a member: data and md metadata.
 
 /// A part of a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Area {
-    /// Part of the data area: [`crate::Map::piece`] says what it is.
+    /// Part of the data area; [`crate::Map::piece`] returns its role.
     Data {
         /// Byte offset in the data area.
         offset: u64,
     },
-    /// The superblock.
+    /// Superblock.
     Superblock,
-    /// The list of bad blocks.
+    /// List of bad blocks.
     BadBlocks,
-    /// The write-intent bitmap.
+    /// Write-intent bitmap.
     Bitmap,
-    /// The partial parity log of RAID 5.
+    /// Partial parity log of RAID 5.
     PartialParityLog,
-    /// Nothing.
+    /// Unused space.
     Unused,
 }
 
-/// Areas of a member that begin at these offsets; each ends with the next.
+/// Areas of a member by start offset; each area ends where the next begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Member {
     starts: Vec<(u64, Area)>,
@@ -28,9 +28,8 @@ pub struct Member {
 }
 
 impl Member {
-    /// `areas`: begin, greatest length, and kind; where two overlap, the one that begins later
-    /// wins.
-    /// `end` is the member's size.
+    /// Creates the areas of a member. Each entry of `areas` is a start offset, a maximum length and
+    /// a kind. If two areas overlap, the one that begins later wins. `end` is the member's size.
     pub(crate) fn new(end: u64, areas: &[(u64, u64, Area)]) -> Member {
         let mut areas = areas.to_vec();
         areas.sort_by_key(|&(start, ..)| start);
@@ -46,7 +45,7 @@ impl Member {
         Member { starts, end }
     }
 
-    /// What is at `offset`, and how many bytes of it follow (at least 1).
+    /// Returns the area at `offset`, and the number of bytes from there to its end (at least 1).
     pub fn area(&self, offset: u64) -> (Area, u64) {
         let after = self.starts.partition_point(|&(start, _)| start <= offset);
         let (start, area) = self.starts[after - 1];

@@ -1,22 +1,22 @@
-//! RAID 1 and RAID 10: each byte is stored as often as the layout says (`drivers/md/raid10.c`,
-//! `setup_geo` and
-//! `__raid10_find_phys`).
+//! RAID 1 and RAID 10: the layout determines how often each byte is stored (`drivers/md/raid10.c`,
+//! `setup_geo` and `__raid10_find_phys`).
 
 use crate::{Geometry, Level, Place, Role};
 
-/// RAID 1 is one chunk that is near to itself on every member.
+/// The map of RAID 1 and RAID 10. RAID 1 is treated as a single chunk with a near copy on every
+/// member.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mirrored {
     members: u64,
-    /// Copies of a chunk on members next to each other.
+    /// Copies of a chunk on adjacent members (near copies).
     near: u64,
-    /// Copies of all of that further behind.
+    /// Copies of the whole near layout at higher offsets (far copies).
     far: u64,
-    /// From one far copy to the next on a member.
+    /// Distance in bytes from one far copy to the next on a member.
     stride_bytes: u64,
-    /// Far copies follow each stripe instead of all data.
+    /// True if far copies follow each stripe instead of all data.
     is_offset: bool,
-    /// Members among which far copies wander.
+    /// Number of members within which far copies rotate.
     far_set: u64,
     chunk_bytes: u64,
     size_bytes: u64,
@@ -41,8 +41,8 @@ impl Mirrored {
         let layout = u64::from(geometry.layout);
         let (near, far, is_offset) = (layout & 255, layout >> 8 & 255, layout >> 16 & 1 == 1);
         let is_sound = near > 0 && far > 0 && near * far <= members;
-        // The kernel lays a stripe that does not end with its members over the far copies of the
-        // one before.
+        // If a stripe does not end at the last member, the kernel places it over the far copies of
+        // the previous stripe.
         if !is_sound || (is_offset && !members.is_multiple_of(near)) {
             return None;
         }
@@ -115,10 +115,11 @@ impl Mirrored {
         (places, self.chunk_bytes - in_chunk)
     }
 
-    /// The member that has the `far`th far copy of what `member` has first.
+    /// Returns the member that stores far copy number `far` of the data whose first copy is on
+    /// `member`.
     fn moved(&self, member: u64, far: u64) -> u64 {
         let rest = self.members % self.far_set;
-        // The last set is larger where members are left over.
+        // The last set also contains the left-over members.
         let last = (self.members / self.far_set - 1) * self.far_set;
         let (begin, size) = match rest != 0 && member >= last {
             true => (last, self.far_set + rest),

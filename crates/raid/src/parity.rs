@@ -1,4 +1,4 @@
-//! RAID 4, 5 and 6: which members of a stripe hold parity (`drivers/md/raid5.c`,
+//! RAID 4, 5 and 6: members of a stripe that hold parity (`drivers/md/raid5.c`,
 //! `raid5_compute_sector`).
 
 use crate::{Geometry, Level, Place, Role};
@@ -8,7 +8,7 @@ use crate::{Geometry, Level, Place, Role};
 pub struct Parity {
     layout: Layout,
     members: u64,
-    /// How many of them hold parity in each stripe.
+    /// Number of members that hold parity in each stripe.
     parities: u64,
     chunk_bytes: u64,
     stripes: u64,
@@ -17,31 +17,31 @@ pub struct Parity {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Layout {
     turn: Turn,
-    /// Data begins behind P instead of with the first member.
+    /// True if data begins after P instead of on the first member.
     is_symmetric: bool,
     q: Q,
 }
 
-/// Which member of a stripe holds P.
+/// Rotation of P over the members of a stripe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Turn {
     First,
     Last,
-    /// The last in stripe 0, then the one before it.
+    /// The last member in stripe 0, then the one before it.
     Left,
     Right,
-    /// Like `Left`, begun one stripe later (DDF).
+    /// Like `Left`, but one stripe later (DDF).
     LeftFromSecond,
 }
 
-/// Which member holds Q.
+/// Position of Q.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Q {
     None,
     BehindP,
     /// DDF's "N continue".
     BeforeP,
-    /// The last: the others are a RAID 5.
+    /// The last member; the others form a RAID 5.
     Last,
 }
 
@@ -83,12 +83,12 @@ struct Stripe {
     members: u64,
     p: u64,
     q: Option<u64>,
-    /// The member from which data is counted.
+    /// Member on which the data begins.
     begin: u64,
 }
 
 impl Stripe {
-    /// The members that hold data, in the array's order.
+    /// Returns the members that hold data, in the array's order.
     fn data(self) -> impl Iterator<Item = u64> {
         let all = (0..self.members).map(move |at| (self.begin + at) % self.members);
         all.filter(move |&at| at != self.p && Some(at) != self.q)
@@ -158,7 +158,8 @@ impl Parity {
         places.collect()
     }
 
-    /// The members with data and those with parity, as bits, at an offset of all members.
+    /// Returns the members with data and those with parity as bit masks, for one offset on all
+    /// members.
     pub(crate) fn members_of_row(&self, offset: u64) -> (u64, u64) {
         let stripe = self.stripe(offset / self.chunk_bytes);
         let data = stripe.data().fold(0, |bits, member| bits | 1 << member);
@@ -177,7 +178,7 @@ impl Parity {
             q,
         } = self.layout;
         let members = self.members;
-        // Those that hold P in turn.
+        // Number of members among which P rotates.
         let round = members - u64::from(q == Q::Last);
         let p = match turn {
             Turn::First => 0,

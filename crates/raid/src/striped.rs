@@ -1,26 +1,27 @@
-//! Linear and RAID 0: no byte is stored twice (`drivers/md/raid0.c`, `drivers/md/md-linear.c`).
+//! Linear and RAID 0: every byte is stored once (`drivers/md/raid0.c`, `drivers/md/md-linear.c`).
 
 use crate::{Geometry, Place, Role};
 
-/// RAID 0 with zones: the first layout, which kernels before 3.14 wrote, and the one since.
+/// RAID 0 layouts with zones: the original one of kernels before 3.14, and the one used since.
 const ORIGINAL: u32 = 1;
 const BY_ZONE: u32 = 2;
 
-/// Zones, one after the other. Linear is a zone for each member, RAID 0 one for each size.
+/// Consecutive zones. Linear has one zone for each member, RAID 0 one for each member size.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Striped {
     chunk_bytes: u64,
     zones: Vec<Zone>,
-    /// Chunks are dealt out by their number in the array instead of in the zone.
+    /// True if chunks are distributed by their number in the array instead of in the zone.
     is_original: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Zone {
-    /// Where it begins in the array, and on each of its members.
+    /// Start of the zone in the array (`array_offset`) and on each of its members
+    /// (`member_offset`).
     array_offset: u64,
     member_offset: u64,
-    /// Bytes on each of its members.
+    /// Bytes of the zone on each of its members.
     member_bytes: u64,
     members: Vec<usize>,
 }
@@ -78,8 +79,8 @@ impl Striped {
             member_offset = end;
             zones.push(zone);
         }
-        // With one zone both layouts are the same; with more, the kernel refuses an array that does
-        // not say which.
+        // With one zone, both layouts are the same. With more, the kernel rejects an array that
+        // does not specify its layout.
         let is_original = match geometry.layout {
             ORIGINAL => true,
             BY_ZONE => false,
@@ -110,7 +111,7 @@ impl Striped {
         };
         let chunk_bytes = self.chunk_of(zone);
         let count = zone.members.len() as u64;
-        // The place that the zone's first chunk has.
+        // Place of the zone's first chunk.
         let first = self.first_place(zone, chunk_bytes);
         let turn = (place + count - first) % count;
         let chunk = within / chunk_bytes * count + turn;
@@ -141,7 +142,7 @@ impl Striped {
         (vec![found], chunk_bytes - in_chunk)
     }
 
-    /// Linear has one member in a zone, and all of it is a chunk.
+    /// Returns the chunk size. A linear zone has one member and consists of a single chunk.
     fn chunk_of(&self, zone: &Zone) -> u64 {
         match self.chunk_bytes {
             0 => zone.member_bytes,

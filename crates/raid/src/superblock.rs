@@ -1,4 +1,4 @@
-//! The superblock of a member, version 1 (`struct mdp_superblock_1` in
+//! A member's superblock, version 1 (`struct mdp_superblock_1` in
 //! `include/uapi/linux/raid/md_p.h`).
 
 use crate::{Area, Geometry, Level, Member};
@@ -6,39 +6,39 @@ use crate::{Area, Geometry, Level, Member};
 const MAGIC: u32 = 0xa92b_4efc;
 const SECTOR_BYTES: u64 = 512;
 const BYTES: usize = 4096;
-/// What precedes the table of roles.
+/// Bytes before the table of roles.
 const FIXED_BYTES: usize = 256;
 const BITMAP: u32 = 1;
 const PARTIAL_PARITY_LOG: u32 = 512;
-/// Of roles: a spare, a failed member, or the journal.
+/// First of the special roles: spare, failed member, journal.
 const FIRST_SPECIAL_ROLE: u16 = 0xfffd;
-/// The member is being rebuilt.
+/// Feature flag of a member that is being rebuilt.
 const RECOVERY_OFFSET: u32 = 2;
 
-/// One member's superblock: the shape of the array, and the member's place in it.
+/// One member's superblock: the shape of the array and the member's place in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Superblock {
-    /// The array's UUID.
+    /// UUID of the array.
     pub array: [u8; 16],
-    /// The member's index in the array.
+    /// Index of the member in the array.
     pub role: usize,
-    /// How many members the array has.
+    /// Number of members of the array.
     pub members: usize,
-    /// How data is spread.
+    /// Layout of the data.
     pub level: Level,
-    /// The variant of the level.
+    /// Variant of the level.
     pub layout: u32,
-    /// Consecutive bytes on one member, or 0.
+    /// Consecutive bytes on one member; 0 for levels without chunks.
     pub chunk_bytes: u64,
     /// Bytes that this member contributes.
     pub member_bytes: u64,
-    /// md is copying or computing this member's content from the others.
+    /// True if md is copying or computing this member's content from the others.
     pub is_rebuilding: bool,
-    /// What lies where on the member.
+    /// Areas of the member.
     pub areas: Member,
 }
 
-/// Where a superblock may be on a member: version 1.2, 1.1, 1.0.
+/// Possible offsets of a superblock on a member: version 1.2, 1.1, 1.0.
 pub const PLACES: [fn(u64) -> Option<u64>; 3] = [
     |_| Some(8 * SECTOR_BYTES),
     |_| Some(0),
@@ -47,12 +47,12 @@ pub const PLACES: [fn(u64) -> Option<u64>; 3] = [
 ];
 
 impl Superblock {
-    /// How many bytes [`parse`](Self::parse) wants.
+    /// Number of bytes that [`parse`](Self::parse) needs.
     pub const BYTES: usize = BYTES;
 
-    /// The superblock in `bytes`, which were read at `at` of a disk; `None` if there is none, its
-    /// checksum is wrong, it belongs elsewhere, or the
-    /// member is a spare.
+    /// Parses the superblock in `bytes`, which were read at offset `at` of a disk. `None` if there
+    /// is no superblock, its checksum is wrong, it belongs at another offset, or the member is a
+    /// spare.
     pub fn parse(bytes: &[u8], at: u64, disk_bytes: u64) -> Option<Superblock> {
         let bytes = bytes.get(..BYTES)?;
         let feature_map = le32(bytes, 8);
@@ -92,7 +92,7 @@ impl Superblock {
         })
     }
 
-    /// The shape of the array of these members, each at the index that is its role.
+    /// Returns the shape of the array with these members. Each member's index must equal its role.
     pub fn geometry(members: &[&Superblock]) -> Option<Geometry> {
         let first = members.first()?;
         let alike = |other: &&&Superblock| {
@@ -115,7 +115,7 @@ fn areas(bytes: &[u8], at: u64, disk_bytes: u64) -> Option<Member> {
         (at, BYTES as u64, Area::Superblock),
     ];
     let feature_map = le32(bytes, 8);
-    // The bitmap's length depends on its own superblock: it ends at the latest where something else
+    // The bitmap's length depends on its own superblock. It ends at the latest where another area
     // begins.
     if feature_map & BITMAP != 0 {
         let start = beside(at, i64::from(le32(bytes, 96) as i32))?;
@@ -134,12 +134,12 @@ fn areas(bytes: &[u8], at: u64, disk_bytes: u64) -> Option<Member> {
     Some(Member::new(disk_bytes, &areas))
 }
 
-/// So many sectors behind, or before, the superblock.
+/// Returns the offset `sectors` after the superblock, or before it if negative.
 fn beside(at: u64, sectors: i64) -> Option<u64> {
     at.checked_add_signed(sectors.checked_mul(SECTOR_BYTES as i64)?)
 }
 
-/// `calc_sb_1_csum()`.
+/// Computes the checksum as `calc_sb_1_csum()` does.
 fn checksum(bytes: &[u8]) -> Option<u32> {
     let roles = usize::try_from(le32(bytes, 220)).ok()?.checked_mul(2)?;
     let length = FIXED_BYTES.checked_add(roles)?;
@@ -154,7 +154,7 @@ fn checksum(bytes: &[u8]) -> Option<u32> {
     Some((sum as u32).wrapping_add((sum >> 32) as u32))
 }
 
-/// A count of sectors, in bytes.
+/// Reads a count of sectors and returns it in bytes.
 fn sectors(bytes: &[u8], at: usize) -> Option<u64> {
     le64(bytes, at).checked_mul(SECTOR_BYTES)
 }
@@ -164,7 +164,7 @@ fn le16(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_le_bytes(found.try_into().ok()?))
 }
 
-/// `at` is below [`FIXED_BYTES`], or bounded by the caller.
+/// Reads a little-endian integer. `at` is below [`FIXED_BYTES`], or bounded by the caller.
 fn le32(bytes: &[u8], at: usize) -> u32 {
     let found = bytes.get(at..at + 4).and_then(|b| b.try_into().ok());
     u32::from_le_bytes(found.unwrap_or_default())

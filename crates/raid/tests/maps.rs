@@ -186,7 +186,8 @@ proptest! {
             prop_assert_eq!(places.len(), map.copies());
             prop_assert!(length > 0 && array_offset + length <= map.size_bytes());
             for (copy, &Place { member, offset }) in places.iter().enumerate() {
-                prop_assert!(offset + length <= geometry.member_bytes[member], "past the member's end");
+                prop_assert!(offset + length <= geometry.member_bytes[member], "past the \
+                    member's end");
                 for (at, within) in [(offset, 0), (offset + length - 1, length - 1)] {
                     let role = Role::Data { array_offset: array_offset + within, copy: copy as u8 };
                     prop_assert_eq!(map.piece(member, at).role, role);

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 const DISK_BYTES: u64 = 1 << 30;
 const AT: u64 = 4096;
 
-/// With the checksum that belongs to it.
+/// Sets the checksum of a superblock.
 fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
     let roles = u32::from_le_bytes(bytes[220..224].try_into().unwrap()) as usize;
     let end = (256 + roles.min(1920) * 2).min(4096);

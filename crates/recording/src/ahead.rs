@@ -1,5 +1,5 @@
-//! Reads frames ahead on other threads: unpacking takes most of the time of whoever looks at all
-//! content.
+//! Frame read-ahead on other threads. Unpacking takes most of the time of any walk that looks at
+//! all content.
 
 use crate::{Contents, Error, Event, Frame, Recording, Result};
 use std::{
@@ -8,23 +8,21 @@ use std::{
     thread,
 };
 
-/// More would only wait for the one that looks at the frames.
+/// Largest number of reading threads. More would only wait for the thread that visits the frames.
 const MAX_THREADS: usize = 4;
-/// Unpacked frames that wait for their turn, per thread. With the one that is filled and the one
-/// that is looked at, a thread has four, each of at most
-/// 1.25 MiB.
+/// Unpacked frames that wait to be visited, per thread. With the one being filled and the one being
+/// visited, a thread has four, each of at most 1.25 MiB.
 const WAITING_FRAMES: usize = 2;
 
-/// Says whether the content of an event will be looked at.
+/// Predicts whether the content of an event will be read.
 pub type Expected<'e> = dyn Fn(&Event) -> bool + Sync + 'e;
 
 impl Recording {
-    /// All events and their content, in order of completion, as
-    /// [`for_each_frame`](Self::for_each_frame) gives them; the calling thread does nothing
-    /// but visit.
+    /// Visits all events and their content in order of completion, like
+    /// [`for_each_frame`](Self::for_each_frame). The calling thread only visits.
     ///
-    /// Of content that stays packed, the other threads unpack what `expected` says will be looked at. That is
-    /// asked ahead of the visit, so a wrong answer costs time and changes nothing.
+    /// The other threads unpack the packed content that `expected` predicts to be read. The
+    /// prediction precedes the visit, so a wrong prediction only costs time.
     pub fn for_each_frame_ahead(
         &self,
         contents: Contents,
@@ -35,7 +33,7 @@ impl Recording {
         self.for_frames_ahead(&all, contents, expected, visit)
     }
 
-    /// The same of these frames only.
+    /// Visits only these frames, in the same way.
     pub(crate) fn for_frames_ahead(
         &self,
         frames: &[usize],
@@ -43,7 +41,7 @@ impl Recording {
         expected: &Expected<'_>,
         mut visit: impl FnMut(usize, &mut Frame) -> Result<bool>,
     ) -> Result<()> {
-        // As many as cores: unpacking takes longer than most visits, and where it does not, they
+        // One thread per core: unpacking takes longer than most visits. If it does not, the threads
         // wait.
         let cores = thread::available_parallelism().map_or(1, NonZero::get);
         let threads = cores.min(MAX_THREADS);
@@ -63,7 +61,7 @@ impl Recording {
                 let (next, used): &(Receiver<Result<Frame>>, Sender<Frame>) =
                     &readers[turn % threads];
                 // A reader ends early only after an error, which it sends first, or by a panic,
-                // which the scope passes on.
+                // which the scope propagates.
                 let Ok(frame) = next.recv() else {
                     return Ok(());
                 };
@@ -71,14 +69,14 @@ impl Recording {
                 if !visit(index, &mut frame)? {
                     return Ok(());
                 }
-                // Refused once its reader has read its last frame.
+                // Fails once the reader has read its last frame.
                 let _ = used.send(frame);
             }
             Ok(())
         })
     }
 
-    /// Read these frames until nobody wants them.
+    /// Reads these frames until the receiver is dropped.
     fn read_each<'f>(
         &self,
         frames: impl Iterator<Item = &'f usize>,

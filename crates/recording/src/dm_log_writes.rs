@@ -1,11 +1,10 @@
-//! Export to and import from the log of the kernel's dm-log-writes target, for other people's
-//! replay tools.
+//! Export to and import from the log of the kernel's dm-log-writes target, for external replay
+//! tools.
 //!
 //! Layout (`Documentation/admin-guide/device-mapper/log-writes.rst`, `drivers/md/dm-log-writes.c`):
-//! a superblock in sector 0, then entries;
-//! each entry fills one sector and is followed by its data. Sectors of the log are of the disk's
-//! logical block size. A mark's text
-//! lies in the entry's own sector, after the entry.
+//! a superblock in sector 0, followed by entries. Each entry fills one sector and is followed by
+//! its data. The sectors of the log have the size of the disk's logical blocks. The text of a mark
+//! follows the entry within the entry's own sector.
 
 use crate::{
     DiskInfo, Error, ErrorKind, Event, Header, MAX_REQUEST_BYTES, Mark, Op, Output, Recording,
@@ -46,8 +45,8 @@ struct RawEntry {
     data_bytes: U64,
 }
 
-/// Size of the log that [`export`] writes: zeros are content there, so that it can be far larger
-/// than the recording.
+/// Returns the size of the log that [`export`] writes. Zeros are content in the log, so it can be
+/// far larger than the recording.
 pub fn export_bytes(recording: &Recording, disk: u16) -> Result<u64> {
     let sector = u64::from(disk_of(recording, disk)?.logical_block_bytes);
     let mut bytes = sector;
@@ -79,12 +78,12 @@ fn disk_of(recording: &Recording, disk: u16) -> Result<&DiskInfo> {
     })
 }
 
-/// Write the requests of one disk as a dm-log-writes log; returns its number of entries.
+/// Writes the requests of one disk as a dm-log-writes log. Returns the number of entries.
 ///
-/// Reads are left out. A write-zeroes becomes writes of zeros; a discard or hole punch becomes a
-/// discard, which replay tools zero. Entries are in
-/// the order of completion (the kernel's target logs completed writes when the next flush
-/// completes: any of its replays is a replay of ours).
+/// Reads are omitted. A write-zeroes becomes writes of zeros. A discard or hole punch becomes a
+/// discard, for which replay tools discard the range or write zeros. Entries are in order of
+/// completion. The kernel's target differs: it logs a write without FUA only when a later flush has
+/// completed.
 pub fn export(recording: &Recording, disk: u16, out: Output) -> Result<u64> {
     let info = disk_of(recording, disk)?;
     let Output { file, path } = out;
@@ -189,9 +188,9 @@ impl LogWriter {
     }
 }
 
-/// Make a recording of a log; the log does not say how large its disk was, so that the furthest
-/// write does. Times are entry numbers, in
-/// nanoseconds: only their order means anything. Returns the number of entries.
+/// Creates a recording from a log. A log does not contain the size of its disk, so the end of the
+/// furthest write is used. Times are entry numbers in nanoseconds; only their order is meaningful.
+/// Returns the number of entries.
 pub fn import(log: &Path, recording: Output) -> Result<u64> {
     let mut reader = LogReader::open(log)?;
     let imported = (|| {
@@ -224,32 +223,32 @@ pub fn import(log: &Path, recording: Output) -> Result<u64> {
     imported.map_err(|e: Error| e.in_file(log))
 }
 
-/// Whether a file begins like a log.
+/// True if a file begins like a log.
 #[must_use]
 pub fn is_log(head: &[u8]) -> bool {
     head.starts_with(&MAGIC.to_le_bytes())
 }
 
-/// An entry of a log that is a request. Its flush comes first, then its discard or write.
+/// An entry of a log that is a request. The flush precedes the discard or write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry {
-    /// Number in the log, from 0. Marks are entries too.
+    /// Number of the entry in the log, from 0. Marks are counted too.
     pub number: u64,
-    /// Byte of the log at which the entry begins.
+    /// Offset of the entry in the log, in bytes.
     pub at_byte: u64,
-    /// The device was asked to flush.
+    /// True if the device was asked to flush.
     pub has_flush: bool,
-    /// The range was discarded, not written.
+    /// True if the range was discarded instead of written.
     pub is_discard: bool,
-    /// The write itself is durable.
+    /// True if the write itself is durable.
     pub is_fua: bool,
-    /// First byte.
+    /// Offset of the first byte.
     pub offset: u64,
-    /// Length; 0 for a flush alone.
+    /// Length in bytes; 0 for a flush without data.
     pub length: u64,
 }
 
-/// The requests of a log, in its order and without their data.
+/// The requests of a log in log order, without their data.
 pub struct Entries {
     reader: LogReader,
     next: u64,
@@ -268,7 +267,7 @@ impl Entries {
         })
     }
 
-    /// The next request; none at the end.
+    /// Returns the next request; `None` at the end.
     pub fn next_entry(&mut self) -> Result<Option<Entry>> {
         while self.next < self.count {
             let (number, at_byte) = (self.next, self.reader.at);
@@ -318,7 +317,10 @@ impl LogReader {
             } else {
                 ErrorKind::Io
             };
-            Error::new(kind, format!("at byte {}: the log is cut ({e})", self.at))
+            Error::new(
+                kind,
+                format!("at byte {}: the log is truncated ({e})", self.at),
+            )
         })?;
         self.at += bytes.len() as u64;
         Ok(())
@@ -352,7 +354,7 @@ impl LogReader {
         Ok(entries)
     }
 
-    /// To the first entry.
+    /// Seeks to the first entry.
     fn rewind(&mut self) -> Result<()> {
         self.seek_to(self.sector)
     }
@@ -365,14 +367,14 @@ impl LogReader {
             .map_err(|e| Error::new(ErrorKind::Io, format!("at byte {at}: {e}")))
     }
 
-    /// The next entry and, for a mark, its text.
+    /// Reads the next entry and, for a mark, its text.
     fn entry(&mut self) -> Result<(RawEntry, Vec<u8>)> {
         let at = self.at;
         let mut sector = vec![0; self.sector as usize];
         self.fill(&mut sector)?;
         let (raw, rest) = RawEntry::read_from_prefix(&sector)
-            .map_err(|_| Error::corrupt(at, "an entry is cut"))?;
-        let impossible = || Error::corrupt(at, "an entry's numbers are impossible");
+            .map_err(|_| Error::corrupt(at, "an entry is truncated"))?;
+        let impossible = || Error::corrupt(at, "an entry's numbers are invalid");
         let end = raw
             .sector
             .get()
@@ -408,10 +410,13 @@ impl LogReader {
         Ok(furthest)
     }
 
-    /// Passes an entry's data.
+    /// Skips an entry's data.
     fn skip(&mut self, data: u64) -> Result<()> {
         if data > self.log_bytes - self.at {
-            return Err(Error::corrupt(self.at, "the log is cut in an entry's data"));
+            return Err(Error::corrupt(
+                self.at,
+                "the log is truncated in an entry's data",
+            ));
         }
         let relative = i64::try_from(data).map_err(|_| Error::corrupt(self.at, "too much data"))?;
         self.at += data;

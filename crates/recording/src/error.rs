@@ -1,44 +1,44 @@
-//! One error type: a small kind to match on, the place, and the cause.
+//! The error type: a kind to match on, the location, and the cause.
 
 use std::{io, path::Path};
 
-/// What went wrong, for code that decides on it.
+/// Kind of an error, for code that handles it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorKind {
     /// Reading or writing the file failed.
     Io,
     /// The file system that holds the recording is full.
     HostDiskFull,
-    /// The recording has reached the size that it was limited to.
+    /// The recording has reached its size limit.
     TooLarge,
-    /// The program would take too much of the host's memory.
+    /// The operation would use too much of the host's memory.
     HostMemory,
-    /// Not a recording, or a version that this program does not read.
+    /// The file is not a recording, or has a version that this program does not support.
     Format,
-    /// A checksum or a field is wrong: the bytes are not what was written.
+    /// A checksum or field is wrong: the bytes differ from those written.
     Corrupt,
-    /// The caller asked for something that the recording cannot hold (a name too long, a disk too
-    /// large, an offset outside).
+    /// The caller requested something that a recording cannot hold, such as a name that is too
+    /// long, a disk that is too large, or an offset out of range.
     Invalid,
 }
 
-/// An error with where it happened.
+/// An error and where it occurred.
 #[derive(Debug, thiserror::Error)]
 #[error("{context}")]
 pub struct Error {
-    /// To match on.
+    /// Kind of the error, to match on.
     pub kind: ErrorKind,
-    /// What was being done, with the file and the byte where that matters.
+    /// Action that failed, with the file and the byte offset if relevant.
     pub context: String,
     #[source]
     source: Option<io::Error>,
 }
 
-/// `Result` with [`Error`].
+/// A `Result` with [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// An error without a cause of the operating system's.
+    /// Creates an error that has no operating-system cause.
     pub fn new(kind: ErrorKind, context: impl Into<String>) -> Self {
         Self {
             kind,
@@ -51,12 +51,12 @@ impl Error {
         Self::new(ErrorKind::Corrupt, format!("at byte {at_byte}: {what}"))
     }
 
-    /// What was asked for cannot be done, and why.
+    /// Creates an error for an impossible request, with the reason.
     pub fn invalid(why: impl Into<String>) -> Self {
         Self::new(ErrorKind::Invalid, why)
     }
 
-    /// A failure of the operating system while `doing` something to `path`.
+    /// Creates an error for an operating-system failure while `doing` something to `path`.
     pub fn io(doing: &str, path: &Path, source: io::Error) -> Self {
         let full = matches!(
             source.kind(),
@@ -74,7 +74,7 @@ impl Error {
         }
     }
 
-    /// The same error, with the file it is about named first.
+    /// Prefixes the error with the name of its file.
     pub fn in_file(mut self, path: &Path) -> Self {
         let name = path.display().to_string();
         let is_first = self

@@ -1,26 +1,26 @@
-//! One request that a disk received, or one mark.
+//! An event: one request that a disk received, or one mark.
 
 use crate::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 
-/// What was asked of the disk. The numbers are those of the format.
+/// An operation of a disk. The numbers are part of the format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Op {
-    /// Bytes were read; their content is not kept.
+    /// Reads a range; the content is not recorded.
     Read = 0,
-    /// Bytes were written; their content is in the frame.
+    /// Writes a range; the content is in the frame.
     Write = 1,
-    /// What had completed before this was issued is durable once this has completed.
+    /// Makes durable all requests that completed before it was issued.
     Flush = 2,
-    /// The range's content is no longer needed; it reads as zeros here.
+    /// Discards a range whose content is no longer needed; it reads as zeros here.
     Discard = 3,
-    /// The range now reads as zeros.
+    /// Zeroes a range.
     WriteZeroes = 4,
     /// `Discard`, or `WriteZeroes` that may unmap: a loop device sends the same request for both.
-    /// Reads as zeros.
+    /// The range reads as zeros.
     Punch = 5,
-    /// A named instant; its content is a [`Mark`] as JSON.
+    /// Marks a named instant; the content is a [`Mark`] as JSON.
     Mark = 6,
 }
 
@@ -36,12 +36,13 @@ impl Op {
         Op::Mark,
     ];
 
-    /// The operation with this number.
+    /// Returns the operation with this number.
+    #[inline]
     pub fn from_number(number: u8) -> Option<Op> {
         Self::ALL.get(usize::from(number)).copied()
     }
 
-    /// The name used in tables and exports.
+    /// Returns the name used in tables and exports.
     pub fn name(self) -> &'static str {
         [
             "read",
@@ -54,51 +55,52 @@ impl Op {
         ][self as usize]
     }
 
-    /// Whether the range reads as zeros afterwards.
+    /// True if the range reads as zeros afterwards.
     pub fn clears(self) -> bool {
         matches!(self, Op::Discard | Op::WriteZeroes | Op::Punch)
     }
 
-    /// Whether the event carries content.
+    /// True if the event carries content.
+    #[inline]
     pub fn has_content(self) -> bool {
         matches!(self, Op::Write | Op::Mark)
     }
 }
 
-/// One entry of the log. Times are nanoseconds since the recording began; entries are in the order
-/// of completion.
+/// One entry of the log. Times are nanoseconds since the recording began. Entries are in order of
+/// completion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Event {
-    /// When the disk received the request.
+    /// Time at which the disk received the request.
     pub submit_ns: u64,
-    /// When its effect was in the disk's cache (or, for a flush, on the medium).
+    /// Time at which the effect was in the disk's cache or, for a flush, on the medium.
     pub complete_ns: u64,
     /// Byte offset on the disk; 0 for flushes and marks.
     pub offset: u64,
-    /// Bytes; 0 for flushes; for marks, the length of the mark's content.
+    /// Length in bytes; 0 for flushes. For marks, the length of the mark's content.
     pub length: u64,
-    /// Where the content begins among the frame's content; 0 when there is none.
+    /// Offset of the content in the frame's content; 0 if there is none.
     pub content_offset: u32,
     /// Index into the header's disks.
     pub disk: u16,
     /// The operation.
     pub op: Op,
-    /// Forced unit access: this write alone was durable at its completion.
+    /// Forced unit access: this write alone was durable on completion.
     pub fua: bool,
 }
 
 /// A named instant, sent by the lab.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mark {
-    /// The interval that begins here; `end` closes the last.
+    /// Name of the interval that begins here; `end` closes the last one.
     pub name: String,
-    /// Whatever the lab wants kept with it (the kernel's counters).
+    /// Additional data from the lab, such as the kernel's counters.
     #[serde(default, skip_serializing_if = "serde_json::Value::is_null")]
     pub detail: serde_json::Value,
 }
 
 impl Mark {
-    /// The longest JSON form that a mark may have.
+    /// Maximum length of a mark's JSON form, in bytes.
     pub const MAX_BYTES: usize = 256 * 1024;
 
     pub(crate) fn to_bytes(&self) -> Result<Vec<u8>> {
@@ -117,13 +119,9 @@ impl Mark {
         Ok(bytes)
     }
 
-    /// The mark in a frame's content.
+    /// Parses the mark in a frame's content.
     pub fn from_bytes(bytes: &[u8]) -> Result<Mark> {
-        serde_json::from_slice(bytes).map_err(|e| {
-            Error::new(
-                ErrorKind::Corrupt,
-                format!("a mark is not what was written: {e}"),
-            )
-        })
+        serde_json::from_slice(bytes)
+            .map_err(|e| Error::new(ErrorKind::Corrupt, format!("a mark cannot be parsed: {e}")))
     }
 }

@@ -1,31 +1,31 @@
-//! Which bytes of the log are the content of which sectors: a disk's image as a view of the log.
+//! A map from the sectors of a disk to their content in the log: a disk's image as a view of the
+//! log.
 
 use crate::format::SECTOR_BYTES;
 use std::collections::BTreeMap;
 
-/// Where content lies in a recording.
+/// The location of content in a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Location {
-    /// The frame's number.
+    /// Number of the frame.
     pub frame: u32,
     /// Byte offset in the frame's raw content.
     pub content_offset: u32,
 }
 
-/// A run of sectors with the same origin, as found by [`ExtentMap::segments`].
+/// A run of sectors with the same origin, returned by [`ExtentMap::segments`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Segment {
     /// Byte offset on the disk.
     pub offset: u64,
-    /// Bytes.
+    /// Length in bytes.
     pub length: u64,
-    /// Where the content lies; `None` reads as zeros.
+    /// Location of the content; `None` if the sectors read as zeros.
     pub location: Option<Location>,
 }
 
-/// A map from sectors to the log. Sectors and lengths are 32-bit, so that an extent costs 16 bytes:
-/// a server's memory is
-/// bounded by 64 bytes a request.
+/// A map from sectors to the log. Sectors and lengths are 32-bit, so that an extent takes 16 bytes
+/// and a server's memory is bounded by 64 bytes per request.
 #[derive(Debug, Clone, Default)]
 pub struct ExtentMap {
     extents: BTreeMap<u32, Extent>,
@@ -38,7 +38,7 @@ struct Extent {
 }
 
 impl Extent {
-    /// The extent without its first `sectors`.
+    /// Returns the extent without its first `sectors`.
     fn after(self, sectors: u32) -> Extent {
         let skipped = sectors * SECTOR_BYTES as u32;
         Extent {
@@ -52,19 +52,19 @@ impl Extent {
 }
 
 impl ExtentMap {
-    /// The most that an extent takes of memory: 16 bytes, and its part of a tree that is at least a
-    /// quarter full.
+    /// Maximum memory of an extent: 16 bytes, and its share of a tree that is at least a quarter
+    /// full.
     pub const EXTENT_BYTES: usize = 64;
 
-    /// How many extents there are.
+    /// Returns the number of extents.
     pub fn extents(&self) -> usize {
         self.extents.len()
     }
 
-    /// The content of `length` bytes at `offset` is now at `location`. Both are multiples of 512
-    /// within the disk.
+    /// Records that the content of `length` bytes at `offset` is now at `location`. Both must be
+    /// multiples of 512 within the disk.
     pub fn write(&mut self, offset: u64, length: u64, location: Location) {
-        // Mostly what was written is written again: one look-up.
+        // Fast path: most writes overwrite an existing extent, which takes one look-up.
         let start = u32::try_from(offset / SECTOR_BYTES).ok();
         let known = start.and_then(|start| self.extents.get_mut(&start));
         if let Some(extent) = known
@@ -85,7 +85,7 @@ impl ExtentMap {
         );
     }
 
-    /// The range now reads as zeros.
+    /// Records that the range now reads as zeros.
     pub fn clear(&mut self, offset: u64, length: u64) {
         self.clear_range(offset, length);
     }
@@ -120,7 +120,7 @@ impl ExtentMap {
         Some((start, end))
     }
 
-    /// The range as runs of one origin each, in order, without gaps.
+    /// Returns the range as runs with one origin each, in order and without gaps.
     pub fn segments(&self, offset: u64, length: u64) -> impl Iterator<Item = Segment> + '_ {
         let end = offset + length;
         let sector = u32::try_from(offset / SECTOR_BYTES).unwrap_or(u32::MAX);
@@ -174,12 +174,12 @@ impl ExtentMap {
         })
     }
 
-    /// How many extents the map holds.
+    /// Returns the number of extents of the map.
     pub fn len(&self) -> usize {
         self.extents.len()
     }
 
-    /// Whether nothing was written, or all of it was cleared.
+    /// True if the map is empty.
     pub fn is_empty(&self) -> bool {
         self.extents.is_empty()
     }
@@ -192,7 +192,7 @@ mod tests {
 
     const SECTORS: u64 = 64;
 
-    /// The obvious map: one entry a sector.
+    /// Reference map with one entry per sector.
     fn model_of(map: &ExtentMap) -> Vec<Option<Location>> {
         let mut sectors = Vec::new();
         for segment in map.segments(0, SECTORS * SECTOR_BYTES) {

@@ -1,7 +1,7 @@
-//! Panics on purpose: how tests see what becomes of the threads that wait for one that panicked.
+//! Deliberate panics, with which tests check that no thread waits forever for one that panicked.
 
-/// Panics where `FSCOST_PANIC_AT` names `place`. Nothing without the feature `fail-points`, which
-/// only tests turn on.
+/// Panics if `FSCOST_PANIC_AT` names `place`. Does nothing without the feature `fail-points`, which
+/// only tests enable.
 #[inline]
 pub fn fail_point(place: &str) {
     #[cfg(feature = "fail-points")]

@@ -1,4 +1,4 @@
-//! Files by path: new ones that nobody has put a link in place of, and regular ones to read.
+//! File access by path: new files that cannot be replaced by a link, and regular files to read.
 
 use crate::{Error, ErrorKind, Result};
 use rustix::fs::{Mode, OFlags};
@@ -9,8 +9,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// An empty file to fill, with its name for errors. Only its owner may read it: recordings hold the
-/// contents of files.
+/// An empty file to fill, with its name for errors. Only its owner may read it, because recordings
+/// hold the contents of files.
 #[derive(Debug)]
 pub struct Output {
     pub(crate) file: File,
@@ -18,7 +18,7 @@ pub struct Output {
 }
 
 impl Output {
-    /// A new file; nothing may have its name, no link either (`O_EXCL`, open(2)).
+    /// Creates a file. Fails if anything has that name, even a link (`O_EXCL`, open(2)).
     pub fn create(path: &Path) -> Result<Output> {
         let file = OpenOptions::new()
             .read(true)
@@ -30,8 +30,8 @@ impl Output {
         Ok(Output::new(file, path))
     }
 
-    /// The file behind a descriptor of this process, whose holder gives it the name `path` once it
-    /// is whole.
+    /// Opens the file behind a descriptor of this process. The holder of the descriptor names the
+    /// file `path` once it is complete.
     pub fn of_descriptor(number: i32, path: &Path) -> Result<Output> {
         let file = OpenOptions::new()
             .read(true)
@@ -48,15 +48,14 @@ impl Output {
         }
     }
 
-    /// The file itself.
+    /// Returns the file itself.
     pub fn file(&self) -> &File {
         &self.file
     }
 }
 
-/// Open a regular file to read. It is looked at before it is opened: a FIFO would be waited for,
-/// and some devices act as soon
-/// as they are opened (a watchdog).
+/// Opens a regular file for reading. The type is checked before opening: opening a FIFO would
+/// block, and some devices act as soon as they are opened (a watchdog).
 pub fn open_regular(path: &Path) -> Result<File> {
     let failed = |e: io::Error| Error::io("opening", path, e);
     let flags = OFlags::PATH | OFlags::CLOEXEC;

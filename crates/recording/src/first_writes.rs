@@ -1,30 +1,31 @@
-//! Which sectors of a disk were written before.
+//! A map of the sectors of a disk that have been written so far.
 
 use crate::format::SECTOR_BYTES;
 use std::collections::HashMap;
 
 const WORD_SECTORS: u64 = u64::BITS as u64;
-/// Sectors in one part of the map. A part takes 512 bytes at most, about ten times the event that
-/// makes it: a recording of a stranger that touches many parts must itself be large.
+/// Sectors in one part of the map. A part takes at most 512 bytes, about ten times the size of the
+/// event that creates it. An untrusted recording that touches many parts must therefore itself be
+/// large.
 const PART_SECTORS: u64 = 1 << 12;
 const PART_WORDS: usize = (PART_SECTORS / WORD_SECTORS) as usize;
 
 #[derive(Debug, Default)]
 pub(crate) struct FirstWrites {
-    /// A part that nothing is written to is missing.
+    /// Parts by number. A part without written sectors is absent.
     parts: HashMap<u64, Part>,
 }
 
 #[derive(Debug)]
 enum Part {
-    /// Every sector: one request may be 2 TiB of zeroes.
+    /// Every sector was written: one request may be 2 TiB of zeroes.
     Full,
-    /// A bit each.
+    /// Bit mask of the written sectors.
     Sectors(Box<[u64; PART_WORDS]>),
 }
 
 impl FirstWrites {
-    /// How many of these bytes are written for the first time; from now on none of them is.
+    /// Marks these bytes as written. Returns the number of bytes that were not written before.
     pub fn write(&mut self, offset: u64, length: u64) -> u64 {
         let (mut sector, end) = (offset / SECTOR_BYTES, (offset + length) / SECTOR_BYTES);
         let mut fresh = 0;
@@ -54,7 +55,7 @@ impl Part {
         }
     }
 
-    /// How many of these sectors are new.
+    /// Marks sectors as written, and returns the number of new ones.
     fn write(&mut self, mut sector: u64, stop: u64) -> u64 {
         let Part::Sectors(words) = self else {
             return 0;

@@ -1,4 +1,4 @@
-//! A frame: some events and their content, in memory while it fills, and encoded.
+//! A frame of events and their content: in memory while it fills, and encoded.
 
 use crate::{
     Error, ErrorKind, Event, Result,
@@ -13,7 +13,7 @@ use std::{
 };
 use zerocopy::IntoBytes;
 
-/// A frame that is being filled, or waits to be stored.
+/// A frame that is being filled or waits to be stored.
 pub(crate) struct FrameBuffer {
     pub sequence: u32,
     events: Vec<Event>,
@@ -31,7 +31,7 @@ impl FrameBuffer {
         }
     }
 
-    /// Make it empty again, under a new number.
+    /// Empties the frame and gives it a new number.
     pub fn reset(&mut self, sequence: u32) {
         self.sequence = sequence;
         self.events.clear();
@@ -46,13 +46,13 @@ impl FrameBuffer {
         self.content_bytes >= FRAME_TARGET_BYTES || self.events.len() >= FRAME_MAX_EVENTS
     }
 
-    /// Free space for the next event's content: at least one largest request unless the frame is
-    /// full.
+    /// Returns the free space for the next event's content. Unless the frame is full, the largest
+    /// possible request fits.
     pub fn space(&mut self) -> &mut [u8] {
         &mut self.content[self.content_bytes..]
     }
 
-    /// Add an event whose content (`content_bytes` of it) is already at the beginning of
+    /// Adds an event whose content (`content_bytes` bytes) is already at the beginning of
     /// [`space`](Self::space).
     pub fn push(&mut self, mut event: Event, content_bytes: usize) -> u32 {
         let at = self.content_bytes as u32;
@@ -67,19 +67,18 @@ impl FrameBuffer {
     }
 }
 
-/// Whether content is compressed.
+/// Compression of content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Content {
-    /// Only what is all zeros: compression would take the CPU from the workload that is being
-    /// measured.
+    /// Compress only pieces of zeros: compressing the rest would take CPU time from the measured
+    /// workload.
     AsItIs,
-    /// Where it gets smaller, at zstd's level.
+    /// Compress content that shrinks, at this zstd level.
     Compressed(i32),
 }
 
-/// A frame as it is stored: its index here, its content partly here and partly still in the frame,
-/// so that content which is stored as it
-/// is needs no copy.
+/// An encoded frame. It contains the index and the packed content; content stored uncompressed
+/// stays in the frame buffer and is not copied.
 #[derive(Default)]
 pub(crate) struct EncodedFrame {
     /// Header, piece table, events.
@@ -89,7 +88,7 @@ pub(crate) struct EncodedFrame {
     content_bytes: usize,
 }
 
-/// A run of pieces, stored one after the other.
+/// A run of pieces that are stored consecutively.
 enum Part {
     AsItIs(Range<usize>),
     Packed(Range<usize>),
@@ -100,7 +99,7 @@ impl EncodedFrame {
         (self.index.len() + self.content_bytes) as u64
     }
 
-    /// Write it; `frame` is the one that it was made of.
+    /// Writes the frame; `frame` is the buffer it was encoded from.
     pub fn write(&self, frame: &FrameBuffer, out: &mut impl Write) -> io::Result<()> {
         out.write_all(&self.index)?;
         for part in &self.parts {
@@ -125,7 +124,7 @@ impl EncodedFrame {
     }
 }
 
-/// Encodes frames; keeps its compression state between them.
+/// Encodes frames, and keeps its compression state between them.
 pub(crate) struct Encoder {
     compressor: zstd::bulk::Compressor<'static>,
     content: Content,
@@ -147,7 +146,7 @@ impl Encoder {
         })
     }
 
-    /// The stored form of `frame`, in `out`.
+    /// Encodes `frame` into `out`.
     pub fn encode(&mut self, frame: &FrameBuffer, out: &mut EncodedFrame) -> Result<()> {
         let failed = |e: io::Error| {
             Error::new(
@@ -195,7 +194,7 @@ impl Encoder {
         Ok(())
     }
 
-    /// Add the piece that begins at `at` of the frame's content; returns its table entry.
+    /// Adds the piece that begins at `at` in the frame's content. Returns its table entry.
     fn piece(&mut self, at: usize, piece: &[u8], out: &mut EncodedFrame) -> io::Result<RawPiece> {
         if self.content != Content::AsItIs || piece.iter().all(|&byte| byte == 0) {
             let from = out.packed.len();
@@ -223,7 +222,7 @@ fn piece_entry(stored: &[u8]) -> RawPiece {
     }
 }
 
-/// The empty frame that says that the recording was finished.
+/// Creates the empty frame that marks the recording as finished.
 pub(crate) fn end_frame(sequence: u32, last_complete_ns: u64) -> RawFrameHeader {
     RawFrameHeader {
         magic: FRAME_MAGIC,

@@ -1,4 +1,4 @@
-//! The content of a disk at an instant of the past: a view of the log.
+//! The content of a disk at a past instant, as a view of the log.
 
 use crate::{
     Contents, Error, ErrorKind, Event, ExtentMap, Location, Op, Recording, Result,
@@ -9,17 +9,18 @@ use std::collections::BTreeSet;
 /// A point in a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Instant {
-    /// After everything that was recorded.
+    /// Instant after everything in the recording.
     End,
-    /// After every request that had completed by then (nanoseconds since the recording began).
+    /// Instant after every request that had completed by then (nanoseconds since the recording
+    /// began).
     CompletedBy(u64),
-    /// After that many events (marks included).
+    /// Instant after this many events, including marks.
     Events(u64),
-    /// At the (first) mark of this name.
+    /// Instant of the first mark with this name.
     Mark(String),
 }
 
-/// A disk as it was.
+/// A disk at an instant.
 pub struct Image<'a> {
     recording: &'a Recording,
     disk: u16,
@@ -29,7 +30,7 @@ pub struct Image<'a> {
 }
 
 impl Recording {
-    /// Disk `disk` at `instant`. Costs a walk over the events before it; no content is copied.
+    /// Returns disk `disk` at `instant`. Walks the events before it; no content is copied.
     pub fn image_at(&self, disk: u16, instant: &Instant) -> Result<Image<'_>> {
         let info = self.header().disks.get(usize::from(disk)).ok_or_else(|| {
             Error::new(
@@ -62,9 +63,8 @@ impl Recording {
         }
     }
 
-    /// A disk whose content is where `map` says. One that is put together from recorded disks has a
-    /// number behind theirs: it can be read,
-    /// not exported.
+    /// Returns a disk whose content is located by `map`. A disk assembled from recorded disks has a
+    /// number beyond theirs; it can be read but not exported.
     pub fn assembled(&self, disk: u16, size_bytes: u64, map: ExtentMap) -> Result<Image<'_>> {
         Ok(Image {
             recording: self,
@@ -86,7 +86,7 @@ fn is_past(instant: &Instant, events_before: u64, frame: &Frame, event: &Event) 
 }
 
 impl ExtentMap {
-    /// Take one more event of this disk into the map; `frame` is the one that holds it.
+    /// Applies one more event of this disk to the map; `frame` is the frame that holds it.
     pub fn apply(&mut self, frame: u32, event: &Event) {
         if event.op == Op::Write {
             self.write(
@@ -104,24 +104,23 @@ impl ExtentMap {
 }
 
 impl Image<'_> {
-    /// Size of the disk.
+    /// Returns the size of the disk.
     pub fn size_bytes(&self) -> u64 {
         self.size_bytes
     }
 
-    /// Where the disk's content comes from.
+    /// Returns the locations of the disk's content.
     pub fn map(&self) -> &ExtentMap {
         &self.map
     }
 
-    /// Take one more event of this disk into the view; `frame` is the one that holds it. Whoever
-    /// walks the events himself moves the
-    /// image along with them.
+    /// Applies one more event of this disk to the view; `frame` is the frame that holds it. Callers
+    /// that walk the events themselves use this to advance the image.
     pub fn apply(&mut self, frame: u32, event: &Event) {
         self.map.apply(frame, event);
     }
 
-    /// Read any bytes of the disk.
+    /// Reads any bytes of the disk.
     pub fn read_at(&mut self, offset: u64, into: &mut [u8]) -> Result<()> {
         let end = offset
             .checked_add(into.len() as u64)
@@ -132,7 +131,7 @@ impl Image<'_> {
                 format!("{} bytes at {offset} are past the disk's end", into.len()),
             )
         })?;
-        // Segments are of whole sectors: widen, then copy what was asked for.
+        // Segments consist of whole sectors: widen the range, then copy the requested part.
         let sector = crate::SECTOR_BYTES;
         let (from, to) = (offset / sector * sector, end.next_multiple_of(sector));
         for segment in self.map.segments(from, to - from) {
@@ -161,8 +160,8 @@ impl Image<'_> {
         Ok(())
     }
 
-    /// How many bytes of the disk were written, and are not zeros by a discard: what
-    /// [`export`](Self::export) writes.
+    /// Returns the number of bytes with recorded content, which [`export`](Self::export) writes.
+    /// Bytes that were never written, or were zeroed or discarded later, do not count.
     pub fn content_bytes(&self) -> u64 {
         let segments = self.map.segments(0, self.size_bytes);
         segments
@@ -171,7 +170,7 @@ impl Image<'_> {
             .sum()
     }
 
-    /// Write the whole disk to `out` as a sparse file: what reads as zeros is left a hole.
+    /// Writes the whole disk to `out` as a sparse file. Ranges that read as zeros remain holes.
     pub fn export(&self, out: &std::fs::File) -> std::result::Result<(), Error> {
         use std::os::unix::fs::FileExt as _;
         let failed = |e: std::io::Error| {
@@ -190,7 +189,7 @@ impl Image<'_> {
             .filter_map(|s| s.location.map(|l| l.frame as usize))
             .collect();
         let frames: Vec<_> = used.into_iter().collect();
-        // In the order of the log: each frame is unpacked once, and on other threads.
+        // In log order, so that each frame is unpacked once, on other threads.
         let contents = Contents::All;
         self.recording
             .for_frames_ahead(&frames, contents, &|_| false, |index, frame| {

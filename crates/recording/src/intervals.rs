@@ -1,23 +1,23 @@
-//! The requests between marks, summed.
+//! Totals of the requests between marks.
 
 use crate::{Frame, Mark, MarkReader, Op, Recording, Result, Totals, first_writes::FirstWrites};
 
-/// From one mark to the next.
+/// An interval from one mark to the next.
 #[derive(Debug, Clone)]
 pub struct Interval {
-    /// The mark that begins it.
+    /// Mark at the beginning of the interval.
     pub mark: Mark,
-    /// When it begins.
+    /// Beginning of the interval.
     pub begin_ns: u64,
-    /// When the next begins, or the last event.
+    /// Beginning of the next interval, or time of the last event.
     pub end_ns: u64,
-    /// Per disk, in the header's order.
+    /// Totals per disk, in the header's order.
     pub totals: Vec<Totals>,
-    /// Bytes written or zeroed where nothing was before, on all disks.
+    /// Bytes written or zeroed for the first time, on all disks.
     pub first_write_bytes: u64,
 }
 
-/// Sums a recording's frames, given in their order, by interval.
+/// Sums a recording's frames by interval. The frames must be added in order.
 #[derive(Debug)]
 pub struct Survey {
     intervals: Vec<Interval>,
@@ -26,8 +26,8 @@ pub struct Survey {
 }
 
 impl Survey {
-    /// Survey of a recording with `disks` disks. Requests before the first mark belong to the
-    /// interval `before`.
+    /// Creates a survey of a recording with `disks` disks. Requests before the first mark belong to
+    /// the interval `before`.
     pub fn new(disks: usize) -> Survey {
         let before = Mark {
             name: "before".into(),
@@ -52,7 +52,7 @@ impl Survey {
         });
     }
 
-    /// Take in the next frame; of its content only marks are looked at.
+    /// Adds the next frame. Only the content of marks is read.
     pub fn add(&mut self, frame: &Frame) -> Result<()> {
         for event in &frame.events {
             let disk = usize::from(event.disk);
@@ -77,13 +77,13 @@ impl Survey {
         Ok(())
     }
 
-    /// All intervals so far.
+    /// Returns all intervals so far.
     pub fn intervals(&self) -> &[Interval] {
         &self.intervals
     }
 }
 
-/// All intervals of a recording.
+/// Returns all intervals of a recording.
 pub fn intervals(recording: &Recording) -> Result<Vec<Interval>> {
     let mut survey = Survey::new(recording.header().disks.len());
     recording.for_each_frame(false, |_, frame| {
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
     use crate::Event;
 
-    /// Operation, disk, offset, length.
+    /// Operation, disk, offset and length.
     type Request = (Op, u16, u64, u64);
 
     fn first_write_bytes(requests: &[Request]) -> u64 {
@@ -113,7 +113,7 @@ mod tests {
             fua: false,
         };
         let mut survey = Survey::new(2);
-        // A frame each: what one wrote is known in the next.
+        // One frame per request: sectors written in one frame must be known in the next.
         for each in requests.chunks(1) {
             let events = each.iter().map(event).collect();
             let frame = Frame {

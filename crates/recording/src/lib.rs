@@ -1,15 +1,13 @@
 //! The recording: a self-contained, versioned, checksummed log of every request that the disks of
 //! one cell received.
 //!
-//! The format is described byte by byte in `docs/recording-format.md`. [`Writer`] makes one while
-//! disks are served,
-//! [`Recording`] reads it back, [`Image`] is the content of a disk at any past instant (a view of
-//! the log, not a copy),
-//! [`verify`] reads everything and says what is wrong, and [`dm_log_writes`] speaks to other
-//! people's replay tools.
+//! The format is described byte by byte in `docs/recording-format.md`. [`Writer`] creates a
+//! recording while disks are served, and [`Recording`] reads it. [`Image`] is the content of a disk
+//! at any past instant (a view of the log, not a copy). [`verify`] checks a whole recording and
+//! describes errors. [`dm_log_writes`] exchanges logs with external replay tools.
 
 #![forbid(unsafe_code)]
-// A library's words are its errors.
+// Libraries report errors; they never print.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod ahead;
@@ -27,6 +25,7 @@ mod intervals;
 mod pack;
 mod packed;
 mod piece_cache;
+mod raw_frame;
 mod reader;
 mod room;
 mod totals;

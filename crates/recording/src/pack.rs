@@ -1,9 +1,9 @@
-//! Compress a recording that is kept. Not done while recording: it would take the CPU from the
-//! workload.
+//! Compression of a recording to keep. Content is not compressed while recording, because that
+//! would take CPU time from the workload.
 
 use crate::{End, Error, ErrorKind, Op, Output, Recording, Result, Summary, Writer};
 
-/// Write a finished recording's events and content, compressed at zstd's `level`, to an empty file.
+/// Writes a finished recording's events and content to an empty file, compressed at zstd's `level`.
 pub fn pack(recording: &Recording, out: Output, level: i32) -> Result<Summary> {
     if *recording.end() != End::Finished {
         return Err(Error::new(

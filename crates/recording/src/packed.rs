@@ -1,19 +1,19 @@
-//! Content of a frame, unpacked on demand: most of a recording is file data, which an analysis of
+//! Content of a frame, unpacked on demand. Most of a recording is file data, which an analysis of
 //! metadata never reads.
 
 use crate::{
     Error, ErrorKind, Result,
     format::PIECE_BYTES,
-    reader::{RawFrame, check_piece, expand_piece},
+    raw_frame::{RawFrame, check_piece, expand_piece},
 };
 use std::{fs::File, ops::Range, os::unix::fs::FileExt as _};
 
-/// A frame's pieces as they are stored, their checksums checked.
+/// A frame's pieces as stored, with verified checksums.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct PackedPieces {
     at: u64,
     stored: Vec<u8>,
-    /// Where each piece lies in `stored`, until it is unpacked.
+    /// Position in `stored` of each piece that is not yet unpacked.
     pieces: Vec<Option<Range<usize>>>,
 }
 
@@ -43,7 +43,7 @@ impl PackedPieces {
         Ok(())
     }
 
-    /// Unpack what of `content` is in the range and still packed.
+    /// Unpacks the pieces of `content` that overlap the range and are still packed.
     pub fn unpack(&mut self, range: Range<usize>, content: &mut [u8]) -> Result<()> {
         for number in range.start / PIECE_BYTES..range.end.div_ceil(PIECE_BYTES) {
             let Some(piece) = self.pieces.get_mut(number) else {

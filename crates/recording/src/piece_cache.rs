@@ -1,13 +1,13 @@
-//! Content by location, unpacked a piece at a time.
+//! Content by location, unpacked one piece at a time.
 
 use crate::{
     Error, ErrorKind, Location, Result,
     format::PIECE_BYTES,
-    reader::{RawFrame, unpack_piece},
+    raw_frame::{RawFrame, unpack_piece},
 };
 use std::{fs::File, os::unix::fs::FileExt as _};
 
-/// Reads content by location; the last pieces are kept unpacked.
+/// Reads content by location, and caches the pieces unpacked last.
 pub(crate) struct PieceCache {
     file: File,
     slots: Vec<Slot>,
@@ -20,7 +20,7 @@ struct Slot {
     content: Vec<u8>,
 }
 
-/// 64 pieces of 64 KiB: 4 MiB.
+/// Number of cached pieces: 64 of 64 KiB are 4 MiB.
 const CACHE_SLOTS: usize = 64;
 
 impl PieceCache {
@@ -32,7 +32,7 @@ impl PieceCache {
         }
     }
 
-    /// Copy content at `location` of the frame that begins at `frame_at`.
+    /// Copies the content at `location` in the frame that begins at `frame_at`.
     pub fn read(&mut self, frame_at: u64, location: Location, into: &mut [u8]) -> Result<()> {
         let mut at = location.content_offset as usize;
         let mut rest = into;

@@ -1,56 +1,52 @@
-//! Reads a recording back, as far as it is whole.
+//! Reader of a recording, as far as it is intact.
 
 use crate::{
     Error, ErrorKind, Event, Expected, Mark, Op, Result, file,
-    format::{
-        EVENT_BYTES, FRAME_HEADER_BYTES, FRAME_MAX_PIECES, FrameKind, HEADER_BYTES, Header,
-        PIECE_BYTES, PIECE_ENTRY_BYTES, RawEvent, RawFrameHeader, RawPiece,
-    },
+    format::{FRAME_HEADER_BYTES, FrameKind, HEADER_BYTES, Header, RawFrameHeader},
     packed::PackedPieces,
     piece_cache::PieceCache,
+    raw_frame::RawFrame,
 };
 use std::{
-    cell::RefCell,
     fs::File,
-    io,
     os::unix::fs::FileExt as _,
     path::{Path, PathBuf},
 };
 use zerocopy::FromBytes;
 
-/// How a recording ends.
+/// State of the end of a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum End {
-    /// It was finished by its writer.
+    /// The writer finished the recording.
     Finished,
-    /// The writer died, or the file was cut: what stands before this byte is whole.
+    /// The writer died, or the file was truncated. Everything before this byte is intact.
     Cut {
-        /// Where the last complete frame ends.
+        /// End of the last complete frame, in bytes.
         at_byte: u64,
     },
-    /// Something at this byte is not what was written; what stands before it is readable.
+    /// The bytes at this offset differ from those written. Everything before them is readable.
     Corrupt {
-        /// Where.
+        /// Offset in the file.
         at_byte: u64,
-        /// What.
+        /// Description of the damage.
         what: String,
     },
 }
 
-/// A frame's place and time, from its header.
+/// Position and times of a frame, from its header.
 #[derive(Debug, Clone, Copy)]
 pub struct FrameInfo {
-    /// Where it begins in the file.
+    /// Offset of the frame in the file.
     pub at_byte: u64,
-    /// Events in it.
+    /// Number of events in the frame.
     pub event_count: u32,
-    /// Completion of its first event.
+    /// Completion time of the first event.
     pub first_complete_ns: u64,
-    /// Completion of its last event.
+    /// Completion time of the last event.
     pub last_complete_ns: u64,
-    /// Content before compression.
+    /// Size of the content before compression.
     pub content_bytes: u32,
-    /// Content as stored.
+    /// Size of the content as stored.
     pub content_stored_bytes: u32,
 }
 
@@ -65,32 +61,34 @@ pub struct Recording {
     file_bytes: u64,
 }
 
-/// What of a frame's content is unpacked.
+/// The part of a frame's content to unpack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Contents {
-    /// Where a mark is among the events, all; else nothing.
+    /// All content of frames with a mark; otherwise none.
     OfMarks,
-    /// Nothing yet: [`Frame::unpack`] does it. Checksums are checked all the same.
+    /// None for now: [`Frame::unpack`] unpacks it later. Checksums are verified nevertheless.
     Packed,
-    /// All.
+    /// All content.
     All,
 }
 
 /// One frame, unpacked.
 #[derive(Debug, Clone, Default)]
 pub struct Frame {
-    /// Its events, in order of completion.
+    /// Events of the frame, in order of completion.
     pub events: Vec<Event>,
-    /// Its content; [`content_of`](Self::content_of) finds an event's.
+    /// Content of the frame; [`content_of`](Self::content_of) returns that of an event.
     pub content: Vec<u8>,
     /// Pieces that are still packed.
     pub(crate) packed: PackedPieces,
+    /// Reused buffers: piece table and events as stored, and events unpacked.
+    pub(crate) stored: Vec<u8>,
+    pub(crate) raw: Vec<u8>,
 }
 
 impl Frame {
-    /// Unpack the content of one of this frame's events, in a walk that leaves content packed.
-    /// Until
-    /// then [`content_of`](Self::content_of) gives bytes that mean nothing.
+    /// Unpacks the content of one of this frame's events, in a walk that leaves content packed.
+    /// Before that, [`content_of`](Self::content_of) returns meaningless bytes.
     pub fn unpack(&mut self, event: &Event) -> Result<()> {
         if event.op.has_content() {
             let from = event.content_offset as usize;
@@ -100,8 +98,8 @@ impl Frame {
         Ok(())
     }
 
-    /// Unpack what is expected to be looked at. What cannot be unpacked stays packed, for who looks
-    /// at it to learn.
+    /// Unpacks the content that is expected to be read. Content that cannot be unpacked stays
+    /// packed, so that its reader gets the error.
     pub(crate) fn unpack_expected(&mut self, expected: &Expected<'_>) {
         if self.packed.is_empty() {
             return;
@@ -114,7 +112,7 @@ impl Frame {
         }
     }
 
-    /// The content of one of this frame's events; empty when it has none.
+    /// Returns the content of one of this frame's events; empty if it has none.
     pub fn content_of(&self, event: &Event) -> &[u8] {
         let from = event.content_offset as usize;
         if event.op.has_content() {
@@ -126,15 +124,14 @@ impl Frame {
         }
     }
 
-    /// The mark that an event of this frame carries.
+    /// Returns the mark that an event of this frame carries.
     pub fn mark_of(&self, event: &Event) -> Result<Mark> {
         Mark::from_bytes(self.content_of(event))
     }
 }
 
-/// Reads marks for those who keep them all: more than a recording has any use for are refused,
-/// since a mark takes a few bytes in the
-/// file and up to ten times its length in memory.
+/// Reads marks for callers that keep all of them. It rejects more marks than any real recording
+/// needs, since a mark takes a few bytes in the file and up to ten times its length in memory.
 #[derive(Debug, Default)]
 pub struct MarkReader {
     bytes: u64,
@@ -143,7 +140,7 @@ pub struct MarkReader {
 impl MarkReader {
     const MAX_BYTES: u64 = 8 << 20;
 
-    /// The next mark, which an event of this frame carries.
+    /// Returns the next mark, which an event of this frame carries.
     pub fn mark_of(&mut self, frame: &Frame, event: &Event) -> Result<Mark> {
         self.bytes += event.length;
         if self.bytes > Self::MAX_BYTES {
@@ -157,8 +154,8 @@ impl MarkReader {
 }
 
 impl Recording {
-    /// Open and find all frames. A recording that was cut or damaged opens too, as far as it is
-    /// whole: see [`end`](Self::end).
+    /// Opens a recording and finds all frames. A truncated or damaged recording also opens, as far
+    /// as it is intact: see [`end`](Self::end).
     pub fn open(path: &Path) -> Result<Recording> {
         let file = file::open_regular(path)?;
         let metadata = file.metadata().map_err(|e| Error::io("reading", path, e))?;
@@ -190,7 +187,7 @@ impl Recording {
         if (length as u64) > self.file_bytes {
             return Err(Error::new(
                 ErrorKind::Format,
-                "too short: the header is cut",
+                "too short: the header is truncated",
             ));
         }
         bytes.resize(length, 0);
@@ -251,34 +248,34 @@ impl Recording {
         }
     }
 
-    /// The file.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What the file begins with.
+    /// Returns the header of the file.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// All frames that are whole, as far as their headers tell.
+    /// Returns all frames that are intact according to their headers.
     pub fn frames(&self) -> &[FrameInfo] {
         &self.frames
     }
 
-    /// Whether the recording was finished, cut or damaged.
+    /// Returns the state of the end: finished, cut or damaged.
     pub fn end(&self) -> &End {
         &self.end
     }
 
-    /// Size of the file.
+    /// Returns the size of the file.
     pub fn file_bytes(&self) -> u64 {
         self.file_bytes
     }
 
-    /// Unpack a frame's events into `frame` (its space is used again), and its content: always, or
-    /// only
-    /// where a mark is among the events, whose name and detail are content.
+    /// Unpacks a frame's events into `frame`, reusing its buffers. Also unpacks the content if
+    /// `with_content` is set or the frame contains a mark, because the content includes the mark's
+    /// name and detail.
     pub fn read_frame(&self, index: usize, with_content: bool, frame: &mut Frame) -> Result<()> {
         let contents = match with_content {
             true => Contents::All,
@@ -304,9 +301,8 @@ impl Recording {
         unpacked.map_err(|e| e.in_file(&self.path))
     }
 
-    /// All events, in order of completion, with their frames; content as
-    /// [`read_frame`](Self::read_frame)
-    /// gives it.
+    /// Visits all events in order of completion, with their frames. Content is unpacked as
+    /// [`read_frame`](Self::read_frame) does.
     ///
     /// The closure ends the walk by returning `false`.
     pub fn for_each_frame(
@@ -324,7 +320,7 @@ impl Recording {
         Ok(())
     }
 
-    /// All marks with their instants.
+    /// Returns all marks with their instants.
     pub fn marks(&self) -> Result<Vec<(u64, Mark)>> {
         let mut marks = Vec::new();
         let mut reader = MarkReader::default();
@@ -337,194 +333,12 @@ impl Recording {
         Ok(marks)
     }
 
-    /// A cache to read content by location.
+    /// Creates a cache that reads content by location.
     pub(crate) fn piece_cache(&self) -> Result<PieceCache> {
         Ok(PieceCache::new(
             self.file
                 .try_clone()
                 .map_err(|e| Error::io("opening", &self.path, e))?,
         ))
-    }
-}
-
-/// A frame's header and piece table, read and checked.
-pub(crate) struct RawFrame {
-    pub(crate) at: u64,
-    pub(crate) header: RawFrameHeader,
-    pub(crate) pieces: Vec<RawPiece>,
-}
-
-impl RawFrame {
-    pub(crate) fn read(file: &File, at: u64) -> Result<RawFrame> {
-        let failed = |e: io::Error| Error::new(ErrorKind::Io, format!("at byte {at}: {e}"));
-        let mut bytes = [0; FRAME_HEADER_BYTES + FRAME_MAX_PIECES * PIECE_ENTRY_BYTES];
-        let mut filled = 0;
-        while filled < bytes.len() {
-            match file.read_at(&mut bytes[filled..], at + filled as u64) {
-                Ok(0) => break,
-                Ok(count) => filled += count,
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) => return Err(failed(e)),
-            }
-        }
-        let cut = || Error::corrupt(at, "the frame is cut");
-        let (header, rest) =
-            RawFrameHeader::read_from_prefix(&bytes[..filled]).map_err(|_| cut())?;
-        header.check(at, header.sequence.get())?;
-        let count = header.piece_count.get() as usize;
-        let (pieces, _) =
-            <[RawPiece]>::ref_from_prefix_with_elems(rest, count).map_err(|_| cut())?;
-        let pieces = pieces.to_vec();
-        let stored: u64 = pieces.iter().map(|p| u64::from(p.stored_bytes.get())).sum();
-        if stored != u64::from(header.content_stored_bytes.get()) {
-            return Err(Error::corrupt(at, "the piece table's sum is wrong"));
-        }
-        Ok(RawFrame { at, header, pieces })
-    }
-
-    fn table_at(&self) -> u64 {
-        self.at + FRAME_HEADER_BYTES as u64
-    }
-
-    pub(crate) fn content_at(&self) -> u64 {
-        self.table_at()
-            + (self.pieces.len() * PIECE_ENTRY_BYTES) as u64
-            + u64::from(self.header.events_stored_bytes.get())
-    }
-
-    fn unpack(
-        &self,
-        file: &File,
-        disks: &[crate::DiskInfo],
-        contents: Contents,
-        frame: &mut Frame,
-    ) -> Result<()> {
-        let failed = |e: io::Error| Error::new(ErrorKind::Io, format!("at byte {}: {e}", self.at));
-        let mut index = vec![0; (self.content_at() - self.table_at()) as usize];
-        file.read_exact_at(&mut index, self.table_at())
-            .map_err(failed)?;
-        if crc32c::crc32c(&index) != self.header.index_crc32c.get() {
-            return Err(Error::corrupt(
-                self.at,
-                "the checksum of a frame's events is wrong",
-            ));
-        }
-        let expected = self.header.event_count.get() as usize * EVENT_BYTES;
-        let mut events = vec![0; expected];
-        let stored = &index[self.pieces.len() * PIECE_ENTRY_BYTES..];
-        let count = decompress(stored, &mut events)
-            .map_err(|e| Error::corrupt(self.at, format!("a frame's events do not unpack: {e}")))?;
-        if count != expected {
-            return Err(Error::corrupt(self.at, "a frame's events are too few"));
-        }
-        let content_bytes = self.header.content_raw_bytes.get() as usize;
-        frame.events.clear();
-        for raw in events.as_chunks::<EVENT_BYTES>().0 {
-            let raw = RawEvent::ref_from_bytes(raw)
-                .map_err(|_| Error::corrupt(self.at, "an event is cut"))?;
-            frame.events.push(
-                raw.parse(disks, content_bytes)
-                    .map_err(|what| Error::corrupt(self.at, what))?,
-            );
-        }
-        check_content(&frame.events, content_bytes)
-            .map_err(|what| Error::corrupt(self.at, what))?;
-        frame.packed.clear();
-        let has_mark = || frame.events.iter().any(|e| e.op == Op::Mark);
-        if contents == Contents::OfMarks && !has_mark() {
-            frame.content.clear();
-            return Ok(());
-        }
-        frame.content.resize(content_bytes, 0);
-        match contents {
-            Contents::Packed => frame.packed.read(self, file),
-            Contents::OfMarks | Contents::All => self.unpack_content(file, &mut frame.content),
-        }
-        .inspect_err(|_| frame.content.clear())
-    }
-
-    fn unpack_content(&self, file: &File, content: &mut [u8]) -> Result<()> {
-        let mut at = self.content_at();
-        let mut stored = Vec::new();
-        for (piece, into) in self.pieces.iter().zip(content.chunks_mut(PIECE_BYTES)) {
-            let failed = |e: io::Error| Error::new(ErrorKind::Io, format!("at byte {at}: {e}"));
-            let stored_bytes = piece.stored_bytes.get() as usize;
-            if stored_bytes == into.len() {
-                // Stored as it is: it needs no second place.
-                file.read_exact_at(into, at).map_err(failed)?;
-                check_piece(at, piece, into)?;
-            } else {
-                stored.resize(stored_bytes, 0);
-                file.read_exact_at(&mut stored, at).map_err(failed)?;
-                unpack_piece(at, piece, &stored, into)?;
-            }
-            at += stored_bytes as u64;
-        }
-        Ok(())
-    }
-}
-
-/// Each byte of a frame's content is one event's: shared by many, a small frame would unpack to a
-/// large one.
-fn check_content(events: &[Event], content_bytes: usize) -> std::result::Result<(), &'static str> {
-    let mut end = 0;
-    for event in events.iter().filter(|e| e.op.has_content() && e.length > 0) {
-        if u64::from(event.content_offset) != end {
-            return Err("an event's content does not follow that of the one before");
-        }
-        end += event.length;
-    }
-    if end != content_bytes as u64 {
-        return Err("a frame has content of no event");
-    }
-    match events.iter().position(|e| e.op == Op::Mark) {
-        Some(first) if first + 1 < events.len() => Err("a mark is not the last event of its frame"),
-        _ => Ok(()),
-    }
-}
-
-thread_local! {
-    /// A state for zstd costs more than a small piece.
-    static DECOMPRESSOR: RefCell<zstd::bulk::Decompressor<'static>> = RefCell::default();
-}
-
-/// How many bytes `stored` became.
-fn decompress(stored: &[u8], into: &mut [u8]) -> io::Result<usize> {
-    DECOMPRESSOR.with_borrow_mut(|zstd| zstd.decompress_to_buffer(stored, into))
-}
-
-pub(crate) fn check_piece(at: u64, piece: &RawPiece, stored: &[u8]) -> Result<()> {
-    if crc32c::crc32c(stored) != piece.crc32c.get() {
-        return Err(Error::corrupt(
-            at,
-            "the checksum of a piece of content is wrong",
-        ));
-    }
-    Ok(())
-}
-
-pub(crate) fn unpack_piece(
-    at: u64,
-    piece: &RawPiece,
-    stored: &[u8],
-    into: &mut [u8],
-) -> Result<()> {
-    check_piece(at, piece, stored)?;
-    expand_piece(at, stored, into)
-}
-
-/// The content of a piece whose checksum is right.
-pub(crate) fn expand_piece(at: u64, stored: &[u8], into: &mut [u8]) -> Result<()> {
-    if stored.len() == into.len() {
-        into.copy_from_slice(stored);
-        return Ok(());
-    }
-    match decompress(stored, into) {
-        Ok(count) if count == into.len() => Ok(()),
-        Ok(_) => Err(Error::corrupt(at, "a piece of content is too short")),
-        Err(e) => Err(Error::corrupt(
-            at,
-            format!("a piece of content does not unpack: {e}"),
-        )),
     }
 }

@@ -1,20 +1,20 @@
-//! How large a recording may become on the file system that holds it.
+//! Limits on the size of a recording, including the free space of its file system.
 
 use crate::{Error, ErrorKind, Result};
 use std::{fs::File, io, path::Path};
 
 const GIB: u64 = 1 << 30;
 
-/// Limits of a recording that grows with somebody else's work.
+/// Limits of a recording whose size depends on an external workload.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Room {
-    /// The largest size of the file, if there is one.
+    /// Maximum size of the file, if any.
     pub max_bytes: Option<u64>,
 }
 
 impl Room {
-    /// Fails when `file`, of `file_bytes`, has reached its limit, or leaves others too little
-    /// space.
+    /// Fails if `file`, of `file_bytes`, has reached its limit or leaves too little free space for
+    /// others.
     pub(crate) fn check(self, file: &File, path: &Path, file_bytes: u64) -> Result<()> {
         if self.max_bytes.is_some_and(|most| file_bytes > most) {
             let most = self.max_bytes.unwrap_or_default() >> 20;
@@ -39,7 +39,8 @@ impl Room {
     }
 }
 
-/// What stays free for others: 5 %, and at least 1 GiB of a file system of 4 GiB or more.
+/// Returns the free space reserved for others: 5 %, and at least 1 GiB on a file system of 4 GiB or
+/// more.
 fn reserve_bytes(size_bytes: u64) -> u64 {
     let part = size_bytes / 20;
     if size_bytes < 4 * GIB {

@@ -1,9 +1,9 @@
-//! Sums of requests.
+//! Totals of requests.
 
 use crate::{Event, Op};
 use serde::{Deserialize, Serialize};
 
-/// Requests and bytes of one disk, by operation.
+/// Number and bytes of the requests of one disk, by operation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs)] // The names say it: OPERATION_requests and OPERATION_bytes.
 pub struct Totals {
@@ -21,7 +21,7 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// Count one event; marks count nothing.
+    /// Counts one event; marks are ignored.
     pub fn add(&mut self, event: &Event) {
         let (requests, bytes) = match event.op {
             Op::Read => (&mut self.read_requests, &mut self.read_bytes),

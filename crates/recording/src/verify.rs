@@ -1,32 +1,32 @@
-//! Reads everything and says what is wrong.
+//! Verification of a whole recording.
 
 use crate::{End, Frame, Recording, Result, Totals};
 
-/// What a recording holds, and whether all of it is what was written.
+/// The contents of a recording, and the result of checking them.
 #[derive(Debug, Clone)]
 pub struct Report {
-    /// Whether it was finished, cut or damaged, by its frame headers.
+    /// State of the end according to the frame headers: finished, cut or damaged.
     pub end: End,
-    /// Frames that are damaged inside: the byte where each begins, and what is wrong.
+    /// Frames with internal damage: the byte where each begins, and a description.
     pub damaged: Vec<String>,
-    /// Events that are whole.
+    /// Number of intact events.
     pub events: u64,
-    /// Sums of these, per disk.
+    /// Totals of the intact events, per disk.
     pub totals: Vec<Totals>,
-    /// Content before compression.
+    /// Size of the content before compression.
     pub content_bytes: u64,
-    /// Content as stored.
+    /// Size of the content as stored.
     pub content_stored_bytes: u64,
 }
 
 impl Report {
-    /// Finished, and nothing is damaged.
+    /// True if the recording is finished and undamaged.
     pub fn is_whole(&self) -> bool {
         self.end == End::Finished && self.damaged.is_empty()
     }
 }
 
-/// Check every byte.
+/// Checks every byte.
 pub fn verify(recording: &Recording) -> Result<Report> {
     let mut report = Report {
         end: recording.end().clone(),

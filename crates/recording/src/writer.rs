@@ -1,6 +1,5 @@
-//! Makes a recording while disks are served. Content goes straight into the frame that is being
-//! filled; a second thread compresses
-//! and stores sealed frames, so that a request waits for neither.
+//! Writer of a recording while disks are served. Content goes straight into the frame being filled.
+//! A second thread compresses and stores sealed frames, so that a request waits for neither.
 
 use crate::{
     Error, ErrorKind, Event, Location, Mark, Op, Output, Result, Room, Totals, fail_point,
@@ -21,8 +20,8 @@ use std::{
 };
 use zerocopy::IntoBytes;
 
-/// Frames in memory at most, the one being filled included: bounds the server's memory at about 21
-/// MiB.
+/// Maximum number of frames in memory, including the one being filled. It bounds the server's
+/// memory at about 21 MiB.
 const FRAMES_IN_MEMORY: usize = 16;
 
 /// Writes one recording.
@@ -35,17 +34,17 @@ pub struct Writer {
     last_complete_ns: u64,
     shared: Arc<Shared>,
     sealed: Sender<Arc<FrameBuffer>>,
-    /// Gives the file back at its end: by then its path may lead to another, or be closed to us.
+    /// Returns the file at the end. By then, its path may lead to another file or be inaccessible.
     storing: JoinHandle<File>,
     cache: PieceCache,
 }
 
-/// What a finished recording holds.
+/// Totals of a finished recording.
 #[derive(Debug, Clone)]
 pub struct Summary {
-    /// Per disk, in the header's order.
+    /// Totals per disk, in the header's order.
     pub totals: Vec<Totals>,
-    /// Requests (marks not counted).
+    /// Number of requests, excluding marks.
     pub requests: u64,
     /// Size of the file.
     pub file_bytes: u64,
@@ -62,18 +61,17 @@ struct State {
     pending: VecDeque<Arc<FrameBuffer>>,
     free: Vec<FrameBuffer>,
     frames_in_memory: usize,
-    /// Where each stored frame begins.
+    /// Offset of each stored frame.
     frames_at: Vec<u64>,
     file_bytes: u64,
     failed: Option<(ErrorKind, String)>,
-    /// None: whatever the file system takes.
+    /// Limits of the file; `None` if only the file system limits it.
     room: Option<Room>,
 }
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        // A panic of the other thread leaves sums and queues that are still consistent entry by
-        // entry.
+        // After a panic of the other thread, sums and queues are still consistent entry by entry.
         self.state
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner)
@@ -90,20 +88,19 @@ impl State {
 }
 
 impl Writer {
-    /// Begin a recording at `path`, which must not exist. Content is stored as it is:
-    /// [`pack`](crate::pack) compresses a
-    /// finished recording.
+    /// Begins a recording at `path`, which must not exist. Content is stored uncompressed:
+    /// [`pack`](crate::pack) compresses a finished recording.
     pub fn create(path: &Path, header: &Header) -> Result<Writer> {
         Self::fill(Output::create(path)?, header)
     }
 
-    /// Begin a recording in an empty file.
+    /// Begins a recording in an empty file.
     pub fn fill(out: Output, header: &Header) -> Result<Writer> {
         Self::begin(out, header, Content::AsItIs)
     }
 
-    /// Begin a recording whose content is compressed at zstd's `level`: for those that write what
-    /// was recorded before.
+    /// Begins a recording whose content is compressed at zstd's `level`, for callers that copy an
+    /// earlier recording.
     pub fn fill_compressed(out: Output, header: &Header, level: i32) -> Result<Writer> {
         Self::begin(out, header, Content::Compressed(level))
     }
@@ -150,31 +147,31 @@ impl Writer {
         })
     }
 
-    /// Keep the recording within `room` from now on.
+    /// Limits the recording to `room` from now on.
     pub fn keep_within(&mut self, room: Room) {
         self.shared.lock().room = Some(room);
     }
 
-    /// The reason why every request is refused, if there is one.
+    /// Fails with the reason if every request is refused.
     pub fn check(&self) -> Result<()> {
         self.shared.lock().check()
     }
 
-    /// Refuse every further request, for a reason of the caller's.
+    /// Refuses every further request, for a reason given by the caller.
     pub fn fail(&mut self, kind: ErrorKind, what: impl Into<String>) {
         self.shared.lock().failed.get_or_insert((kind, what.into()));
     }
 
-    /// Space for the next write's content, at least
-    /// [`MAX_REQUEST_BYTES`](crate::MAX_REQUEST_BYTES): fill its beginning, then
-    /// [`append`](Self::append). What is not appended is overwritten by the next.
+    /// Returns the space for the next write's content, at least
+    /// [`MAX_REQUEST_BYTES`](crate::MAX_REQUEST_BYTES). Fill its beginning, then call
+    /// [`append`](Self::append). Content that is not appended is overwritten by the next write.
     pub fn space(&mut self) -> &mut [u8] {
         self.open.space()
     }
 
-    /// Log one request. The content of a write is already at the beginning of
-    /// [`space`](Self::space); the returned location says
-    /// where it stays. Times may not run backwards.
+    /// Logs one request. The content of a write must already be at the beginning of
+    /// [`space`](Self::space); the returned location says where it is kept. Times must not run
+    /// backwards.
     pub fn append(&mut self, event: Event) -> Result<Location> {
         event
             .check(&self.disks)
@@ -191,7 +188,7 @@ impl Writer {
         self.push(event, content_bytes)
     }
 
-    /// Log a mark; everything before it is sent on its way to the file.
+    /// Logs a mark, and starts storing everything before it.
     pub fn mark(&mut self, mark: &Mark, at_ns: u64) -> Result<()> {
         let bytes = mark.to_bytes()?;
         self.open.space()[..bytes.len()].copy_from_slice(&bytes);
@@ -210,7 +207,7 @@ impl Writer {
     }
 
     fn push(&mut self, mut event: Event, content_bytes: usize) -> Result<Location> {
-        // Once storing has failed, every request is refused, not only the one that fills a frame.
+        // Once storing has failed, every request is refused, not only one that fills a frame.
         self.shared.lock().check()?;
         event.complete_ns = event.complete_ns.max(self.last_complete_ns);
         self.last_complete_ns = event.complete_ns;
@@ -219,8 +216,8 @@ impl Writer {
         if self.open.is_full()
             && let Err(error) = self.seal()
         {
-            // It will never be stored; emptied, it still has space for the content of the requests
-            // that are refused.
+            // The frame will never be stored. Once emptied, it still has space for the content of
+            // refused requests.
             self.open.reset(self.open.sequence);
             return Err(error);
         }
@@ -230,8 +227,8 @@ impl Writer {
         })
     }
 
-    /// Hand the frame being filled to the storing thread, unless it is empty. Waits while too many
-    /// are unstored.
+    /// Passes the frame being filled to the storing thread, unless it is empty. Blocks while too
+    /// many frames are unstored.
     pub fn seal(&mut self) -> Result<()> {
         if self.open.is_empty() {
             return self.shared.lock().check();
@@ -262,12 +259,12 @@ impl Writer {
         let full = Arc::new(std::mem::replace(&mut self.open, next));
         state.pending.push_back(Arc::clone(&full));
         drop(state);
-        // The receiver is gone only after a failure, which the next check reports.
+        // The receiver is dropped only after a failure, which the next check reports.
         let _ = self.sealed.send(full);
         Ok(())
     }
 
-    /// Copy content that was appended earlier.
+    /// Copies content that was appended earlier.
     pub fn read(&mut self, location: Location, into: &mut [u8]) -> Result<()> {
         let from = location.content_offset as usize;
         let range = from..from + into.len();
@@ -291,28 +288,27 @@ impl Writer {
         self.cache.read(at, location, into)
     }
 
-    /// The disks that the recording was begun with.
+    /// Returns the disks given at the beginning of the recording.
     pub fn disks(&self) -> &[DiskInfo] {
         &self.disks
     }
 
-    /// Sums so far, per disk.
+    /// Returns the totals so far, per disk.
     pub fn totals(&self) -> &[Totals] {
         &self.totals
     }
 
-    /// Requests so far.
+    /// Returns the number of requests so far.
     pub fn requests(&self) -> u64 {
         self.requests
     }
 
-    /// Store everything and the frame that says that the recording is whole.
+    /// Stores everything and the end frame, which marks the recording as complete.
     pub fn finish(self) -> Result<Summary> {
         self.store(true)
     }
 
-    /// Store everything, but say that more should have come: a copy of a recording that was cut is
-    /// cut, too.
+    /// Stores everything without an end frame: a copy of a truncated recording is truncated, too.
     pub fn cut(self) -> Result<Summary> {
         self.store(false)
     }
@@ -331,7 +327,7 @@ impl Writer {
         let Ok(mut file) = storing.join() else {
             return Err(Error::new(
                 ErrorKind::Io,
-                format!("storing {} stopped", shared.path.display()),
+                format!("the thread that stores {} panicked", shared.path.display()),
             ));
         };
         let mut state = shared.lock();
@@ -350,9 +346,9 @@ impl Writer {
     }
 }
 
-/// The storing thread: ends when the writer is dropped, or at the first failure, after which every
-/// request fails. Gives the file back, for
-/// its last frame: opened again by its name, it could be another.
+/// Runs the storing thread. It ends when the writer is dropped, or at the first failure, after
+/// which every request fails. Returns the file for its last frame, because the path could lead to
+/// another file by then.
 fn store_frames(
     shared: &Shared,
     mut file: File,
@@ -374,7 +370,7 @@ fn store_frames(
             None => Ok(()),
         });
         if let Err(error) = stored {
-            // Cut what was half written: the file ends with its last complete frame.
+            // Truncate a partial write: the file ends with its last complete frame.
             let _ = file.set_len(state.file_bytes);
             state.failed = Some((error.kind, error.context));
             shared.frame_stored.notify_all();
@@ -393,14 +389,14 @@ fn store_frames(
     file
 }
 
-/// Held by the storing thread: however it ends, nobody waits for it any more.
+/// Guard held by the storing thread: however the thread ends, no thread keeps waiting for it.
 struct Ending<'a>(&'a Shared);
 
 impl Drop for Ending<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             let what = format!(
-                "storing {} stopped: a defect of fscost",
+                "the thread that stores {} panicked: a bug in fscost",
                 self.0.path.display()
             );
             self.0.lock().failed.get_or_insert((ErrorKind::Io, what));
@@ -413,7 +409,8 @@ impl Drop for Ending<'_> {
 mod tests {
     use super::*;
 
-    /// `seal` waits while all buffers are unstored; without the guard this test never ends.
+    /// Tests `seal`, which blocks while all buffers are unstored. Without the guard, this test
+    /// never ends.
     #[test]
     fn nobody_waits_for_a_storing_thread_that_panicked() {
         let shared = Arc::new(Shared {

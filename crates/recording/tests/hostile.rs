@@ -143,7 +143,7 @@ fn content_of_no_event_is_refused() {
     let said = refused(&[(Op::Write, 65536), (Op::Write, 65536)], |raw| {
         raw[EVENT + 24..EVENT + 32].copy_from_slice(&512_u64.to_le_bytes()); // its length
     });
-    assert!(said.contains("content of no event"), "{said}");
+    assert!(said.contains("content that belongs to no event"), "{said}");
 }
 
 /// A mark of 256 KiB takes some hundred bytes in the file and ten times its length in memory.

@@ -227,7 +227,8 @@ proptest! {
         byte[0] ^= 1 << bit;
         file.write_all_at(&byte, at).unwrap();
         if let Ok(recording) = Recording::open(&path) {
-            prop_assert!(!verify(&recording).unwrap().is_whole(), "bit {bit} of byte {at} flipped unseen");
+            prop_assert!(!verify(&recording).unwrap().is_whole(), "bit {bit} of byte {at} \
+                flipped unseen");
         }
     }
 

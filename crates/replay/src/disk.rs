@@ -1,4 +1,4 @@
-//! A disk that is replayed, and what is measured of it.
+//! A replayed disk and its measurements.
 
 use crate::{DiskTimes, requests::Item};
 use fscost_latency::{Completion, Device, Model, Op, Request};
@@ -7,18 +7,44 @@ use fscost_latency::{Completion, Device, Model, Op, Request};
 pub(crate) struct Disk {
     device: Device,
     in_flight: u64,
-    /// Since when it has been busy, or measured.
+    /// Beginning of the current busy period, or of the interval if that is later.
     busy_since_ns: u64,
     done: Vec<Completion>,
     times: DiskTimes,
 }
 
-/// When each request was submitted and completed in the model, by its place.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Ran {
-    pub(crate) submit_ns: u64,
-    /// `u64::MAX`: not yet.
-    pub(crate) complete_ns: u64,
+/// Completion time of each request in the model, by its index. For a request in flight, the
+/// submission time with [`IN_FLIGHT`] set.
+#[derive(Debug, Clone)]
+pub(crate) struct Ran(Vec<u64>);
+
+/// Bit that marks a submission time. The model's instants are far below it.
+const IN_FLIGHT: u64 = 1 << 63;
+
+impl Ran {
+    pub(crate) fn new(count: usize) -> Ran {
+        Ran(vec![0; count])
+    }
+
+    pub(crate) fn submit(&mut self, place: usize, now_ns: u64) {
+        self.0[place] = now_ns | IN_FLIGHT;
+    }
+
+    /// Records the completion of a request in flight, and returns its latency.
+    fn complete(&mut self, place: usize, at_ns: u64) -> u64 {
+        let submit_ns = std::mem::replace(&mut self.0[place], at_ns) & !IN_FLIGHT;
+        at_ns.saturating_sub(submit_ns)
+    }
+
+    /// Records the instant of an item that takes no time.
+    pub(crate) fn pass(&mut self, place: usize, at_ns: u64) {
+        self.0[place] = at_ns;
+    }
+
+    /// Returns the completion time of a request; `None` while it is in flight.
+    pub(crate) fn completion_ns(&self, place: usize) -> Option<u64> {
+        Some(self.0[place]).filter(|ns| ns & IN_FLIGHT == 0)
+    }
 }
 
 impl Disk {
@@ -38,7 +64,7 @@ impl Disk {
         place: usize,
         op: Op,
         items: &[Item],
-        ran: &mut [Ran],
+        ran: &mut Ran,
     ) {
         let item = &items[place];
         self.advance(now_ns, items, ran);
@@ -46,10 +72,7 @@ impl Disk {
             self.busy_since_ns = now_ns;
         }
         self.in_flight += 1;
-        ran[place] = Ran {
-            submit_ns: now_ns,
-            complete_ns: u64::MAX,
-        };
+        ran.submit(place, now_ns);
         self.device.submit(
             now_ns,
             Request {
@@ -62,50 +85,55 @@ impl Disk {
         );
     }
 
-    /// Runs the device until a request has completed; returns when.
-    pub(crate) fn wait_for(&mut self, place: u32, items: &[Item], ran: &mut [Ran]) -> u64 {
-        while ran[place as usize].complete_ns == u64::MAX {
-            let Some(next_ns) = self.device.next_ns() else {
-                break;
-            };
-            self.advance(next_ns, items, ran);
+    /// Runs the device until a request has completed, and returns the completion time.
+    pub(crate) fn wait_for(&mut self, place: u32, items: &[Item], ran: &mut Ran) -> u64 {
+        loop {
+            if let Some(at_ns) = ran.completion_ns(place as usize) {
+                return at_ns;
+            }
+            self.device.advance_to_completion(&mut self.done);
+            if self.done.is_empty() {
+                // A device with nothing in flight has lost a request: it would never complete.
+                return u64::MAX;
+            }
+            self.count(items, ran);
         }
-        ran[place as usize].complete_ns
     }
 
-    pub(crate) fn advance(&mut self, now_ns: u64, items: &[Item], ran: &mut [Ran]) {
-        if self.in_flight == 0 {
-            return;
+    pub(crate) fn advance(&mut self, now_ns: u64, items: &[Item], ran: &mut Ran) {
+        if self.in_flight > 0 {
+            self.device.advance(now_ns, &mut self.done);
+            self.count(items, ran);
         }
-        let mut done = std::mem::take(&mut self.done);
-        self.device.advance(now_ns, &mut done);
-        for completion in done.drain(..) {
+    }
+
+    /// Counts the latest completions.
+    fn count(&mut self, items: &[Item], ran: &mut Ran) {
+        for completion in &self.done {
             let place = completion.id as usize;
-            let found = &mut ran[place];
-            found.complete_ns = completion.at_ns;
-            let latency_ns = completion.at_ns.saturating_sub(found.submit_ns);
+            let latency_ns = ran.complete(place, completion.at_ns);
             if let Some(op) = items[place].op {
                 self.times.latencies[DiskTimes::index(op)].add(latency_ns);
             }
             self.in_flight -= 1;
             if self.in_flight == 0 {
-                self.busy_until(completion.at_ns);
+                busy_until(&mut self.times, &mut self.busy_since_ns, completion.at_ns);
             }
         }
-        self.done = done;
+        self.done.clear();
     }
 
-    /// Ends an interval: hands over what was measured in it.
-    pub(crate) fn take(&mut self, now_ns: u64, items: &[Item], ran: &mut [Ran]) -> DiskTimes {
+    /// Ends an interval and returns its measurements.
+    pub(crate) fn take(&mut self, now_ns: u64, items: &[Item], ran: &mut Ran) -> DiskTimes {
         self.advance(now_ns, items, ran);
         if self.in_flight > 0 {
-            self.busy_until(now_ns);
+            busy_until(&mut self.times, &mut self.busy_since_ns, now_ns);
         }
         std::mem::take(&mut self.times)
     }
+}
 
-    fn busy_until(&mut self, now_ns: u64) {
-        self.times.busy_ns += now_ns.saturating_sub(self.busy_since_ns);
-        self.busy_since_ns = self.busy_since_ns.max(now_ns);
-    }
+fn busy_until(times: &mut DiskTimes, since_ns: &mut u64, now_ns: u64) {
+    times.busy_ns += now_ns.saturating_sub(*since_ns);
+    *since_ns = now_ns.max(*since_ns);
 }

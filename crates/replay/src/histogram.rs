@@ -1,15 +1,15 @@
-//! Latencies, counted in buckets that are at most 1/16 wide.
+//! Histogram of latencies in buckets with a relative width of at most 1/16.
 
-/// Bits of a latency that its bucket keeps below the highest.
+/// Bits below the highest bit of a latency that select its bucket.
 const KEPT_BITS: u32 = 4;
 const PER_POWER: usize = 1 << KEPT_BITS;
-/// Buckets of all latencies below 2⁶⁴ ns.
+/// Number of buckets for all latencies below 2⁶⁴ ns.
 const BUCKETS: usize = (64 - KEPT_BITS as usize + 1) * PER_POWER;
 
-/// Counts of latencies. Below 16 ns each has a bucket of its own.
+/// Counts of latencies. Each latency below 16 ns has its own bucket.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Histogram {
-    /// Empty, or one count for each bucket.
+    /// One count for each bucket, or empty if nothing was counted.
     counts: Vec<u64>,
     count: u64,
     sum_ns: u128,
@@ -28,25 +28,25 @@ impl Histogram {
         self.max_ns = self.max_ns.max(ns);
     }
 
-    /// Latencies counted.
+    /// Returns the number of latencies counted.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Sum of all latencies, to the nanosecond.
+    /// Returns the sum of all latencies, exact to the nanosecond.
     #[must_use]
     pub fn sum_ns(&self) -> u128 {
         self.sum_ns
     }
 
-    /// Largest latency, to the nanosecond.
+    /// Returns the largest latency, exact to the nanosecond.
     #[must_use]
     pub fn max_ns(&self) -> u64 {
         self.max_ns
     }
 
-    /// Buckets that hold any: smallest and largest latency, and how many.
+    /// Returns the non-empty buckets: smallest latency, largest latency, and count of each.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64, u64)> {
         let each = self.counts.iter().enumerate();
         each.filter(|&(_, &count)| count > 0)
@@ -59,7 +59,8 @@ fn bucket(ns: u64) -> usize {
     (power as usize * PER_POWER) + (ns >> power) as usize
 }
 
-/// Smallest latency of a bucket; of the one after the last, beyond all.
+/// Returns the smallest latency of a bucket. For the index after the last bucket, returns a number
+/// beyond all latencies.
 fn least(at: usize) -> u64 {
     if at < 2 * PER_POWER {
         return at as u64;

@@ -1,9 +1,9 @@
-//! Recordings replayed on the device models of `fscost-latency`: how long the disks would have
-//! taken.
+//! Replay of recordings on the device models of `fscost-latency`: the time that the disks would
+//! have taken.
 //!
-//! [`Requests`] are those of a recording. [`Requests::replay`] hands them to a model of each disk,
-//! and keeps what the recording shows of the program: the time that it spent between requests, and
-//! what it waited for ([`Waits`]).
+//! [`Requests`] are the requests of a recording. [`Requests::replay`] submits them to a model of
+//! each disk. The replay preserves the program's behaviour as far as the recording shows it: the
+//! time between requests, and the requests that the program waited for ([`Waits`]).
 
 #![forbid(unsafe_code)]
 // Libraries report errors; they never print.

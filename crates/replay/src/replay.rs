@@ -1,4 +1,4 @@
-//! The replay: when each request would have been submitted, and how long that took.
+//! The replay: the time at which each request would have been submitted and completed.
 
 use crate::{
     Histogram, Requests,
@@ -7,43 +7,45 @@ use crate::{
 };
 use fscost_latency::{Model, Op};
 
-/// What a request waits for. A program that waits for something else, for instance a read, cannot
-/// be told from one that sends the next request anyhow.
+/// The completions that a request waits for. A recording cannot distinguish a program that waits
+/// for another request, such as a read, from one that sends the next request anyway.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Waits {
     /// Flushes and writes with FUA wait for everything that had completed in the recording, and
-    /// everything waits for flushes and FUA that had. Of the time between, what is kept is that in
-    /// which nothing was in flight. The time is a lower bound.
+    /// every request waits for flushes and FUA writes that had completed. Of the time between
+    /// requests, only the time without any request in flight is kept. The resulting time is a lower
+    /// bound.
     ForFlushes,
     /// Each request waits for everything that had completed in the recording when it was submitted.
-    /// Requests that follow each other closely do not overlap unless they did in the recording.
+    /// Consecutive requests overlap only if they did so in the recording.
     ForAll,
 }
 
-/// Times of an interval.
+/// Times of one interval.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct IntervalTimes {
-    /// The interval's name; `before` for what comes before the first mark.
+    /// Name of the interval; `before` for requests before the first mark.
     pub name: String,
-    /// Time in the recording.
+    /// Duration in the recording.
     pub recorded_ns: u64,
-    /// Time on the models.
+    /// Duration on the models.
     pub modelled_ns: u64,
-    /// Each disk of the recording.
+    /// Activity of each disk of the recording.
     pub disks: Vec<DiskTimes>,
 }
 
-/// What one disk did in an interval.
+/// Activity of one disk in an interval.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DiskTimes {
-    /// Time in which any request was in flight.
+    /// Time during which any request was in flight.
     pub busy_ns: u64,
-    /// Latencies of reads, writes (zeroes included), flushes and discards that completed in it.
+    /// Latencies of the reads, writes (zeroes included), flushes and discards that completed in the
+    /// interval.
     pub latencies: [Histogram; 4],
 }
 
 impl DiskTimes {
-    /// Names of the latencies, in their order.
+    /// Names of the latencies, in the same order.
     pub const OPS: [&'static str; 4] = ["read", "write", "flush", "discard"];
 
     pub(crate) fn index(op: Op) -> usize {
@@ -57,14 +59,14 @@ impl DiskTimes {
 }
 
 impl Requests {
-    /// Replays the requests, the disks of the recording on the models in this order; those beyond
-    /// the last model on `ram`.
+    /// Replays the requests. The disks of the recording are assigned to the models in order; disks
+    /// beyond the last model use `ram`.
     #[must_use]
     pub fn replay(&self, models: &[Model], waits: Waits, seed: u64) -> Vec<IntervalTimes> {
         let ram = Model::default();
         let sizes = self.disk_bytes.iter().enumerate();
         let disks = sizes.map(|(at, &bytes)| {
-            // Each disk makes choices of its own, as live.
+            // Each disk makes its own random choices, as it does live.
             let seed = seed.wrapping_add(at as u64);
             Disk::new(models.get(at).unwrap_or(&ram), bytes, seed)
         });
@@ -72,7 +74,7 @@ impl Requests {
             requests: self,
             waits,
             disks: disks.collect(),
-            ran: vec![Ran::default(); self.items.len()],
+            ran: Ran::new(self.items.len()),
             all: Waited::default(),
             flushes: Waited::default(),
             now_ns: 0,
@@ -81,19 +83,20 @@ impl Requests {
     }
 }
 
-/// What was waited for: the latest completion in the recording, and in the model.
+/// The latest completion that was waited for, in the recording and in the model.
 #[derive(Debug, Clone, Copy, Default)]
 struct Waited {
     recorded_ns: u64,
     modelled_ns: u64,
-    /// [`Item::idle_ns`] of the latest.
+    /// Largest [`Item::idle_ns`] of the completions waited for.
     idle_ns: u64,
-    /// Place of the first completion of the recording that was not looked at.
+    /// Index of the first completion in the recording that was not yet examined.
     next: usize,
 }
 
 impl Waited {
-    /// When an item follows in the model, with all of the time before it or with its idle part.
+    /// Returns the earliest submission time of an item in the model. It adds either all of the time
+    /// before the item or only the idle part.
     fn then_ns(&self, item: &Item, waits: Waits) -> u64 {
         let think_ns = match waits {
             Waits::ForAll => item.submit_ns.saturating_sub(self.recorded_ns),
@@ -103,7 +106,7 @@ impl Waited {
     }
 }
 
-/// An instant of the recording, and the one of the model that corresponds to it.
+/// An instant of the recording and the corresponding instant of the model.
 #[derive(Debug, Clone, Copy, Default)]
 struct Instants {
     recorded_ns: u64,
@@ -114,9 +117,9 @@ struct Replay<'a> {
     requests: &'a Requests,
     waits: Waits,
     disks: Vec<Disk>,
-    ran: Vec<Ran>,
+    ran: Ran,
     all: Waited,
-    /// Flushes and writes with FUA.
+    /// Completions of flushes and writes with FUA.
     flushes: Waited,
     now_ns: u64,
 }
@@ -133,11 +136,11 @@ impl Replay<'_> {
                 self.submit(place, item, op);
                 continue;
             }
-            self.ran[place].complete_ns = self.now_ns;
+            self.ran.pass(place, self.now_ns);
             found.push(self.interval(name, &mut begin, item.submit_ns));
             name = names.next().map_or("", String::as_str);
         }
-        // A recording that was cut has no mark at its end.
+        // A truncated recording has no mark at its end.
         if self
             .requests
             .items
@@ -155,7 +158,7 @@ impl Replay<'_> {
         let (items, ran) = (&self.requests.items, &mut self.ran);
         match self.disks.get_mut(usize::from(item.disk)) {
             Some(disk) => disk.submit(self.now_ns, place, op, items, ran),
-            None => ran[place].complete_ns = self.now_ns,
+            None => ran.pass(place, self.now_ns),
         }
     }
 
@@ -178,7 +181,7 @@ impl Replay<'_> {
         }
     }
 
-    /// Goes on to the instant at which the item is submitted.
+    /// Advances to the instant at which the item is submitted.
     fn wait(&mut self, place: usize, item: &Item) {
         let then_ns = if self.waits == Waits::ForAll || item.is_barrier() {
             self.all = self.waited(self.all, place, item, |_| true);
@@ -190,8 +193,9 @@ impl Replay<'_> {
         self.now_ns = self.now_ns.max(then_ns);
     }
 
-    /// Runs the disks until all such items have completed in the model that had in the recording
-    /// when the item was submitted. It follows them, so nothing is submitted before they complete.
+    /// Runs the disks until every matching item has completed in the model that had completed in
+    /// the recording when `item` was submitted. Nothing is submitted before these items complete,
+    /// because `item` follows them.
     fn waited(
         &mut self,
         mut waited: Waited,
@@ -211,7 +215,7 @@ impl Replay<'_> {
                     Some(disk) if completed.op.is_some() => {
                         disk.wait_for(at, &requests.items, &mut self.ran)
                     }
-                    _ => self.ran[at as usize].complete_ns,
+                    _ => self.ran.completion_ns(at as usize).unwrap_or(u64::MAX),
                 };
                 waited.recorded_ns = completed.complete_ns;
                 waited.idle_ns = waited.idle_ns.max(completed.idle_ns);

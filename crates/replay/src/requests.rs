@@ -1,4 +1,4 @@
-//! The requests of a recording, in the order in which its disks received them.
+//! The requests of a recording, in order of submission.
 
 use fscost_latency::Op;
 use fscost_recording::{self as recording, Event, MarkReader, Recording, Result};
@@ -9,20 +9,20 @@ use std::{collections::HashMap, hash::BuildHasher};
 pub(crate) struct Item {
     pub(crate) submit_ns: u64,
     pub(crate) complete_ns: u64,
-    /// Time before the submission in which nothing was in flight: the program's own.
+    /// Idle time before the submission, without any request in flight: the program's own time.
     pub(crate) idle_ns: u64,
-    /// Its place in the order of completion.
+    /// Rank in the order of completion.
     rank: u32,
     pub(crate) offset_bytes: u64,
     pub(crate) length_bytes: u64,
     pub(crate) disk: u16,
-    /// None: a mark.
+    /// Operation; `None` for a mark.
     pub(crate) op: Option<Op>,
     pub(crate) fua: bool,
 }
 
 impl Item {
-    /// A mark after everything.
+    /// Creates a mark after all items.
     pub(crate) fn end(items: &[Item]) -> Item {
         let end_ns = items.iter().map(|item| item.complete_ns).max();
         let end_ns = end_ns.unwrap_or_default();
@@ -39,7 +39,7 @@ impl Item {
         }
     }
 
-    /// True for what orders others: flushes, writes with FUA, marks.
+    /// True for items that order others: flushes, writes with FUA, and marks.
     pub(crate) fn is_barrier(&self) -> bool {
         self.fua || matches!(self.op, None | Some(Op::Flush))
     }
@@ -48,9 +48,9 @@ impl Item {
 /// The requests of a recording.
 #[derive(Debug, Clone)]
 pub struct Requests {
-    /// In the order of submission.
+    /// Items in order of submission.
     pub(crate) items: Vec<Item>,
-    /// Places in `items`, in the order of completion.
+    /// Indices into `items`, in order of completion.
     pub(crate) completions: Vec<u32>,
     /// Names of the intervals that begin at the marks.
     pub(crate) names: Vec<String>,
@@ -64,8 +64,9 @@ impl Requests {
         Self::completed(recording, &HashMap::new())
     }
 
-    /// Reads a recording of disks with device models. Requests completed when their model said, by
-    /// their number in the recording (marks not counted); others as they were recorded.
+    /// Reads a recording of disks with device models. `completed` contains the completion times
+    /// given by the models, by request number in the recording (marks not counted). Other requests
+    /// keep their recorded times.
     pub fn completed<S: BuildHasher>(
         recording: &Recording,
         completions_ns: &HashMap<u64, u64, S>,
@@ -101,7 +102,7 @@ impl Requests {
         if !completions_ns.is_empty() {
             rank(&mut items);
         }
-        // Nearly sorted: this takes little more than one pass.
+        // The items are nearly sorted, so this takes little more than one pass.
         items.sort_by_key(|item| item.submit_ns);
         let mut completions = vec![0; items.len()];
         let (mut idle_ns, mut busy_until_ns) = (0, 0);
@@ -120,20 +121,20 @@ impl Requests {
         })
     }
 
-    /// How many there are, marks included.
+    /// Returns the number of events, including marks.
     #[must_use]
     pub fn len(&self) -> usize {
         self.items.len()
     }
 
-    /// True if there are none.
+    /// True if there are no events.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
 }
 
-/// Ranks items by their completions, which are in another order than the recording's.
+/// Ranks items by completion, which differs from the recording's order.
 fn rank(items: &mut [Item]) {
     let mut order: Vec<u32> = (0..items.len() as u32).collect();
     order.sort_by_key(|&at| items[at as usize].complete_ns);
@@ -156,7 +157,7 @@ fn op(op: recording::Op) -> Option<Op> {
 
 fn item(event: &Event, op: Option<Op>, rank: u32) -> Item {
     Item {
-        // A mark stands after everything that completed before it.
+        // A mark follows everything that completed before it.
         submit_ns: if op.is_none() {
             event.complete_ns
         } else {

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 const SIZE: u64 = 1 << 30;
 const US: u64 = 1000;
 
-/// What a recording holds, in the order of completion.
+/// Entry of a recording, in the order of completion.
 #[derive(Debug, Clone)]
 enum Entry {
     Request(Event),
@@ -252,7 +252,7 @@ fn live(device: &mut Device, depth: usize, ops: &[(Op, u64, u64, bool)]) -> Vec<
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// What a model did to a program while it ran, the replay finds again.
+    /// The replay reproduces the delays that a model imposed on a running program.
     #[test]
     fn a_recording_made_on_a_model_replays_to_itself(
         model in models(), ops in ops(), depth in 1..9usize, seed in any::<u64>(),

@@ -1,8 +1,6 @@
-//! Block mapping: a logical block is at one physical block, unit by unit in the same order.
-//! First-generation SSDs, SD
-//! cards and eMMC keep a few blocks open for writing in ascending order; whatever does not continue
-//! an open block costs
-//! a copy of the rest of its block.
+//! Block mapping: each logical block is stored in one physical block, with its units in the same
+//! order. First-generation SSDs, SD cards and eMMC keep a few blocks open for writing in ascending
+//! order. A write that does not continue an open block costs a copy of the rest of its block.
 
 use crate::whole_blocks::{Nand, WholeBlocks};
 use crate::{Charge, Error, Geometry, Write};
@@ -13,8 +11,8 @@ struct Open {
     logical: u32,
     physical: u32,
     next: u32,
-    /// Runs of units that the host wrote since it was opened: the first one's place in the block,
-    /// and how many.
+    /// Runs of units that the host wrote since the block was opened: index in the block and number
+    /// of units.
     written: Vec<(u32, u32)>,
 }
 
@@ -23,13 +21,12 @@ struct Open {
 pub struct BlockMap<C> {
     nand: Nand<C>,
     open_blocks: usize,
-    /// The most recently used one is last.
+    /// Open blocks; the most recently used one is last.
     open: Vec<Open>,
 }
 
 impl<C: Charge> BlockMap<C> {
-    /// A device that nothing was ever written to. With 0 open blocks, each request copies the rest
-    /// of its block.
+    /// Creates an unwritten device. With 0 open blocks, each request copies the rest of its block.
     pub fn new(geometry: Geometry, open_blocks: u32, charges: C) -> Result<BlockMap<C>, Error> {
         Ok(BlockMap {
             nand: Nand::new(geometry, open_blocks + 1, charges)?,
@@ -83,8 +80,8 @@ impl<C: Charge> BlockMap<C> {
         }
     }
 
-    /// Copies what the old block holds between the open block's end and `end`. Returns how many
-    /// units that was.
+    /// Copies the units of the old block between the open block's end and `end`. Returns the number
+    /// of units copied.
     fn copy_up_to(&mut self, open: &mut Open, end: u32) -> u32 {
         let units = self.nand.geometry.units_per_block;
         let mut copies = 0;
@@ -110,7 +107,7 @@ impl<C: Charge> BlockMap<C> {
         copies
     }
 
-    /// What the host wrote to an open block made these copies necessary.
+    /// Charges copies to the host writes that made them necessary: those to the open block.
     fn charge_copies(&mut self, open: &Open, copies: u32) {
         let base = open.physical * self.nand.geometry.units_per_block;
         self.nand.charges.caused(
@@ -121,7 +118,7 @@ impl<C: Charge> BlockMap<C> {
         );
     }
 
-    /// Makes an open block the block of its logical one.
+    /// Completes an open block and makes it the data block of its logical block.
     fn close(&mut self, mut open: Open) {
         let units = self.nand.geometry.units_per_block;
         let copies = self.copy_up_to(&mut open, units);
@@ -166,7 +163,7 @@ impl<C: Charge> WholeBlocks for BlockMap<C> {
         }
     }
 
-    /// Trimmed units need no copy any more; a block of which nothing is left is erased.
+    /// Trimmed units need no further copies. A block without any data left is erased.
     fn trim(&mut self, first: u32, count: u32, tag: u16) {
         let (units, logical_units) = {
             let geometry = &self.nand.geometry;

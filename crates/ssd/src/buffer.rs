@@ -1,16 +1,16 @@
-//! The write buffer: a unit that is written again while it waits here is programmed once.
+//! The write buffer: a unit rewritten while it waits here is programmed once.
 
 use crate::Write;
 use std::collections::{HashMap, VecDeque};
 
-/// Units that wait to be programmed, oldest first. A flush drains them.
+/// Units waiting to be programmed, oldest first. A flush drains them.
 #[derive(Debug, Clone)]
 pub struct Buffer {
     capacity_units: usize,
-    /// In order of arrival; a unit that was trimmed or rewritten leaves an entry with an old
-    /// number.
+    /// Writes in order of arrival. A trimmed or rewritten unit leaves behind an entry with an
+    /// outdated number.
     order: VecDeque<(u64, Write)>,
-    /// Number of the entry that counts, by unit.
+    /// Number of the current entry of each unit.
     waiting: HashMap<u32, u64>,
     number: u64,
 }
@@ -29,8 +29,8 @@ impl Buffer {
         self.capacity_units == 0
     }
 
-    /// Takes a write. What no longer fits goes to `out`. Returns how many waiting units the write
-    /// replaced.
+    /// Buffers a write, and moves units that no longer fit to `out`. Returns how many waiting units
+    /// the write replaced.
     pub fn write(&mut self, write: Write, out: &mut Vec<Write>) -> u64 {
         let mut replaced = 0;
         for unit in write.first..write.first + write.count {
@@ -53,7 +53,7 @@ impl Buffer {
         replaced
     }
 
-    /// Forgets units. Returns how many had been waiting.
+    /// Drops units. Returns how many of them were waiting.
     pub fn trim(&mut self, first: u32, count: u32) -> u64 {
         if self.waiting.is_empty() {
             return 0;
@@ -63,7 +63,7 @@ impl Buffer {
             .count() as u64
     }
 
-    /// Hands everything out, in order of arrival.
+    /// Moves all units to `out`, in order of arrival.
     pub fn drain(&mut self, out: &mut Vec<Write>) {
         while !self.waiting.is_empty() {
             self.drain_oldest(out);

@@ -1,8 +1,9 @@
-//! Who pays for a program: the tag whose data it holds, and the tag that made a copy necessary.
+//! Attribution of programs: the tag whose data a program writes, and the tag that made a copy
+//! necessary.
 
 use crate::memory::{prefetch, table};
 
-/// The tag of copies that nobody's writes made necessary (static wear levelling).
+/// Tag of copies that no write made necessary (static wear levelling).
 pub const UNATTRIBUTED: u16 = u16::MAX;
 
 /// Programs charged to one tag, in units.
@@ -10,19 +11,19 @@ pub const UNATTRIBUTED: u16 = u16::MAX;
 pub struct Charges {
     /// Programs of the tag's own writes.
     pub written_units: u64,
-    /// Padding that the tag's flushes left.
+    /// Padding caused by the tag's flushes.
     pub padded_units: u64,
     /// Copies of the tag's data.
     pub moved_units: u64,
-    /// Copies, of whatever data, that the tag made necessary: it had overwritten or trimmed their
-    /// neighbours.
+    /// Copies of any data that the tag made necessary, because it had overwritten or trimmed
+    /// neighbouring units.
     pub caused_units: u64,
 }
 
 impl std::ops::Sub for Charges {
     type Output = Charges;
 
-    /// What was charged between two readings.
+    /// Returns the charges between two readings.
     fn sub(self, earlier: Charges) -> Charges {
         Charges {
             written_units: self.written_units - earlier.written_units,
@@ -33,31 +34,30 @@ impl std::ops::Sub for Charges {
     }
 }
 
-/// What a mapping tells of each unit that it programs, moves or gives up. Physical addresses name a
-/// place.
+/// Receives each unit that a mapping programs, moves or invalidates. Places are physical addresses.
 pub trait Charge {
-    /// The units from `physical` on now hold data of `tag`, which the host wrote.
+    /// Records that the host wrote data of `tag` to the units from `physical` on.
     fn written(&mut self, physical: u32, units: u32, tag: u16);
-    /// The units from `physical` on were left empty by a flush of `tag`.
+    /// Records that a flush of `tag` left the units from `physical` on empty.
     fn padded(&mut self, physical: u32, units: u32, tag: u16);
-    /// The data of the units from `physical` on was overwritten or trimmed by `tag`.
+    /// Records that `tag` overwrote or trimmed the data of the units from `physical` on.
     fn invalidated(&mut self, physical: u32, units: u32, tag: u16);
-    /// The content of the units from `from` on was copied to those from `to` on.
+    /// Records that the units from `from` on were copied to the units from `to` on.
     fn moved(&mut self, from: u32, to: u32, units: u32);
-    /// `copies` units were copied because those of `invalid` were given up: runs of physical
-    /// addresses, each the first one and how many.
+    /// Records that `copies` units were copied because the units of `invalid` were invalidated.
+    /// `invalid` contains runs of physical addresses: first address and length.
     fn caused(&mut self, copies: u32, invalid: impl Iterator<Item = (u32, u32)>);
-    /// The units from `physical` on were erased.
+    /// Records that the units from `physical` on were erased.
     fn erased(&mut self, _physical: u32, _units: u32) {}
-    /// Begins to fetch what [`invalidated`](Charge::invalidated) of this place will need.
+    /// Prefetches what a call of [`invalidated`](Charge::invalidated) for this unit will need.
     fn prefetch(&self, _physical: u32) {}
-    /// What each tag was charged so far, by tag; empty where nothing is kept.
+    /// Returns the charges so far, indexed by tag; empty if charges are not kept.
     fn totals(&self) -> Vec<Charges> {
         Vec::new()
     }
 }
 
-/// No charges: nothing is kept.
+/// An implementation that keeps no charges.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoCharges;
 
@@ -69,22 +69,23 @@ impl Charge for NoCharges {
     fn caused(&mut self, _: u32, _: impl Iterator<Item = (u32, u32)>) {}
 }
 
-/// Charges by tag, exactly: the sums over tags equal the counters of the device.
+/// Exact charges by tag: the sums over tags equal the counters of the device.
 #[derive(Debug, Clone)]
 pub struct ChargesByTag {
-    // While a unit is valid, the tag of its data; afterwards, the tag that gave it up.
+    // For a valid unit, the tag of its data; for an invalid unit, the tag that invalidated it.
     tags: Vec<u16>,
     by_tag: Vec<Charges>,
-    /// Culprits of a collection: a tag, and how many units it gave up. Kept to be used again.
+    /// Culprits of a collection: a tag, and the number of units it invalidated. The allocation is
+    /// reused.
     culprits: Vec<(u16, u32)>,
     phase: u32,
 }
 
-/// 2³² ÷ the golden ratio: its multiples modulo 2³² are spread evenly.
+/// 2³² ÷ the golden ratio; its multiples modulo 2³² are evenly spread.
 const GOLDEN_RATIO: u32 = 0x9E37_79B9;
 
 impl ChargesByTag {
-    /// Charges of a device with this many physical units.
+    /// Creates the charges of a device with this many physical units.
     #[must_use]
     pub fn new(physical_units: u64) -> ChargesByTag {
         ChargesByTag {
@@ -95,7 +96,7 @@ impl ChargesByTag {
         }
     }
 
-    /// What `tag` was charged so far.
+    /// Returns the charges of `tag` so far.
     #[must_use]
     pub fn of(&self, tag: u16) -> Charges {
         self.by_tag
@@ -104,7 +105,7 @@ impl ChargesByTag {
             .unwrap_or_default()
     }
 
-    /// Every tag that was charged, with its charges.
+    /// Returns every charged tag with its charges.
     pub fn all(&self) -> impl Iterator<Item = (u16, Charges)> + '_ {
         self.by_tag
             .iter()
@@ -121,14 +122,15 @@ impl ChargesByTag {
         &mut self.by_tag[at]
     }
 
-    /// Shares `copies` among `culprits` units of `found`, in order; `rest` of them, below
-    /// `culprits`, are due already.
+    /// Distributes `copies` over the `culprits` units of `found`, in order. `rest` is the initial
+    /// remainder, below `culprits`.
     fn share(&mut self, copies: u32, culprits: u32, mut rest: u32, found: &[(u16, u32)]) {
         let (each, more) = (copies / culprits, copies % culprits);
         for &(tag, count) in found {
             let mut due = u64::from(each) * u64::from(count);
             if count == 1 {
-                // Most runs after random writes, and a division takes longer than all the rest.
+                // Most runs after random writes have one unit, and a division takes longer than
+                // everything else here.
                 rest += more;
                 if rest >= culprits {
                     rest -= culprits;
@@ -179,9 +181,9 @@ impl Charge for ChargesByTag {
         }
     }
 
-    /// Each unit that was given up is due `copies` ÷ culprits, rounded so that each copy is charged
-    /// exactly once. The rounding starts elsewhere in each collection, so that no place in a block
-    /// pays more than another in the long run.
+    /// Charges `copies` ÷ culprits to each invalidated unit, rounded so that each copy is charged
+    /// exactly once. The rounding starts at a different unit in each collection, so that in the
+    /// long run no position in a block is charged more than another.
     fn caused(&mut self, copies: u32, invalid: impl Iterator<Item = (u32, u32)>) {
         if copies == 0 {
             return;
@@ -218,12 +220,12 @@ impl Charge for ChargesByTag {
     }
 }
 
-/// The first tag, and how many of the tags that follow are the same. There is at least one.
+/// Returns the first tag, and the length of its run, which is at least 1.
 #[inline]
 fn first_run(tags: &[u16]) -> (u16, u32) {
     let first = tags[0];
     let mut length = 0;
-    // Compares 32 at a time, which the compiler turns into vectors.
+    // Compares 32 at a time, which the compiler vectorises.
     for chunk in tags.chunks(32) {
         if chunk.len() < 32 || chunk.iter().any(|&tag| tag != first) {
             length += chunk.iter().take_while(|&&tag| tag == first).count();
@@ -262,7 +264,7 @@ mod tests {
     }
 
     proptest! {
-        /// One unit after another: the same as run by run.
+        /// Compares charging by run with charging unit by unit.
         #[test]
         fn runs_are_charged_as_their_units_are(
             tags in prop::collection::vec((0..3u16, 1..70u32), 1..12),

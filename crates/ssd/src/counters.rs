@@ -1,19 +1,19 @@
-//! What a device has done, in units.
+//! Counters of a device, in units.
 
-/// Totals since the device was made.
+/// Totals since the device was created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counters {
-    /// Units that the host wrote; a unit written in part counts as one.
+    /// Units that the host wrote; a partially written unit counts as one.
     pub host_units: u64,
-    /// Units that the host trimmed and that were mapped.
+    /// Mapped units that the host trimmed.
     pub trimmed_units: u64,
-    /// Units that left the write buffer rewritten, so that they were never programmed.
+    /// Units that were rewritten or trimmed in the write buffer and therefore never programmed.
     pub absorbed_units: u64,
     /// Units programmed because the host wrote them.
     pub written_units: u64,
     /// Units programmed because garbage collection, a merge or wear levelling moved them.
     pub copied_units: u64,
-    /// Of `copied_units`, those that static wear levelling moved.
+    /// Part of `copied_units` that static wear levelling moved.
     pub levelled_units: u64,
     /// Units left empty to fill the open page at a flush.
     pub padded_units: u64,
@@ -22,13 +22,13 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Units that NAND programmed, for whatever reason.
+    /// Returns the number of units that NAND programmed, for any reason.
     #[must_use]
     pub fn programmed_units(&self) -> u64 {
         self.written_units + self.copied_units + self.padded_units
     }
 
-    /// NAND programs for each unit that the host wrote; `None` where the host wrote nothing.
+    /// Returns the NAND programs per unit that the host wrote; `None` if the host wrote nothing.
     #[must_use]
     pub fn write_amplification(&self) -> Option<f64> {
         (self.host_units > 0).then(|| self.programmed_units() as f64 / self.host_units as f64)
@@ -38,7 +38,7 @@ impl Counters {
 impl std::ops::Sub for Counters {
     type Output = Counters;
 
-    /// What happened between two readings.
+    /// Returns the difference between two readings.
     fn sub(self, earlier: Counters) -> Counters {
         Counters {
             host_units: self.host_units - earlier.host_units,

@@ -1,4 +1,4 @@
-//! A device of any mapping, addressed in bytes.
+//! A device with any mapping, addressed in bytes.
 
 use crate::buffer::Buffer;
 use crate::{
@@ -10,16 +10,18 @@ use crate::{
 pub struct Write {
     /// First logical unit.
     pub first: u32,
-    /// Units.
+    /// Number of units.
     pub count: u32,
-    /// Who is charged for it.
+    /// Tag to which the write is charged.
     pub tag: u16,
-    /// Which of the host's streams it belongs to; the last one where the device has fewer.
+    /// Stream of the host that the write belongs to. If the device has fewer streams, the last one
+    /// is used.
     pub stream: u8,
 }
 
 impl Write {
-    /// The parts of a write in each logical block: the block, the first unit in it and how many.
+    /// Returns the parts of a write in each logical block: the block, the index in it of the part's
+    /// first unit, and the number of units.
     pub(crate) fn in_blocks(self, units_per_block: u32) -> impl Iterator<Item = (u32, u32, u32)> {
         let (mut at, end) = (self.first, self.first + self.count);
         std::iter::from_fn(move || {
@@ -35,46 +37,47 @@ impl Write {
 /// A translation layer. Addresses must lie within [`Geometry::logical_units`]; [`Device`] checks
 /// them.
 pub trait Translation {
-    /// What it tells each program, move and loss to.
+    /// Type that receives each program, move and invalidation.
     type Charges: Charge;
 
-    /// Its size.
+    /// Returns the geometry of the device.
     fn geometry(&self) -> &Geometry;
-    /// Blocks that never hold settled data: nominal and effective spare differ by them.
+    /// Returns the number of blocks that never hold settled data. Nominal and effective spare
+    /// differ by these blocks.
     fn reserved_blocks(&self) -> u32;
-    /// Where the data of a logical unit is; `None` where it was never written, or was trimmed.
+    /// Returns the location of a logical unit; `None` if it was never written, or was trimmed.
     fn physical(&self, logical: u32) -> Option<u32>;
-    /// Writes, in order.
+    /// Performs the writes in order.
     fn write_all(&mut self, writes: &[Write]);
-    /// Gives units up.
+    /// Trims units.
     fn trim(&mut self, first: u32, count: u32, tag: u16);
     /// Makes everything written durable.
     fn flush(&mut self, tag: u16);
-    /// Totals so far.
+    /// Returns the totals so far.
     fn counters(&self) -> Counters;
-    /// Erases of each block.
+    /// Returns the erase count of each block.
     fn erases(&self) -> &[u32];
-    /// What each tag was charged.
+    /// Returns the charges of each tag.
     fn charges(&self) -> &Self::Charges;
 }
 
 /// A mapping and its options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mapping {
-    /// Any unit at any place.
+    /// Page mapping: any logical unit can be stored anywhere.
     Page(PageMapOptions),
-    /// Whole blocks, of which `open_blocks` are open.
+    /// Block mapping with `open_blocks` open blocks.
     Block {
-        /// Blocks that can be continued in ascending order.
+        /// Number of blocks that can be continued in ascending order.
         open_blocks: u32,
     },
-    /// Whole blocks, with log blocks for writes in any order.
+    /// Block mapping with log blocks for writes in any order.
     Log(LogBlocks),
 }
 
 impl Mapping {
-    /// Blocks that never hold settled data: those kept for collection or merging, and the open ones
-    /// beyond the first.
+    /// Returns the number of blocks that never hold settled data: those reserved for collection or
+    /// merging, and all open ones except the first.
     #[must_use]
     pub fn reserved_blocks(&self) -> u32 {
         match self {
@@ -98,16 +101,16 @@ enum Model<C> {
 pub struct Device<C> {
     model: Model<C>,
     buffer: Buffer,
-    /// Writes that wait to be made together.
+    /// Writes that wait to be performed together.
     batch: Vec<Write>,
     absorbed_units: u64,
 }
 
-/// Writes made together. [`PageMap`] looks ahead within them.
+/// Number of writes performed together. [`PageMap`] looks ahead within them.
 const BATCH: usize = 1024;
 
 impl<C: Charge> Device<C> {
-    /// A new device. A `buffer_units` of 0 means that every write reaches NAND.
+    /// Creates a device. If `buffer_units` is 0, every write reaches NAND.
     pub fn new(
         geometry: Geometry,
         mapping: Mapping,
@@ -129,7 +132,7 @@ impl<C: Charge> Device<C> {
         })
     }
 
-    /// Writes bytes. Every unit that the range touches is written, whole.
+    /// Writes bytes. Every unit that the range touches is written as a whole.
     pub fn write(&mut self, offset: u64, bytes: u64, tag: u16, stream: u8) -> Result<(), Error> {
         if bytes == 0 {
             return Ok(());
@@ -157,7 +160,7 @@ impl<C: Charge> Device<C> {
         Ok(())
     }
 
-    /// Trims bytes. Units that lie in the range only in part are kept, as real devices do.
+    /// Trims bytes. Units that lie only partly in the range are kept, as on real devices.
     pub fn trim(&mut self, offset: u64, bytes: u64, tag: u16) -> Result<(), Error> {
         let unit = u64::from(self.geometry().unit_bytes);
         let (first, end) = (offset.div_ceil(unit), offset.saturating_add(bytes) / unit);
@@ -177,25 +180,25 @@ impl<C: Charge> Device<C> {
         Ok(())
     }
 
-    /// Makes everything written durable: the buffer is drained and the open page filled up.
+    /// Makes everything written durable: drains the buffer and pads the open page.
     pub fn flush(&mut self, tag: u16) {
         self.buffer.drain(&mut self.batch);
         self.drain_batch(0);
         self.translation().flush(tag);
     }
 
-    /// Makes waiting writes, so that [`counters`](Device::counters) include them. What the buffer
-    /// holds stays there.
+    /// Performs waiting writes, so that [`counters`](Device::counters) include them. Buffered units
+    /// stay in the buffer.
     pub fn settle(&mut self) {
         self.drain_batch(0);
     }
 
-    /// Its size.
+    /// Returns the geometry of the device.
     pub fn geometry(&self) -> &Geometry {
         self.reading().geometry()
     }
 
-    /// Totals so far, as of the last [`settle`](Device::settle) or [`flush`](Device::flush).
+    /// Returns the totals as of the last [`settle`](Device::settle) or [`flush`](Device::flush).
     pub fn counters(&self) -> Counters {
         let made = self.reading().counters();
         Counters {
@@ -205,17 +208,17 @@ impl<C: Charge> Device<C> {
         }
     }
 
-    /// Erases of each block.
+    /// Returns the erase count of each block.
     pub fn erases(&self) -> &[u32] {
         self.reading().erases()
     }
 
-    /// What each tag was charged.
+    /// Returns the charges of each tag.
     pub fn charges(&self) -> &C {
         self.reading().charges()
     }
 
-    /// (physical − logical) ÷ physical, with what the mapping keeps for itself taken out of the
+    /// Returns (physical − logical) ÷ physical, excluding the mapping's reserved blocks from the
     /// physical units.
     pub fn effective_spare(&self) -> f64 {
         self.geometry().spare(self.reading().reserved_blocks())
@@ -237,7 +240,7 @@ impl<C: Charge> Device<C> {
         self.drain_batch(BATCH - 1);
     }
 
-    /// Makes the waiting writes if there are more than `keep`.
+    /// Performs the waiting writes if there are more than `keep`.
     fn drain_batch(&mut self, keep: usize) {
         if self.batch.len() > keep {
             let batch = std::mem::take(&mut self.batch);

@@ -1,66 +1,65 @@
-//! The size of a device, in units, pages and erase blocks.
+//! The size of a device in units, pages and erase blocks.
 
 use thiserror::Error;
 
-/// A geometry that no model can run.
+/// A geometry that no model supports.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Error {
-    /// A field is outside the values that it may have.
+    /// A field is out of range.
     #[error("{field} is {value}: it must be {rule}")]
     Field {
         /// Name of the field.
         field: &'static str,
-        /// Its value.
+        /// Value of the field.
         value: u64,
-        /// What it must be.
+        /// Rule that the value breaks.
         rule: &'static str,
     },
-    /// The blocks cannot hold the logical units and the blocks that the mapping keeps for itself.
+    /// The blocks cannot hold the logical units and the mapping's reserved blocks.
     #[error(
-        "{blocks} blocks of {units_per_block} units cannot hold {logical_units} logical units and {reserved_blocks} \
-         reserved blocks with at least one block to spare"
+        "{blocks} blocks of {units_per_block} units cannot hold {logical_units} logical units and \
+         {reserved_blocks} reserved blocks with at least one block to spare"
     )]
     NoSpare {
-        /// Physical blocks.
+        /// Number of physical blocks.
         blocks: u32,
-        /// Units in each.
+        /// Units in each block.
         units_per_block: u32,
         /// Units that the host sees.
         logical_units: u32,
         /// Blocks that never hold settled data.
         reserved_blocks: u32,
     },
-    /// A request lies beyond the last logical unit.
+    /// A request ends beyond the last logical unit.
     #[error("a request ends at unit {end_units}, and the device has {logical_units}")]
     BeyondEnd {
-        /// Where it ends.
+        /// End of the request.
         end_units: u64,
         /// Units that the host can address.
         logical_units: u64,
     },
 }
 
-/// The size of a device. A *unit* is what one entry of its mapping table covers: often 4 KiB,
-/// whatever the NAND page.
+/// The size of a device. A *unit* is the range that one entry of the mapping table covers: often 4
+/// KiB, independent of the NAND page size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Geometry {
     /// Bytes of one mapping unit.
     pub unit_bytes: u32,
-    /// Units of one NAND page: a flush fills the open page up to its end.
+    /// Units of one NAND page; a flush pads the open page.
     pub units_per_page: u32,
     /// Units of one erase block.
     pub units_per_block: u32,
-    /// Physical erase blocks, bad blocks left out.
+    /// Number of physical erase blocks, excluding bad blocks.
     pub blocks: u32,
     /// Units that the host can address.
     pub logical_units: u32,
 }
 
 impl Geometry {
-    /// The geometry of a device of `capacity_bytes`, with `spare` of its physical units not
-    /// addressable
-    /// (`spare` = (physical − logical) ÷ physical, *not* over-provisioning, which divides by
-    /// logical).
+    /// Creates the geometry of a device of `capacity_bytes`, in which the share `spare` of the
+    /// physical units is not addressable. `spare` is (physical − logical) ÷ physical, *not*
+    /// over-provisioning, which divides by logical.
     pub fn with_spare(
         capacity_bytes: u64,
         spare: f64,
@@ -82,7 +81,7 @@ impl Geometry {
             unit_bytes,
             units_per_page,
             units_per_block,
-            // A value that does not fit saturates, and `check` refuses it.
+            // A value that does not fit saturates, and `check` rejects it.
             blocks: blocks as u32,
             logical_units: u32::try_from(logical).unwrap_or(u32::MAX),
         };
@@ -90,7 +89,7 @@ impl Geometry {
         Ok(geometry)
     }
 
-    /// Whether a mapping that keeps `reserved_blocks` for itself can run on this geometry.
+    /// Checks that a mapping with `reserved_blocks` reserved blocks can run on this geometry.
     pub fn check(&self, reserved_blocks: u32) -> Result<(), Error> {
         let positive = |field, value: u32| {
             let rule = "at least 1";
@@ -118,7 +117,8 @@ impl Geometry {
             return Err(Error::Field {
                 field: "physical units",
                 value: self.physical_units(),
-                rule: "less than 2^32 - 1 (use a larger unit_bytes: large drives map 16 KiB or more at once)",
+                rule: "less than 2^32 - 1 (use a larger unit_bytes: large drives map 16 KiB or \
+                    more at once)",
             });
         }
         let usable = u64::from(self.blocks.saturating_sub(reserved_blocks))
@@ -134,20 +134,20 @@ impl Geometry {
         Ok(())
     }
 
-    /// Units of all blocks.
+    /// Returns the number of units in all blocks.
     #[must_use]
     pub fn physical_units(&self) -> u64 {
         u64::from(self.blocks) * u64::from(self.units_per_block)
     }
 
-    /// Bytes that the host can address.
+    /// Returns the number of bytes that the host can address.
     #[must_use]
     pub fn logical_bytes(&self) -> u64 {
         u64::from(self.logical_units) * u64::from(self.unit_bytes)
     }
 
-    /// (physical − logical) ÷ physical, with `reserved_blocks` taken out of the physical ones.
-    /// Nominal with 0.
+    /// Returns (physical − logical) ÷ physical, excluding `reserved_blocks` from the physical
+    /// units. With 0, this is the nominal spare.
     #[must_use]
     pub fn spare(&self, reserved_blocks: u32) -> f64 {
         let physical =

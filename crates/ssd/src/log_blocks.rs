@@ -1,8 +1,7 @@
-//! Hybrid mapping: data blocks are block-mapped, and a few *log blocks* take writes in any order.
-//! When they run short,
-//! a merge copies each concerned logical block together again. BAST gives each log block to one
-//! logical block; in FAST
-//! all of them share the log blocks, which are merged in the order in which they were filled.
+//! Hybrid mapping: data blocks are block-mapped, and a few *log blocks* accept writes in any order.
+//! When log blocks run short, a merge gathers each affected logical block in one physical block.
+//! BAST assigns each log block to one logical block. In FAST all logical blocks share the log
+//! blocks, which are merged in the order in which they were filled.
 
 use crate::whole_blocks::{Nand, WholeBlocks};
 use crate::{Charge, Error, Geometry, Write};
@@ -10,7 +9,7 @@ use std::collections::VecDeque;
 
 const NOWHERE: u32 = u32::MAX;
 
-/// Which logical blocks share a log block.
+/// Assignment of log blocks to logical blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Association {
     /// BAST: each log block belongs to one logical block.
@@ -22,9 +21,9 @@ pub enum Association {
 /// Options of a [`LogBlockMap`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LogBlocks {
-    /// Which logical blocks share a log block.
+    /// Assignment of log blocks to logical blocks.
     pub association: Association,
-    /// Log blocks.
+    /// Number of log blocks.
     pub log_blocks: u32,
 }
 
@@ -32,11 +31,12 @@ pub struct LogBlocks {
 #[derive(Debug, Clone)]
 struct Log {
     physical: u32,
-    /// BAST: the logical block that it belongs to.
+    /// BAST: logical block that the log block belongs to.
     logical: u32,
-    /// Logical unit by place.
+    /// Logical unit at each position.
     units: Vec<u32>,
-    /// Each unit is at its own place of its block, so that the log block can become the data block.
+    /// True if each unit is at its own position in its block, so that the log block can become the
+    /// data block.
     in_place: bool,
 }
 
@@ -45,14 +45,14 @@ struct Log {
 pub struct LogBlockMap<C> {
     nand: Nand<C>,
     options: LogBlocks,
-    /// Where a logical unit's newest content is, in a log or data block.
+    /// Location of each logical unit's newest content, in a log or data block.
     map: Vec<u32>,
-    /// BAST: the most recently used one is last. FAST: the newest one is last.
+    /// Log blocks. BAST: the most recently used one is last. FAST: the newest one is last.
     logs: VecDeque<Log>,
 }
 
 impl<C: Charge> LogBlockMap<C> {
-    /// A device that nothing was ever written to.
+    /// Creates an unwritten device.
     pub fn new(
         geometry: Geometry,
         options: LogBlocks,
@@ -90,13 +90,13 @@ impl<C: Charge> LogBlockMap<C> {
         self.nand.counters.written_units += 1;
     }
 
-    /// The place in `logs` of a log block with room for a unit of this logical block.
+    /// Returns the index in `logs` of a log block with room for a unit of this logical block.
     fn log_for(&mut self, logical: u32) -> usize {
         let full = self.nand.geometry.units_per_block as usize;
         match self.options.association {
             Association::Block => {
                 if let Some(at) = self.logs.iter().position(|log| log.logical == logical) {
-                    // `position` found it, so there is one to remove.
+                    // `position` found the entry, so there is one to remove.
                     if let Some(log) = self.logs.remove(at) {
                         if log.units.len() < full {
                             self.logs.push_back(log);
@@ -127,8 +127,7 @@ impl<C: Charge> LogBlockMap<C> {
         self.logs.len() - 1
     }
 
-    /// Gives a log block back, with every logical block that has its newest content in it made
-    /// whole.
+    /// Frees a log block after merging every logical block with newest content in it.
     fn merge_log(&mut self, log: Log) {
         let units = self.nand.geometry.units_per_block;
         let base = log.physical * units;
@@ -148,8 +147,8 @@ impl<C: Charge> LogBlockMap<C> {
         self.nand.erase(log.physical);
     }
 
-    /// Switch or partial merge: the rest of the logical block is copied behind what the log block
-    /// holds.
+    /// Performs a switch or partial merge: copies the rest of the logical block to the end of the
+    /// log block.
     fn complete_in_place(&mut self, log: &Log) {
         let units = self.nand.geometry.units_per_block;
         let begin = log.logical * units;
@@ -168,7 +167,7 @@ impl<C: Charge> LogBlockMap<C> {
         self.nand.replace_data(log.logical, log.physical);
     }
 
-    /// Full merge: the newest content of a logical block goes to a new data block.
+    /// Performs a full merge: copies the newest content of a logical block to a new data block.
     fn merge_block(&mut self, logical: u32) {
         let units = self.nand.geometry.units_per_block;
         let (begin, old) = (logical * units, self.nand.data[logical as usize]);
@@ -220,7 +219,7 @@ impl<C: Charge> WholeBlocks for LogBlockMap<C> {
         }
     }
 
-    /// Trimmed units need no copy any more; their blocks are erased when they are merged.
+    /// Trimmed units need no further copies; their blocks are erased when they are merged.
     fn trim(&mut self, first: u32, count: u32, tag: u16) {
         for unit in first..first + count {
             let before = std::mem::replace(&mut self.map[unit as usize], NOWHERE);

@@ -1,14 +1,13 @@
-//! What the page map needs of memory: large tables in huge pages, and places fetched before they
-//! are needed.
+//! Memory hints for the page map: huge pages for large tables, and prefetching of entries.
 #![allow(unsafe_code)] // two hints to the kernel and the processor; neither changes a value
 
 use rustix::mm::{Advice, madvise};
 
-/// Smaller tables fit the processor's caches and its table of pages.
+/// Size below which a table gets no huge pages, because it fits the processor's caches and TLB.
 const SMALLEST_ADVISED_BYTES: usize = 4 << 20;
 const PAGE_BYTES: usize = 4096;
 
-/// A table with one value everywhere, in huge pages where the kernel gives them.
+/// Creates a table with the same value everywhere, in huge pages if the kernel provides them.
 pub fn table<T: Copy>(value: T, count: usize) -> Vec<T> {
     let mut found = Vec::with_capacity(count);
     advise(&mut found);
@@ -30,7 +29,7 @@ fn advise<T>(table: &mut Vec<T>) {
     let _ = unsafe { madvise(begin.add(skipped).cast(), whole, Advice::LinuxHugepage) };
 }
 
-/// Begins to fetch an entry that will be read or written soon. An index beyond the end is ignored.
+/// Prefetches an entry that will be read or written soon. An index beyond the end is ignored.
 #[inline(always)]
 pub fn prefetch<T>(table: &[T], index: usize) {
     #[cfg(target_arch = "x86_64")]

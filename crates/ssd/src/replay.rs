@@ -1,4 +1,4 @@
-//! A workload, played on a device until what it does to the device no longer changes.
+//! Replay of a workload on a device until its effect on the device is steady.
 
 use crate::{
     Charge, Charges, ChargesByTag, Counters, Device, Error, Kind, NoCharges, Scaled, Spec, Step,
@@ -6,61 +6,59 @@ use crate::{
 };
 use std::collections::VecDeque;
 
-/// Rounds that have to agree with each other: those of SNIA's Performance Test Specification.
+/// Number of rounds that must agree with each other, as in SNIA's Performance Test Specification.
 const STEADY_ROUNDS: usize = 5;
-/// A round writes at least the physical units of the device divided by this.
+/// Divisor of the device's physical units that gives the minimum units written in a round.
 const UNITS_PER_ROUND_UNIT: u64 = 4;
 /// Largest difference between steady rounds, as a share of their mean (SNIA allows 20 %, too much
 /// for three digits).
 const MOST_EXCURSION: f64 = 0.02;
-/// The same for the line that fits them best (SNIA: 10 %).
+/// Largest change of the best-fit line over the steady rounds, as a share of their mean (SNIA: 10
+/// %).
 const MOST_SLOPE: f64 = 0.01;
 
-/// How a workload is played.
+/// Options of a replay.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Options {
-    /// The share of logical units that hold data when the workload begins. What the workload leaves
-    /// alone is filled,
-    /// in ascending order, with data that is never written again.
+    /// Share of logical units that hold data when the workload begins. Units that the workload does
+    /// not write are filled in ascending order with data that is never rewritten.
     pub fill: f64,
-    /// Maximum rounds. A round writes a quarter of the device or more.
+    /// Maximum rounds. A round writes at least a quarter of the device.
     pub max_rounds: u32,
-    /// Keep charges by tag.
+    /// True to keep charges by tag.
     pub by_tag: bool,
 }
 
-/// What a workload did to a device. `counted` and `charges` are of the last rounds, which agree
-/// with each other if
-/// `is_steady`; `erases` is of all passes.
+/// Effect of a workload on a device. `counted` and `charges` cover the last rounds, which agree
+/// with each other if `is_steady`; `erases` covers all passes.
 #[derive(Debug, Clone)]
 pub struct Replay {
-    /// The model.
+    /// Scaled model of the device.
     pub scaled: Scaled,
-    /// Passes of the workload.
+    /// Number of passes of the workload.
     pub passes: u64,
-    /// Passes that `counted` and `charges` are of.
+    /// Number of passes that `counted` and `charges` cover.
     pub counted_passes: u64,
-    /// Whether the last rounds agree.
+    /// True if the last rounds agree.
     pub is_steady: bool,
     /// Totals of the counted passes.
     pub counted: Counters,
-    /// Charges of the counted passes, by tag; of copies that no write made necessary under
+    /// Charges of the counted passes, by tag. Copies that no write made necessary are charged to
     /// [`UNATTRIBUTED`].
     pub charges: Vec<(u16, Charges)>,
     /// Erases of each block in all passes.
     pub erases: Vec<u32>,
-    /// (physical − logical) ÷ physical.
+    /// Nominal spare: (physical − logical) ÷ physical.
     pub nominal_spare: f64,
-    /// The share of physical units that held no data, those that the mapping keeps for itself left
-    /// out.
+    /// Share of physical units that held no data, excluding the mapping's reserved blocks.
     pub effective_spare: f64,
-    /// Units that hold data.
+    /// Number of units that hold data.
     pub mapped_units: u64,
-    /// Units that were filled before the workload began.
+    /// Number of units that were filled before the workload began.
     pub filled_units: u64,
 }
 
-/// Plays a workload on a device of the disk's size: its setup once, then the fill, then its cycle
+/// Replays a workload on a device of the disk's size: its setup once, then the fill, then its cycle
 /// until steady.
 pub fn replay(spec: &Spec, workload: &Workload, options: &Options) -> Result<Replay, Error> {
     let scaled = spec.scaled(workload.disk_bytes)?;
@@ -150,7 +148,7 @@ fn passes_per_round(scaled: &Scaled, workload: &Workload) -> u64 {
     round.div_ceil(of_pass).max(1)
 }
 
-/// Whether the write amplifications of the last rounds agree.
+/// True if the write amplifications of the last rounds agree.
 fn is_level(readings: &VecDeque<Reading>) -> bool {
     if readings.len() <= STEADY_ROUNDS {
         return false;
@@ -195,8 +193,7 @@ impl<C: Charge> Player<C> {
         Ok(())
     }
 
-    /// Writes units that hold nothing and that the workload will not write, until the device is
-    /// filled.
+    /// Writes empty units that the workload will not write, until the device is filled.
     fn fill(&mut self, holds: &mut Holds, workload: &Workload, fill: f64) -> Result<u64, Error> {
         let mut later = holds.clone();
         later.play(&workload.cycle);
@@ -232,12 +229,12 @@ impl<C: Charge> Player<C> {
     }
 }
 
-/// Which logical units hold data, told from the requests alone.
+/// Logical units that hold data, derived from the requests alone.
 #[derive(Debug, Clone)]
 struct Holds {
     bits: crate::page_map::Valid,
     units: u32,
-    /// No unit below holds nothing.
+    /// Unit below which all units hold data.
     full_below: u32,
 }
 
@@ -261,7 +258,7 @@ impl Holds {
     }
 
     fn set(&mut self, first: u32, count: u32, holds: bool) {
-        // Steps beyond the end are refused by the device.
+        // The device rejects steps beyond the end.
         let first = first.min(self.units);
         let count = count.min(self.units - first);
         if holds {
@@ -276,7 +273,7 @@ impl Holds {
         self.bits.count()
     }
 
-    /// The first run of units that hold nothing, of at most `most` units.
+    /// Returns the first run of empty units, at most `most` units long.
     fn next_gap(&mut self, most: u64) -> Option<(u32, u32)> {
         if most == 0 {
             return None;

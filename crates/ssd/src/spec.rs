@@ -1,10 +1,11 @@
-//! A device as its data sheet describes it, and its model scaled to the size of a recorded disk.
+//! A device as described by its data sheet, and its model scaled to the size of a recorded disk.
 
 use crate::{Error, Geometry, LogBlocks, Mapping, PageMapOptions};
 
-/// Fewer erase blocks than this would make collection coarser than on any real device.
+/// Minimum number of erase blocks. Fewer blocks would make collection coarser than on any real
+/// device.
 const FEWEST_BLOCKS: u64 = 256;
-/// Larger blocks than this many units are divided first; smaller ones are those of real NAND.
+/// Block size below which blocks are not divided further; smaller blocks are those of real NAND.
 const SMALLEST_BLOCK_UNITS: u32 = 64;
 
 /// A device at its real size.
@@ -12,36 +13,36 @@ const SMALLEST_BLOCK_UNITS: u32 = 64;
 pub struct Spec {
     /// Bytes that the host can address.
     pub capacity_bytes: u64,
-    /// (physical − logical) ÷ physical.
+    /// Spare share: (physical − logical) ÷ physical.
     pub spare: f64,
     /// Bytes of one mapping unit.
     pub unit_bytes: u32,
-    /// Bytes of a NAND page: a flush fills the open page up.
+    /// Bytes of a NAND page; a flush pads the open page.
     pub page_bytes: u32,
-    /// Bytes that are erased together (a superblock, where the device stripes over dies).
+    /// Bytes that are erased together (a superblock if the device stripes over dies).
     pub block_bytes: u64,
     /// The translation layer.
     pub mapping: Mapping,
-    /// Bytes of the write buffer; 0 for none.
+    /// Bytes of the write buffer; 0 if there is none.
     pub buffer_bytes: u64,
-    /// Flushes need not write the buffer: capacitors keep it.
+    /// True if flushes need not write the buffer, because capacitors protect it.
     pub is_power_loss_protected: bool,
 }
 
-/// A model of a device for a disk of some size.
+/// A model of a device, scaled to the size of a disk.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scaled {
-    /// Its size.
+    /// Geometry of the device.
     pub geometry: Geometry,
-    /// Its translation layer, log blocks in proportion.
+    /// Translation layer of the device, with log blocks scaled in proportion.
     pub mapping: Mapping,
-    /// Units of its write buffer.
+    /// Units of the write buffer.
     pub buffer_units: u32,
 }
 
 impl Spec {
-    /// The unit that a disk of `disk_bytes` is mapped in: `unit_bytes`, doubled until 32 bits can
-    /// number all of them.
+    /// Returns the unit in which a disk of `disk_bytes` is mapped: `unit_bytes`, doubled until 32
+    /// bits can number all units.
     #[must_use]
     pub fn unit_bytes_for(&self, disk_bytes: u64) -> u32 {
         let physical = disk_bytes as f64 / (1.0 - self.spare.clamp(0.0, 0.99));
@@ -52,11 +53,9 @@ impl Spec {
         unit
     }
 
-    /// The device, as large as the disk: the same share of spare blocks, the same mapping. Blocks
-    /// of a page-mapped
-    /// device are halved while there are fewer than 256 of them; those of others keep their size,
-    /// because it decides
-    /// how much a write copies.
+    /// Scales the device to the size of the disk, with the same share of spare blocks and the same
+    /// mapping. Blocks of a page-mapped device are halved while there are fewer than 256 of them.
+    /// Blocks of other mappings keep their size, because it determines how much a write copies.
     pub fn scaled(&self, disk_bytes: u64) -> Result<Scaled, Error> {
         let unit_bytes = self.unit_bytes_for(disk_bytes);
         let units = disk_bytes.div_ceil(u64::from(unit_bytes));
@@ -93,7 +92,8 @@ impl Spec {
         })
     }
 
-    /// By `spare`; on a disk of few blocks, as many as the mapping needs at least.
+    /// Returns the number of blocks given by `spare`, but at least the number that the mapping
+    /// needs.
     fn blocks(&self, geometry: &Geometry, reserved: u32) -> u32 {
         let per_block = f64::from(geometry.units_per_block);
         let nominal = f64::from(geometry.logical_units) / (1.0 - self.spare) / per_block;

@@ -1,4 +1,4 @@
-//! How long requests keep a device busy: its NAND operations, one after the other.
+//! Time for which requests keep a device busy: the sum of its NAND operations.
 
 use crate::{Counters, Device, Error, NoCharges, Spec, UNATTRIBUTED, Write};
 
@@ -11,14 +11,13 @@ pub struct Timing {
     pub program_s: f64,
     /// Seconds to erase a block.
     pub erase_s: f64,
-    /// Pages that are read or programmed side by side: channels × planes.
+    /// Pages that are read or programmed in parallel: channels × planes.
     pub parallel_pages: u32,
 }
 
-/// A device that was written once from end to end, and that tells how long each request takes it.
-/// It works on one request
-/// at a time and collects in the foreground, as drives without a queue do. The bus and the firmware
-/// take no time.
+/// A device that was written once from end to end, and that returns the time each request takes. It
+/// serves one request at a time and collects garbage in the foreground, as drives without a queue
+/// do. The bus and the firmware take no time.
 #[derive(Debug, Clone)]
 pub struct TimedDevice {
     device: Device<NoCharges>,
@@ -28,7 +27,7 @@ pub struct TimedDevice {
 }
 
 impl TimedDevice {
-    /// A device as large as a disk.
+    /// Creates a device as large as a disk.
     pub fn new(spec: &Spec, timing: Timing, disk_bytes: u64) -> Result<TimedDevice, Error> {
         let scaled = spec.scaled(disk_bytes)?;
         let mut device = Device::new(
@@ -53,39 +52,39 @@ impl TimedDevice {
         })
     }
 
-    /// Seconds that a read takes.
+    /// Returns the seconds that a read takes.
     #[must_use]
     pub fn read(&self, bytes: u64) -> f64 {
         let unit = u64::from(self.device.geometry().unit_bytes);
         self.pages(bytes.div_ceil(unit)) * self.timing.read_s
     }
 
-    /// Seconds that a write takes.
+    /// Performs a write, and returns the seconds that it takes.
     pub fn write(&mut self, offset: u64, bytes: u64) -> Result<f64, Error> {
         self.device.write(offset, bytes, UNATTRIBUTED, 0)?;
         self.device.settle();
         Ok(self.passed())
     }
 
-    /// Seconds that a flush takes.
+    /// Performs a flush, and returns the seconds that it takes.
     pub fn flush(&mut self) -> f64 {
         self.device.flush(UNATTRIBUTED);
         self.passed()
     }
 
-    /// What the device has done since the last call, or since it was filled.
+    /// Returns the operations since the last call, or since the device was filled.
     pub fn take_counters(&mut self) -> Counters {
         let now = self.device.counters();
         now - std::mem::replace(&mut self.taken, now)
     }
 
-    /// Bytes of a unit, in which [`take_counters`](TimedDevice::take_counters) counts.
+    /// Returns the bytes of a unit, in which [`take_counters`](TimedDevice::take_counters) counts.
     #[must_use]
     pub fn unit_bytes(&self) -> u32 {
         self.device.geometry().unit_bytes
     }
 
-    /// Of what the device has done since the last call.
+    /// Returns the seconds taken by the device's operations since the last call.
     fn passed(&mut self) -> f64 {
         let now = self.device.counters();
         let done = now - self.before;
@@ -95,7 +94,8 @@ impl TimedDevice {
             + done.erases as f64 * self.timing.erase_s
     }
 
-    /// Page operations one after the other for `units` units; each works on `parallel_pages` pages.
+    /// Returns the number of sequential page operations for `units` units; each operates on
+    /// `parallel_pages` pages.
     fn pages(&self, units: u64) -> f64 {
         let pages = units.div_ceil(u64::from(self.device.geometry().units_per_page));
         pages.div_ceil(u64::from(self.timing.parallel_pages.max(1))) as f64

@@ -1,24 +1,25 @@
-//! How evenly blocks are erased.
+//! Distribution of erases over blocks.
 
 /// Statistics of erase counts by block.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Wear {
-    /// Blocks counted.
+    /// Number of blocks.
     pub blocks: u32,
-    /// Fewest erases of a block.
+    /// Fewest erases of any block.
     pub min_erases: u32,
-    /// Most erases of a block.
+    /// Most erases of any block.
     pub max_erases: u32,
-    /// The first block with the most erases.
+    /// Index of the first block with the most erases.
     pub worst_block: u32,
-    /// Mean erases of a block.
+    /// Mean erases per block.
     pub mean_erases: f64,
-    /// Population variance of the erases of a block.
+    /// Population variance of the erases per block.
     pub variance: f64,
 }
 
 impl Wear {
-    /// Statistics of `erases`, one count for each block. All zero where there is none.
+    /// Computes the statistics of `erases`, one count for each block. All zero if `erases` is
+    /// empty.
     #[must_use]
     pub fn of(erases: &[u32]) -> Wear {
         let blocks = erases.len();
@@ -41,7 +42,8 @@ impl Wear {
         }
     }
 
-    /// Wear-levelling factor: most erases ÷ mean erases (JESD218); 1 where nothing was erased.
+    /// Returns the wear-levelling factor: most erases ÷ mean erases (JESD218); 1 if nothing was
+    /// erased.
     #[must_use]
     pub fn levelling_factor(&self) -> f64 {
         if self.mean_erases > 0.0 {

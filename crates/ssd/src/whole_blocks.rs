@@ -1,17 +1,17 @@
-//! What mappings of whole blocks share: a logical block has one physical data block, and free
-//! blocks are used in turn.
+//! Common parts of block mappings: each logical block has one physical data block, and free blocks
+//! are used in rotation.
 
 use crate::page_map::Valid;
 use crate::{Charge, Counters, Error, Geometry, Translation, Write};
 use std::collections::VecDeque;
 
-/// The NAND of a device, and what its logical blocks and units are known to hold.
+/// The NAND of a device, and the state of its logical blocks and units.
 #[derive(Debug, Clone)]
 pub struct Nand<C> {
     pub geometry: Geometry,
-    /// By logical block: the data block.
+    /// Data block of each logical block.
     pub data: Vec<Option<u32>>,
-    /// By logical unit: whether it holds data.
+    /// Bitmap of the logical units that hold data.
     pub holds: Valid,
     pub counters: Counters,
     pub charges: C,
@@ -20,7 +20,7 @@ pub struct Nand<C> {
 }
 
 impl<C: Charge> Nand<C> {
-    /// NAND that nothing was ever written to.
+    /// Creates unwritten NAND.
     pub fn new(geometry: Geometry, reserved_blocks: u32, charges: C) -> Result<Nand<C>, Error> {
         geometry.check(reserved_blocks)?;
         let logical_blocks = geometry.logical_units.div_ceil(geometry.units_per_block);
@@ -35,13 +35,13 @@ impl<C: Charge> Nand<C> {
         })
     }
 
-    /// A free block.
+    /// Takes a free block.
     pub fn take(&mut self) -> u32 {
-        // `new` has checked that there are more blocks than a mapping can hold at a time.
+        // `new` has checked that there are more blocks than a mapping can use at a time.
         self.free.pop_front().unwrap_or_default()
     }
 
-    /// Makes a block the data block of a logical one, and erases the one before.
+    /// Makes a block the data block of a logical block, and erases the previous one.
     pub fn replace_data(&mut self, logical: u32, block: u32) {
         if let Some(old) = self.data[logical as usize].replace(block) {
             self.erase(old);
@@ -57,7 +57,7 @@ impl<C: Charge> Nand<C> {
     }
 }
 
-/// A mapping of whole blocks.
+/// A block mapping.
 pub trait WholeBlocks {
     type Charges: Charge;
 
@@ -95,7 +95,7 @@ impl<M: WholeBlocks> Translation for M {
         WholeBlocks::trim(self, first, count, tag);
     }
 
-    /// Units are programmed as they are written: a flush has nothing to do.
+    /// Does nothing: units are programmed as they are written.
     fn flush(&mut self, _: u16) {}
 
     fn counters(&self) -> Counters {

@@ -2,63 +2,64 @@
 
 use crate::page_map::Valid;
 
-/// What one step asks of the device.
+/// The operation of one step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
-    /// Units are written.
+    /// Write units.
     Write,
-    /// Units are trimmed.
+    /// Trim units.
     Trim,
-    /// Everything written becomes durable.
+    /// Make everything written durable.
     Flush,
 }
 
-/// A part of a request. 12 bytes, so that a hundred million of them fit in memory.
+/// A part of a request. It takes 12 bytes, so that a hundred million parts fit in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Step {
     /// First logical unit.
     pub first: u32,
-    /// Units.
+    /// Number of units.
     pub count: u32,
-    /// Who is charged for it.
+    /// Tag to which the step is charged.
     pub tag: u16,
-    /// What is asked.
+    /// The operation.
     pub kind: Kind,
 }
 
-/// Requests of one disk. `setup` is played once, `cycle` again and again.
+/// Requests of one disk. `setup` is replayed once, `cycle` repeatedly.
 #[derive(Debug, Clone, Default)]
 pub struct Workload {
     /// Bytes of a mapping unit.
     pub unit_bytes: u32,
-    /// Bytes that the recorded disk had.
+    /// Size of the recorded disk in bytes.
     pub disk_bytes: u64,
     /// Requests before the workload: mkfs, mount, preparation.
     pub setup: Vec<Step>,
     /// Requests of the workload.
     pub cycle: Vec<Step>,
-    /// Bytes that `cycle` writes, exactly: a unit that is written in part counts with that part.
+    /// Exact number of bytes that `cycle` writes: of a partially written unit, only the written
+    /// part counts.
     pub write_bytes: u64,
     /// Bytes that `cycle` writes, by tag.
     pub write_bytes_by_tag: Vec<u64>,
     /// Bytes that `cycle` trims.
     pub trim_bytes: u64,
-    /// Flushes of `cycle`.
+    /// Number of flushes in `cycle`.
     pub flushes: u64,
 }
 
-/// Whether a request belongs to the workload, or comes before it.
+/// Part of the requests: the workload itself, or the setup before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
-    /// Played once, first.
+    /// Replayed once, first.
     Setup,
-    /// Played again and again.
+    /// Replayed repeatedly.
     Cycle,
 }
 
 impl Workload {
-    /// A workload without requests.
+    /// Creates a workload without requests.
     #[must_use]
     pub fn new(unit_bytes: u32, disk_bytes: u64) -> Workload {
         Workload {
@@ -68,10 +69,9 @@ impl Workload {
         }
     }
 
-    /// Adds a write of `parts`, (bytes, tag) each, that follow each other from `offset` on. A unit
-    /// that several parts
-    /// share is written once, and charged to the part that has most of it (the first one of
-    /// equals).
+    /// Adds a write of `parts`, each (bytes, tag), which are contiguous from `offset` on. A unit
+    /// that several parts share is written once and charged to the part with most of its bytes (the
+    /// first one in a tie).
     pub fn write(&mut self, part: Part, offset: u64, parts: impl IntoIterator<Item = (u64, u16)>) {
         let unit = u64::from(self.unit_bytes);
         let (mut at, limit) = (offset, self.disk_bytes);
@@ -110,15 +110,14 @@ impl Workload {
         }
     }
 
-    /// Adds a trim. Units that lie in the range only in part are kept, as real devices do.
+    /// Adds a trim. Units that lie only partly in the range are kept, as on real devices.
     pub fn trim(&mut self, part: Part, offset: u64, bytes: u64, tag: u16) {
         let unit = u64::from(self.unit_bytes);
         let end = offset.saturating_add(bytes).min(self.disk_bytes);
         if part == Part::Cycle {
             self.trim_bytes += end.saturating_sub(offset);
         }
-        // The unit at the end of a disk may be smaller than the others: nothing follows that could
-        // need it.
+        // The last unit of a disk may be smaller than the others: no later bytes could need it.
         let end = if end == self.disk_bytes {
             end.div_ceil(unit)
         } else {
@@ -142,8 +141,8 @@ impl Workload {
         self.steps(part).push(step);
     }
 
-    /// The same requests on a disk that has only the units that the cycle writes, moved together in
-    /// their order.
+    /// Returns the same requests on a disk that consists only of the units that the cycle writes,
+    /// packed together in order.
     #[must_use]
     pub fn footprint(&self) -> Workload {
         let end = u32::try_from(self.units()).unwrap_or(u32::MAX);
@@ -154,7 +153,7 @@ impl Workload {
         }
         let ranks = written.ranks();
         let rank = |unit: u32| written.rank(&ranks, unit.min(end));
-        // What is written lies together as before; of other ranges, what is left of them does.
+        // Written units stay contiguous; other ranges keep only their remaining units.
         let moved = |step: &Step| {
             let first = rank(step.first);
             let count = rank(step.first.saturating_add(step.count)) - first;
@@ -173,13 +172,14 @@ impl Workload {
         }
     }
 
-    /// Units of the disk.
+    /// Returns the number of units of the disk.
     #[must_use]
     pub fn units(&self) -> u64 {
         self.disk_bytes.div_ceil(u64::from(self.unit_bytes))
     }
 
-    /// Units that one pass of the cycle writes; a unit that is written twice counts twice.
+    /// Returns the number of units that one pass of the cycle writes. A unit that is written twice
+    /// counts twice.
     #[must_use]
     pub fn cycle_units(&self) -> u64 {
         let writes = self.cycle.iter().filter(|step| step.kind == Kind::Write);
@@ -202,8 +202,8 @@ impl Workload {
         self.write_bytes += bytes;
     }
 
-    /// Adds units to the request that began with step `begin`: to its last step, if they continue
-    /// it.
+    /// Adds units to the request that began with step `begin`. Extends its last step if the units
+    /// continue it.
     fn extend(&mut self, part: Part, begin: usize, first: u64, count: u64, tag: u16) {
         if self.steps(part).len() > begin
             && let Some(last) = self.steps(part).last_mut()
@@ -218,7 +218,8 @@ impl Workload {
     }
 
     fn push(&mut self, part: Part, first: u64, count: u64, tag: u16, kind: Kind) {
-        // `Spec::scaled` refuses disks of more units than 32 bits number; these are never replayed.
+        // `Spec::scaled` rejects disks with more units than 32 bits can number; these are never
+        // replayed.
         let step = Step {
             first: u32::try_from(first).unwrap_or(u32::MAX),
             count: u32::try_from(count).unwrap_or(u32::MAX),
@@ -229,7 +230,7 @@ impl Workload {
     }
 }
 
-/// The tag with the most bytes; of equals, the one that came first.
+/// Returns the tag with the most bytes; in a tie, the one that came first.
 fn heaviest(shared: &[(u16, u64)]) -> u16 {
     let bytes_of = |tag: u16| -> u64 {
         let of_tag = shared.iter().filter(|(other, _)| *other == tag);
@@ -269,7 +270,7 @@ mod tests {
         let mut workload = Workload::new(16384, 1 << 20);
         workload.write(Part::Cycle, 16384 - 512, [(1024, 7)]);
         assert_eq!(written(&workload), [(0, 2, 7)]);
-        // Two requests stay two, although the second continues the first.
+        // Two requests stay separate, although the second continues the first.
         workload.write(Part::Cycle, 32768, [(16384, 7)]);
         assert_eq!(written(&workload), [(0, 2, 7), (2, 1, 7)]);
     }

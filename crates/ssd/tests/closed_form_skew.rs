@@ -98,9 +98,9 @@ fn closed_form_greedy_under_classes_equals_another_simulation() {
     }
 }
 
-/// Two streams, told apart by the host, with greedy collection: below one frontier (2.2768), and not
-/// far below the least that any division of the spare units allows with FIFO. With FIFO alone
-/// streams change nothing: all blocks live as long.
+/// Two streams that the host separates, with greedy collection: better than one frontier
+/// (2.2768), and close to the minimum over all divisions of the spare units with FIFO. With FIFO
+/// alone, streams change nothing: all blocks live equally long.
 #[test]
 fn closed_form_separated_streams_lie_above_the_bound_of_perfect_separation() {
     let (rho, bound, mixed) = (0.72, 1.5629, 2.2768);
@@ -188,7 +188,7 @@ fn closed_form_spread_of_wear() {
     }
 }
 
-/// With `c` of the blocks never rewritten, the others carry the mean ÷ (1 − c).
+/// If a share `c` of the blocks is never rewritten, the others carry the mean ÷ (1 − c).
 #[test]
 fn closed_form_blocks_of_cold_data_are_not_worn() {
     let mut device = page_map(1024, 64, 0.8, Collection::Greedy);

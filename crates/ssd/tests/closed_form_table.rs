@@ -11,7 +11,7 @@ use fscost_ssd::Collection;
 /// with 64 units.
 type Row = [f64; 11];
 
-/// By the share of logical units: published values, computed independently of this crate.
+/// Published values by the share of logical units, computed independently of this crate.
 const TABLE: [(f64, Row); 9] = [
     (
         0.93,

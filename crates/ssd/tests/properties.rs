@@ -1,4 +1,4 @@
-//! What must hold for any stream, with a naive model of the map beside the real ones.
+//! Invariants for any stream, with a naive model of the map beside the real ones.
 #![allow(missing_docs, clippy::unwrap_used, clippy::float_cmp)]
 
 use fscost_ssd::{
@@ -204,7 +204,7 @@ proptest! {
     }
 }
 
-/// What each physical unit holds: the number of the write that programmed it, carried along by
+/// Content of each physical unit: the number of the write that programmed it, carried along by
 /// copies.
 #[derive(Debug, Clone, Default)]
 struct Content {
@@ -360,7 +360,8 @@ fn a_request_beyond_the_end_is_an_error() {
     assert!(device.trim(u64::MAX - 100_000, 90_000, 0).is_err());
 }
 
-/// Who overwrites pays for the copies of its neighbours' data, and who owns the data has it moved.
+/// Copies are charged to the writer that causes them by overwriting, and counted as moves of the
+/// data's owner.
 #[test]
 fn copies_are_caused_by_who_overwrote_and_moved_for_who_owns() {
     let (owner, writer) = (1, 2);

@@ -1,10 +1,10 @@
-//! How long calls take: from a tracepoint that a thread passes first to one that it passes last.
+//! Durations of calls, measured from an entry tracepoint to an exit tracepoint of the same thread.
 
 use crate::ring::{Ring, WITH_THREAD};
 use crate::{Error, Result, cpu_list, online_cpus, tracefs};
 use std::collections::HashMap;
 
-/// Bits of a duration that are kept: neighbours differ by less than 0.8 %.
+/// Number of significant bits kept of a duration: neighbouring values differ by less than 0.8 %.
 const KEPT_BITS: u32 = 8;
 
 /// Times calls from its creation until it is dropped.
@@ -13,12 +13,12 @@ pub struct Durations {
     rings: Vec<Side>,
 }
 
-/// One end of the calls, on one CPU.
+/// One end (entry or exit) of the calls on one CPU.
 #[derive(Debug)]
 struct Side {
     ring: Ring,
     is_end: bool,
-    /// Passes taken so far, and those lost.
+    /// Number of passes counted so far, including lost ones.
     known: u64,
 }
 
@@ -30,8 +30,9 @@ struct Pass {
 }
 
 impl Durations {
-    /// Observes calls between each pair of tracepoints (`syscalls/sys_enter_fsync` and
-    /// `syscalls/sys_exit_fsync`) in this thread and in every process that it starts from now on.
+    /// Starts observing calls between each pair of tracepoints (such as `syscalls/sys_enter_fsync`
+    /// and `syscalls/sys_exit_fsync`) in this thread and in every process that it starts from now
+    /// on.
     pub fn observe(calls: &[(&str, &str)]) -> Result<Self> {
         let tracefs = tracefs::mount().map_err(|e| Error::new("mount tracefs", e))?;
         let online = online_cpus()?;
@@ -55,14 +56,14 @@ impl Durations {
         Ok(Self { rings })
     }
 
-    /// Takes the calls that ended since the previous call: their durations in nanoseconds,
-    /// ascending, each with how many took it. Where a ring was full, the calls until then.
+    /// Returns the calls that ended since the previous call: durations in nanoseconds, ascending,
+    /// each with its number of calls. If a ring was full, only the calls until then are included.
     pub fn take(&mut self) -> Result<Vec<(u64, u64)>> {
         let mut passes = Vec::new();
         let mut known_until_ns = u64::MAX;
         for side in &mut self.rings {
             let before = passes.len();
-            // The count first: a pass between the two readings then never looks lost.
+            // Read the count first: a pass between the two readings then never looks lost.
             let count = side
                 .ring
                 .count()
@@ -101,7 +102,7 @@ fn histogram(passes: &mut [Pass]) -> Vec<(u64, u64)> {
     found.into_iter().collect()
 }
 
-/// To the nearest value of [`KEPT_BITS`] significant bits.
+/// Rounds to the nearest value with [`KEPT_BITS`] significant bits.
 fn rounded(ns: u64) -> u64 {
     let dropped = (u64::BITS - ns.leading_zeros()).saturating_sub(KEPT_BITS);
     let half = (1_u64 << dropped) >> 1;
@@ -130,7 +131,7 @@ mod tests {
             pass(25, 2, true),
             pass(50, 1, false), // killed inside
         ];
-        // Thread 2: begun at 20, ended at 25; the end at 30 has no beginning.
+        // Thread 2 begins at 20 and ends at 25; the end at 30 has no beginning.
         assert_eq!(histogram(&mut passes), [(5, 1), (30, 1)]);
     }
 

@@ -1,8 +1,7 @@
-//! Counts and times tracepoints of the kernel as this thread and its descendants pass them.
+//! Counters and timers for the kernel tracepoints that this thread and its descendants pass.
 //!
-//! Events are read through perf_event_open(2): unlike an instance of tracefs, an event ends with
-//! its
-//! descriptor, so a killed process leaves nothing behind. Descendants inherit the events; other
+//! Events are read through perf_event_open(2). Unlike an instance of tracefs, an event ends with
+//! its descriptor, so a killed process leaves nothing behind. Descendants inherit the events; other
 //! processes are not observed.
 
 mod durations;
@@ -13,7 +12,7 @@ pub use durations::Durations;
 use ring::{Ring, WITHOUT_THREAD};
 use std::io;
 
-/// A tracepoint could not be observed.
+/// Error for a tracepoint that could not be observed.
 #[derive(Debug, thiserror::Error)]
 #[error("{doing}")]
 pub struct Error {
@@ -22,7 +21,7 @@ pub struct Error {
     source: io::Error,
 }
 
-/// The result of everything that can fail here.
+/// A `Result` with [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
@@ -41,18 +40,18 @@ pub struct Tracepoints {
     counted: u64,
 }
 
-/// Passes through the tracepoints since the previous [`Tracepoints::take`].
+/// Number and times of passes through the tracepoints since the previous [`Tracepoints::take`].
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Passes {
-    /// All of them.
+    /// Number of all passes.
     pub count: u64,
-    /// CLOCK_MONOTONIC of each, ascending. Fewer than `count` if the rings were full.
+    /// CLOCK_MONOTONIC time of each pass, ascending. Fewer than `count` if the rings were full.
     pub times_ns: Vec<u64>,
 }
 
 impl Tracepoints {
-    /// Observes the tracepoints `names` (`ext4/ext4_sync_file_enter`) in this thread and in every
-    /// process that it starts from now on.
+    /// Starts observing the tracepoints `names` (such as `ext4/ext4_sync_file_enter`) in this
+    /// thread and in every process that it starts from now on.
     pub fn observe(names: &[String]) -> Result<Self> {
         let tracefs = tracefs::mount().map_err(|e| Error::new("mount tracefs", e))?;
         let online = online_cpus()?;
@@ -71,12 +70,12 @@ impl Tracepoints {
         Ok(Self { rings, counted: 0 })
     }
 
-    /// Takes what has happened since the previous call.
+    /// Returns the passes since the previous call.
     pub fn take(&mut self) -> Result<Passes> {
         let mut passes = Passes::default();
         for ring in &mut self.rings {
-            // The count first: a pass between the two readings is then in the times of this call
-            // and in the count of the next, and never lost.
+            // Read the count first: a pass between the two readings is then in the times of this
+            // call and in the count of the next, and never lost.
             passes.count += ring
                 .count()
                 .map_err(|e| Error::new("read a tracepoint's count", e))?;
@@ -94,7 +93,7 @@ fn online_cpus() -> Result<String> {
     std::fs::read_to_string(path).map_err(|e| Error::new(format!("read {path}"), e))
 }
 
-/// `0-3,8` (Documentation/admin-guide/cputopology.rst).
+/// Parses a CPU list such as `0-3,8` (Documentation/admin-guide/cputopology.rst).
 fn cpu_list(text: &str) -> impl Iterator<Item = u32> {
     text.trim().split(',').flat_map(|range| {
         let (first, last) = range.split_once('-').unwrap_or((range, range));

@@ -1,4 +1,4 @@
-//! One perf event and the ring that the kernel writes its samples to (perf_event_open(2)).
+//! A perf event and the ring to which the kernel writes its samples (perf_event_open(2)).
 
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use std::io;
@@ -6,8 +6,8 @@ use std::os::fd::{FromRawFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Room for 16,384 samples between two readings: a header and a time take 16 bytes. With the
-/// thread's number they take 24 bytes, and there is room for 10,922.
+/// Size of the ring: 16,384 samples between two readings, as a header and a time take 16 bytes.
+/// With the thread's number a sample takes 24 bytes, which leaves room for 10,922.
 const DATA_BYTES: usize = 256 * 1024;
 
 // include/uapi/linux/perf_event.h
@@ -23,11 +23,11 @@ const DATA_HEAD: usize = 1024;
 const DATA_TAIL: usize = 1032;
 const WORD_BYTES: u64 = 8;
 
-/// Whether samples have the number of the thread that passed the tracepoint.
+/// Value for `has_thread` if samples include the number of the thread that passed the tracepoint.
 pub const WITH_THREAD: bool = true;
 pub const WITHOUT_THREAD: bool = false;
 
-/// `struct perf_event_attr` as of Linux 4.1 (PERF_ATTR_SIZE_VER5); newer kernels take it too.
+/// `struct perf_event_attr` as of Linux 4.1 (PERF_ATTR_SIZE_VER5); newer kernels accept it too.
 #[repr(C)]
 #[derive(Default)]
 struct Attributes {
@@ -56,7 +56,7 @@ struct Attributes {
 #[derive(Debug)]
 pub struct Ring {
     event: OwnedFd,
-    /// A control page, then [`DATA_BYTES`] of samples.
+    /// Mapping of a control page followed by [`DATA_BYTES`] of samples.
     map: NonNull<u8>,
     page_bytes: usize,
     has_thread: bool,
@@ -66,7 +66,8 @@ pub struct Ring {
 unsafe impl Send for Ring {}
 
 impl Ring {
-    /// Observes tracepoint `id` on `cpu`, in this thread and in what it starts from now on.
+    /// Starts observing tracepoint `id` on `cpu`, in this thread and in every process that it
+    /// starts from now on.
     pub fn open(id: u64, cpu: u32, has_thread: bool) -> io::Result<Self> {
         let attributes = Attributes {
             kind: PERF_TYPE_TRACEPOINT,
@@ -117,17 +118,18 @@ impl Ring {
         })
     }
 
-    /// How often the tracepoint was passed since `open`.
+    /// Returns the number of times that the tracepoint was passed since `open`.
     pub fn count(&self) -> io::Result<u64> {
         let mut count = [0; 8];
         rustix::io::read(&self.event, &mut count)?;
         Ok(u64::from_ne_bytes(count))
     }
 
-    /// Hands on the time and the thread (0 where unknown) of each sample in the ring, and empties it.
+    /// Passes the time and the thread (0 if unknown) of each sample to `each`, and empties the
+    /// ring.
     pub fn take(&mut self, mut each: impl FnMut(u64, u32)) {
         let mut tail = self.counter(DATA_TAIL).load(Ordering::Relaxed);
-        // Acquire: the samples before the head are read after it, as the header file demands.
+        // Acquire: the samples before the head are read after it, as the header file requires.
         let head = self.counter(DATA_HEAD).load(Ordering::Acquire);
         while tail < head {
             // `struct perf_event_header`: `__u32 type; __u16 misc; __u16 size`.
@@ -143,7 +145,8 @@ impl Ring {
                     each(first, 0);
                 }
             }
-            // Never less than its header, so that even a damaged ring ends.
+            // Advance by at least the size of a header, so that the loop ends even on a damaged
+            // ring.
             tail += u64::from(u16::from_ne_bytes([s0, s1])).max(WORD_BYTES);
         }
         // Release: the kernel may overwrite the samples once it sees the tail.
@@ -156,7 +159,7 @@ impl Ring {
         unsafe { AtomicU64::from_ptr(self.map.as_ptr().add(offset).cast()) }
     }
 
-    /// Eight bytes of the ring. Records are multiples of 8 bytes, so a word never wraps.
+    /// Reads eight bytes of the ring. Records are multiples of 8 bytes, so a word never wraps.
     fn word(&self, at: u64) -> u64 {
         let offset = self.page_bytes + ((at as usize % DATA_BYTES) & !7);
         // SAFETY: the offset is a multiple of 8 within the mapping; the kernel does not write

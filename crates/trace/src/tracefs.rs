@@ -1,4 +1,4 @@
-//! Numbers of tracepoints.
+//! Identifiers of tracepoints.
 
 use rustix::fs::{Mode, OFlags};
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags};
@@ -6,8 +6,8 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 
-/// A mount for this process alone, gone with the descriptor: `/sys/kernel/tracing` need not be
-/// there.
+/// Mounts tracefs for this process alone. The mount ends with the descriptor, and
+/// `/sys/kernel/tracing` is not needed.
 pub fn mount() -> io::Result<OwnedFd> {
     let context = rustix::mount::fsopen("tracefs", FsOpenFlags::FSOPEN_CLOEXEC)?;
     rustix::mount::fsconfig_create(&context)?;
@@ -22,7 +22,7 @@ pub fn mount() -> io::Result<OwnedFd> {
     )?)
 }
 
-/// The number of the tracepoint `name`, of the form `GROUP/NAME`.
+/// Returns the identifier of the tracepoint `name`, which has the form `GROUP/NAME`.
 pub fn id(tracefs: &OwnedFd, name: &str) -> io::Result<u64> {
     let path = format!("events/{name}/id");
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;

@@ -1,4 +1,4 @@
-//! How fast a trace is read: `read_speed FILE [FORMAT]`. `benches/traces.py` runs it. Prints
+//! Speed of reading a trace: `read_speed FILE [FORMAT]`. `benches/traces.py` runs it. Prints
 //! requests, bytes written and seconds of CPU time of the thread, so that a busy machine changes
 //! them little.
 

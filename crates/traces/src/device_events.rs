@@ -1,5 +1,5 @@
-//! The events of blktrace that count, so that a request that is queued, issued and completed counts
-//! once.
+//! Selection of the blktrace events to count, so that a request that is queued, issued and
+//! completed counts once.
 
 use crate::{
     error::Problem,
@@ -7,29 +7,29 @@ use crate::{
 };
 use std::collections::HashMap;
 
-/// Steps of a request through the block layer (`Documentation/block/blktrace`, blkparse(1)).
+/// Step of a request through the block layer (`Documentation/block/blktrace`, blkparse(1)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Action {
     /// Q: a bio arrived.
     Queue,
     /// D: the request was issued to the driver.
     Issue,
-    /// C: the device completed it.
+    /// C: the device completed the request.
     Complete,
     /// R: the driver was busy; the request will be issued again.
     Requeue,
 }
 
-/// The operation and flags of an event: `fill_rwbs` in blkparse's `blkparse_fmt.c`.
+/// Operation and flags of an event: `fill_rwbs` in blkparse's `blkparse_fmt.c`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Operation {
-    /// None for events that carry no data (the `N` of blkparse).
+    /// Kind of the request; `None` for events that carry no data (the `N` of blkparse).
     pub(crate) kind: Option<Kind>,
     pub(crate) has_preflush: bool,
     pub(crate) is_fua: bool,
 }
 
-/// An event, as far as it matters here.
+/// The relevant fields of an event.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Event {
     pub(crate) action: Action,
@@ -40,14 +40,15 @@ pub(crate) struct Event {
     pub(crate) length_bytes: u64,
 }
 
-/// Far above the queue of any device (NVMe has up to 64 Ki commands in a queue).
+/// Maximum number of requeued requests, far above the queue of any device (NVMe has up to 64 Ki
+/// commands in a queue).
 const MAX_REQUEUED: usize = 1 << 16;
 
-/// Turns the events of one action into requests.
+/// Converts the events of one action into requests.
 #[derive(Debug)]
 pub(crate) struct Counter {
     action: Action,
-    /// Requests that were issued and given back: the next issue of each is not another request.
+    /// Requests that were issued and requeued: the next issue of each is not a new request.
     requeued: HashMap<(u32, u64, u64), u32>,
 }
 
@@ -63,8 +64,8 @@ impl Counter {
         action == self.action || (action == Action::Requeue && self.action == Action::Issue)
     }
 
-    /// Adds the requests of the event: none, one, or, of a bio with `REQ_PREFLUSH` and data, a
-    /// flush and then a write.
+    /// Adds the requests of an event: none, one, or two. A bio with `REQ_PREFLUSH` and data is a
+    /// flush followed by a write.
     pub(crate) fn take(&mut self, event: &Event, batch: &mut Batch) -> Result<(), Problem> {
         if !self.counts(event.action) {
             return Ok(());
@@ -111,7 +112,7 @@ fn add(event: &Event, batch: &mut Batch) -> Result<(), Problem> {
     Ok(())
 }
 
-/// A read of this range of disk 0 at time 0; an error if it ends beyond 64 bits.
+/// Returns a read of this range of disk 0 at time 0; fails if it ends beyond 64 bits.
 pub(crate) fn range(offset: u64, unit_bytes: u64, length_bytes: u64) -> Result<Request, Problem> {
     let offset_bytes = offset.checked_mul(unit_bytes);
     let Some(offset_bytes) = offset_bytes.filter(|at| at.checked_add(length_bytes).is_some())

@@ -1,11 +1,13 @@
-//! Names of the disks of a trace, numbered in the order in which they appear.
+//! Names of the disks of a trace, numbered in order of appearance.
 
 use crate::error::Problem;
 use std::{collections::HashMap, sync::Arc};
 
-/// Far above any published trace (Tencent's has 5,584 volumes), and little memory.
+/// Maximum number of disks. It is far above any published trace (Tencent's has 5,584 volumes) and
+/// takes little memory.
 const MAX_DISKS: usize = 1 << 16;
-/// The longest file name of a fio iolog is 256 bytes (fio's `read_iolog`), of Linux 4096.
+/// Maximum length of a name. A file name in a fio iolog has at most 256 bytes (fio's `read_iolog`),
+/// and one of Linux 4096.
 const MAX_NAME_BYTES: usize = 4096;
 const MAX_NAMES_BYTES: usize = 16 << 20;
 
@@ -15,13 +17,13 @@ pub(crate) struct Disks {
     keys: Vec<Arc<[u8]>>,
     by_key: HashMap<Arc<[u8]>, u32>,
     names_bytes: usize,
-    /// Disks by a cheap hash of their names: most requests are of a disk that was seen shortly
-    /// before. Whoever chooses names that collide loses the short cut only, because `by_key` has a
-    /// hash with a random key.
+    /// Cache of disks by a cheap hash of their names: most requests are to a recently seen disk.
+    /// Deliberately colliding names only bypass the cache, because `by_key` has a hash with a
+    /// random key.
     recent: Box<[u32]>,
 }
 
-/// More than the disks of any published trace.
+/// Number of index bits of the cache, enough for the disks of any published trace.
 const RECENT_BITS: u32 = 13;
 
 impl Default for Disks {
@@ -37,7 +39,7 @@ impl Default for Disks {
 }
 
 impl Disks {
-    /// The number of the disk with this name.
+    /// Returns the number of the disk with this name.
     pub(crate) fn number(&mut self, name: &[u8]) -> Result<u32, Problem> {
         let place = place(name);
         let recent = self.recent[place];
@@ -77,7 +79,7 @@ impl Disks {
     }
 }
 
-/// Where a name's disk is remembered: Fibonacci hashing (Knuth, The Art of Computer Programming 3,
+/// Returns the cache index of a name: Fibonacci hashing (Knuth, The Art of Computer Programming 3,
 /// 6.4) of its last 8 bytes, which differ most.
 fn place(name: &[u8]) -> usize {
     let mut last = name.len() as u64;

@@ -1,4 +1,4 @@
-//! One error type: the file, the place in it, and the cause.
+//! The error type: the file, the position in it, and the cause.
 
 use std::{
     borrow::Cow,
@@ -6,18 +6,18 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The class of an error, for code that decides on it.
+/// Class of an error, for code that handles it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorKind {
     /// Opening or reading the file failed.
     Io,
-    /// The file is not a trace, or not one that can be read.
+    /// The file is not a trace, or has an unsupported format.
     Format,
     /// A line or record does not follow its format.
     Malformed,
 }
 
-/// The place that an error is about.
+/// Position that an error refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     /// The file as a whole.
@@ -28,21 +28,21 @@ pub enum Place {
     Byte(u64),
 }
 
-/// A trace that cannot be read.
+/// Error for a trace that cannot be read.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{}: {place}{cause}", .path.display())]
 pub struct Error {
-    /// Class.
+    /// Class of the error.
     pub kind: ErrorKind,
-    /// File.
+    /// File that was read.
     pub path: PathBuf,
-    /// Place in the file.
+    /// Position in the file.
     pub place: Place,
-    /// Cause, and the remedy where there is one.
+    /// Cause, and the remedy if there is one.
     pub cause: Cow<'static, str>,
 }
 
-/// `Result` with [`Error`].
+/// A `Result` with [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
@@ -75,5 +75,5 @@ impl fmt::Display for Place {
     }
 }
 
-/// The cause of an error, before file and place are known.
+/// Cause of an error, before file and position are known.
 pub(crate) type Problem = Cow<'static, str>;

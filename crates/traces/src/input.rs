@@ -1,4 +1,5 @@
-//! The bytes of a trace: from a regular file, decompressed on the way if its first bytes say so.
+//! The bytes of a trace in a regular file, decompressed on the fly if its first bytes identify a
+//! compression.
 
 use crate::error::{Error, ErrorKind, Place, Result};
 use std::{
@@ -8,11 +9,10 @@ use std::{
 };
 
 const BUFFER_BYTES: usize = 1 << 18;
-/// Memory that a decompressor may take. zstd refuses windows above 128 MiB by itself; `xz -9` needs
-/// 65 MiB.
+/// Memory limit of a decompressor. zstd itself rejects windows above 128 MiB; `xz -9` needs 65 MiB.
 const MAX_XZ_KIB: u32 = 192 << 10;
 
-/// Decompressed bytes, from the first on.
+/// Decompressed bytes from the beginning.
 pub(crate) type Bytes = Box<dyn Read + Send>;
 
 /// A trace's file, which can be read several times.
@@ -32,9 +32,8 @@ enum Compression {
 }
 
 impl Compression {
-    /// Magic numbers: RFC 1952, RFC 8878, the .xz file format 1.2.1 §2.1.1.1, bzip2's manual
-    /// (stream header, then the
-    /// header of a block or of the end).
+    /// Detects the compression by its magic number: RFC 1952, RFC 8878, the .xz file format 1.2.1
+    /// §2.1.1.1, bzip2's manual (stream header, then the header of a block or of the end).
     fn of(head: &[u8]) -> Option<Compression> {
         const BZIP2_BLOCK: [u8; 6] = [0x31, 0x41, 0x59, 0x26, 0x53, 0x59];
         const BZIP2_END: [u8; 6] = [0x17, 0x72, 0x45, 0x38, 0x50, 0x90];
@@ -89,7 +88,7 @@ impl Source {
         self.compression.is_some()
     }
 
-    /// The first decompressed bytes: `most`, or all.
+    /// Returns the first decompressed bytes: `most`, or all if there are fewer.
     pub(crate) fn head(&self, most: usize) -> Result<Vec<u8>> {
         let mut head = Vec::new();
         let taken = self.bytes()?.take(most as u64).read_to_end(&mut head);
@@ -97,8 +96,8 @@ impl Source {
         Ok(head)
     }
 
-    /// All bytes from the first on. Readers of one source share its position, so that only the last
-    /// one is valid.
+    /// Returns all bytes from the beginning. Readers of one source share its position, so only the
+    /// most recent reader is valid.
     pub(crate) fn bytes(&self) -> Result<Bytes> {
         let failed = |e: io::Error| read_error(&self.path, Place::File, &e);
         let mut file = self.file.try_clone().map_err(failed)?;
@@ -122,7 +121,7 @@ impl Source {
     }
 }
 
-/// The error of a failed read: of the operating system, or of a decompressor.
+/// Returns the error of a failed read, either by the operating system or by a decompressor.
 pub(crate) fn read_error(path: &Path, place: Place, error: &io::Error) -> Error {
     if error.raw_os_error().is_some() {
         return Error::new(ErrorKind::Io, path, place, format!("reading: {error}"));

@@ -1,10 +1,8 @@
-//! Readers of block I/O traces that other tools and other people recorded.
+//! Readers of block I/O traces recorded with other tools.
 //!
-//! [`Trace::open`] recognises the [`Format`] by content, decompresses gzip, zstd, xz and bzip2, and
-//! yields one
-//! [`Request`] for each request that reached the device, in the order of the file. `docs/traces.md`
-//! lists the formats,
-//! their units, and the events that count.
+//! [`Trace::open`] recognises the [`Format`] by content and decompresses gzip, zstd, xz and bzip2.
+//! It yields one [`Request`] for each request that reached the device, in the order of the file.
+//! `docs/traces.md` lists the formats, their units, and the events that count.
 //!
 //! ```no_run
 //! # fn main() -> Result<(), fscost_traces::Error> {
@@ -21,9 +19,8 @@
 //! # }
 //! ```
 //!
-//! Traces are untrusted: every damaged one ends in an [`Error`] with a line or a byte, memory is
-//! bounded, and nothing
-//! panics.
+//! Traces are untrusted: reading a damaged trace ends with an [`Error`] that gives the line or byte
+//! offset. Memory is bounded, and nothing panics.
 
 #![forbid(unsafe_code)]
 // Libraries report errors; they never print.

@@ -1,4 +1,4 @@
-//! Lines of a text, without a copy and in bounded memory.
+//! Lines of a text, read without copying and in bounded memory.
 
 use crate::{
     error::{Error, ErrorKind, Place, Result},
@@ -6,7 +6,8 @@ use crate::{
 };
 use std::path::Path;
 
-/// No format here has lines of more than 5 KB (a name of 4096 bytes and six numbers).
+/// Maximum length of a line. No format here has lines of more than 5 KB (a name of 4096 bytes and
+/// six numbers).
 pub(crate) const MAX_LINE_BYTES: usize = 1 << 16;
 const BUFFER_BYTES: usize = 1 << 20;
 
@@ -16,7 +17,7 @@ pub(crate) struct Lines {
     begin: usize,
     end: usize,
     is_at_end: bool,
-    /// Of the line that was returned last, from 1.
+    /// Number of the last returned line, from 1.
     number: u64,
 }
 
@@ -36,7 +37,7 @@ impl Lines {
         self.number
     }
 
-    /// The next line, without its end (`\n` or `\r\n`); the last line may have none.
+    /// Returns the next line without its terminator (`\n` or `\r\n`), which the last line may lack.
     pub(crate) fn next(&mut self, path: &Path) -> Result<Option<&[u8]>> {
         let mut searched = self.begin;
         let (line_end, next) = loop {
@@ -76,7 +77,7 @@ impl Lines {
         )
     }
 
-    /// Reads more behind what is left, which is moved to the front.
+    /// Reads more data after the unread rest, which is moved to the front.
     fn fill(&mut self, path: &Path) -> Result<()> {
         self.buffer.copy_within(self.begin..self.end, 0);
         self.end -= self.begin;

@@ -1,9 +1,9 @@
-//! Numbers in text, without allocation or UTF-8 checks.
+//! Numbers in text, parsed without allocation or UTF-8 checks.
 
 /// Nanoseconds in a second.
 pub(crate) const SECOND_NS: u64 = 1_000_000_000;
 
-/// An unsigned decimal integer of digits alone.
+/// Parses an unsigned decimal integer that consists of digits only.
 #[inline]
 pub(crate) fn integer(text: &[u8]) -> Option<u64> {
     // 19 digits cannot overflow 64 bits.
@@ -25,8 +25,8 @@ pub(crate) fn integer(text: &[u8]) -> Option<u64> {
     Some(value)
 }
 
-/// Eight digits at once: each step joins neighbours, from digits to pairs, from pairs to fours,
-/// from fours to eight.
+/// Parses eight digits at once. Each step joins neighbours: digits to pairs, pairs to fours, fours
+/// to eight.
 #[inline]
 fn eight_digits(text: [u8; 8]) -> Option<u64> {
     const ZEROES: u64 = 0x3030_3030_3030_3030;
@@ -56,7 +56,8 @@ fn long_integer(text: &[u8]) -> Option<u64> {
     (!text.is_empty()).then_some(value)
 }
 
-/// Nanoseconds of decimal seconds with an optional fraction. Digits below a nanosecond are cut off.
+/// Parses decimal seconds with an optional fraction as nanoseconds. Digits below a nanosecond are
+/// truncated.
 pub(crate) fn seconds_ns(text: &[u8]) -> Option<u64> {
     let point = memchr::memchr(b'.', text).unwrap_or(text.len());
     let whole = integer(&text[..point])?.checked_mul(SECOND_NS)?;

@@ -1,18 +1,17 @@
-//! The one form that every format is brought to.
+//! The common request type of all formats.
 
-/// The operation that a request asks of the device.
+/// Operation requested of the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// Data are read.
+    /// Reads data.
     Read,
-    /// Data are written.
+    /// Writes data.
     Write,
-    /// The range is no longer needed (TRIM, UNMAP).
+    /// Discards a range that is no longer needed (TRIM, UNMAP).
     Discard,
-    /// The range reads as zeros afterwards (WRITE ZEROES). blktrace before version 2 reports it as
-    /// a write.
+    /// Zeroes a range (WRITE ZEROES). blktrace before version 2 reports it as a write.
     Zero,
-    /// Completed writes become durable. Offset and length are 0.
+    /// Makes completed writes durable. Offset and length are 0.
     Flush,
 }
 
@@ -20,18 +19,17 @@ pub enum Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Request {
     /// Time on the trace's own clock, in nanoseconds. The clocks start at different instants (boot,
-    /// 1601, 1970, the
-    /// start of the job), so only differences within one trace have a meaning.
+    /// 1601, 1970, the start of the job), so only differences within one trace are meaningful.
     pub time_ns: u64,
     /// Index into [`Trace::disks`](crate::Trace::disks).
     pub disk: u32,
-    /// Operation.
+    /// Operation of the request.
     pub kind: Kind,
-    /// The write itself is durable when it completes (forced unit access).
+    /// Forced unit access: the write itself is durable when it completes.
     pub fua: bool,
-    /// First byte.
+    /// Offset of the first byte.
     pub offset_bytes: u64,
-    /// Length. `offset_bytes + length_bytes` does not overflow.
+    /// Length in bytes. `offset_bytes + length_bytes` does not overflow.
     pub length_bytes: u64,
 }
 
@@ -48,8 +46,8 @@ impl Request {
     }
 }
 
-/// Requests that were read and not yet taken. Readers fill it with those of many lines, so that the
-/// loop over the lines of a format is compiled for it alone.
+/// Requests that were read but not yet taken. Readers fill it with the requests of many lines, so
+/// that each format has its own compiled loop over lines.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
     requests: Vec<Request>,
@@ -57,21 +55,21 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    /// Adds a request. A read or write of no bytes moves no data, and does not count.
+    /// Adds a request. An empty read or write moves no data, and does not count.
     pub(crate) fn add(&mut self, request: Request) {
         if request.length_bytes > 0 || request.kind == Kind::Flush {
             self.requests.push(request);
         }
     }
 
-    /// The oldest request.
+    /// Takes the oldest request.
     pub(crate) fn take(&mut self) -> Option<Request> {
         let request = self.requests.get(self.taken).copied();
         self.taken += usize::from(request.is_some());
         request
     }
 
-    /// Forgets the requests that were taken, which are all.
+    /// Clears the batch. All requests must have been taken.
     pub(crate) fn clear(&mut self) {
         self.requests.clear();
         self.taken = 0;

@@ -1,4 +1,4 @@
-//! A trace, opened and read request by request.
+//! A trace that is read request by request.
 
 use crate::{
     device_events::Action,
@@ -19,29 +19,30 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// More CPUs than Linux supports on any machine (`NR_CPUS` is at most 8192).
+/// Maximum number of files: more CPUs than Linux supports on any machine (`NR_CPUS` is at most
+/// 8192).
 const MAX_FILES: usize = 8192;
 
-/// Lines or records that are read at once.
+/// Number of lines or records that are read at once.
 const BATCH: usize = 1024;
 
-/// A trace: an iterator of the requests that reached the devices, in the order of the file.
+/// A trace: yields the requests that reached the devices, in the order of the file.
 pub struct Trace {
     format: Format,
     reader: Option<Box<dyn Reader>>,
     disks: Disks,
     batch: Batch,
-    /// Of the line behind the batch.
+    /// Error in the line after the batch.
     error: Option<Error>,
 }
 
-/// A file, read in steps.
+/// A file that is read in steps.
 trait Reader: Send {
-    /// Adds the requests of the next line or record, which may be none; false at the end.
+    /// Adds the requests of the next line or record, if any. False at the end.
     fn step(&mut self, disks: &mut Disks, batch: &mut Batch) -> Result<bool>;
 
-    /// Adds the requests of the next lines or records; false at the end. One call for many steps,
-    /// so that each reader has a loop of its own.
+    /// Adds the requests of the next lines or records. False at the end. One call covers many
+    /// steps, so that each reader has its own loop.
     fn fill(&mut self, disks: &mut Disks, batch: &mut Batch) -> Result<bool> {
         for _ in 0..BATCH {
             if !self.step(disks, batch)? {
@@ -93,11 +94,11 @@ impl Reader for DmLogWrites {
 }
 
 impl Trace {
-    /// Opens a regular file. The content decides on the format, unless it is given.
+    /// Opens a regular file. The format is detected by content, unless it is given.
     ///
-    /// Of blkparse and blktrace, D events (issued to the driver) count; Q events if there is no D
-    /// in the trace, and C
-    /// events if there is no Q either. That search reads to the first D.
+    /// For blkparse and blktrace, D events (issued to the driver) count. Q events count if the
+    /// trace has no D, and C events if it has no Q either. The search for these events reads up to
+    /// the first D.
     pub fn open(path: &Path, format: Option<Format>) -> Result<Trace> {
         let source = Source::open(path)?;
         let format = match format {
@@ -113,13 +114,13 @@ impl Trace {
         })
     }
 
-    /// The format.
+    /// Returns the format.
     #[must_use]
     pub fn format(&self) -> Format {
         self.format
     }
 
-    /// Names of the disks found so far, in the order in which they appear: `8,0` (blkparse,
+    /// Returns the names of the disks found so far, in order of appearance: `8,0` (blkparse,
     /// blktrace), `usr_0` (MSR), the LUN, the device or volume number, the file (fio), `log`
     /// (dm-log-writes).
     #[must_use]
@@ -127,7 +128,7 @@ impl Trace {
         self.disks.names()
     }
 
-    /// The next request; none at the end, and after an error.
+    /// Returns the next request; `None` at the end and after an error.
     #[inline]
     pub fn next_request(&mut self) -> Result<Option<Request>> {
         loop {
@@ -140,7 +141,7 @@ impl Trace {
         }
     }
 
-    /// Reads a batch, after the last one was taken; false at the end.
+    /// Reads a batch after the previous one was taken. False at the end.
     fn fill(&mut self) -> Result<bool> {
         if let Some(error) = self.error.take() {
             return Err(error);
@@ -149,7 +150,7 @@ impl Trace {
             return Ok(false);
         };
         self.batch.clear();
-        // The requests before a malformed line are those of the file, too.
+        // The requests before a malformed line are valid, too.
         match reader.fill(&mut self.disks, &mut self.batch) {
             Ok(true) => {}
             Ok(false) => self.reader = None,
@@ -201,14 +202,14 @@ fn text(source: &Source, text: impl Text + 'static) -> Result<Box<dyn Reader>> {
     }))
 }
 
-/// The action that counts, of those found until the first D.
+/// Choice of the action to count, based on the actions up to the first D.
 #[derive(Default)]
 struct Found {
     has_queue: bool,
 }
 
 impl Found {
-    /// The answer, once it is known.
+    /// Returns the action to count, once it is known.
     fn see(&mut self, action: Action) -> Option<Action> {
         self.has_queue |= action == Action::Queue;
         (action == Action::Issue).then_some(Action::Issue)
@@ -245,9 +246,9 @@ fn action_of_files(sources: &[Source]) -> Result<Action> {
     Ok(found.at_end())
 }
 
-/// blktrace(8) writes a file for each CPU, `NAME.blktrace.CPU`: one of them is a share of the
-/// trace, and all of them
-/// are the trace. They may be compressed, all alike.
+/// Opens the files of all CPUs. blktrace(8) writes one file per CPU, `NAME.blktrace.CPU`: each
+/// contains a share of the trace, and all of them together are the trace. They may be compressed,
+/// all in the same way.
 fn files_of_all_cpus(source: Source) -> Result<Vec<Source>> {
     let path = source.path().to_owned();
     let Some((base, own_cpu, ending)) = path.file_name().and_then(name_of_cpu) else {
@@ -284,7 +285,7 @@ fn files_of_all_cpus(source: Source) -> Result<Vec<Source>> {
     Ok(sources)
 }
 
-/// `NAME.blktrace.CPU` and an ending, in three parts.
+/// Splits `NAME.blktrace.CPU` and an optional ending into three parts.
 fn name_of_cpu(name: &OsStr) -> Option<(Vec<u8>, u32, Vec<u8>)> {
     let name = name.as_bytes();
     let at = memchr::memmem::rfind(name, b".blktrace.")?;

@@ -152,7 +152,8 @@ fn blkparse_operations_flags_and_forms() {
 fn blkparse_summaries_are_passed_over_but_other_text_is_not() {
     let event = format!("{BLKPARSE}D W 10 + 1 [x]\n");
     let around = format!(
-        "Input file sda.blktrace.0 added\n\n{event}CPU0 (sda):\n Reads Queued: 1, 4KiB\n\nTotal (sda):\n x\n"
+        "Input file sda.blktrace.0 added\n\n{event}CPU0 (sda):\n Reads Queued: 1, 4KiB\n\nTotal \
+        (sda):\n x\n"
     );
     assert_eq!(requests_of(around).len(), 1);
     let error = error_of(format!("{event}\n nonsense\n"), None);

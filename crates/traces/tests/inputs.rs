@@ -19,7 +19,7 @@ fn bzip2(bytes: &[u8]) -> Vec<u8> {
     out.finish().unwrap()
 }
 
-/// What xz(1) makes: a real file of another implementation.
+/// Compresses with xz(1), for a real file of another implementation.
 fn xz(bytes: &[u8], options: &[&str]) -> Vec<u8> {
     let file = File::new(bytes);
     let output = std::process::Command::new("xz")
@@ -75,12 +75,12 @@ fn files_that_are_no_traces_are_refused_with_a_reason() {
             &gzip(&tar),
             "a tar archive; extract the trace first (tar -xf)",
         ),
-        (b"\n\n \n", "the content is of none of the formats"),
+        (b"\n\n \n", "the content matches none of the formats"),
         (
             b"\x7fELF\x02\x01\x01\0\0\0\0",
-            "the content is of none of the formats",
+            "the content matches none of the formats",
         ),
-        (&[0; 4096], "the content is of none of the formats"),
+        (&[0; 4096], "the content matches none of the formats"),
     ];
     for (bytes, cause) in cases {
         let error = error_of(bytes, None);
@@ -129,7 +129,7 @@ fn an_endless_line_is_refused_in_bounded_memory() {
     );
     let error = error_of(&bytes, None);
     assert!(
-        error.starts_with("trace: the content is of none"),
+        error.starts_with("trace: the content matches none"),
         "{error}"
     );
 }

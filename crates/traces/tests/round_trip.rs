@@ -447,8 +447,8 @@ proptest! {
         } else {
             // The first check of a log is whether its entries can fit.
             let text = error.to_string();
-            prop_assert!(text.contains("cut") || text.contains("do not fit"), "{}", text);
-            prop_assume!(text.contains("cut"));
+            prop_assert!(text.contains("truncated") || text.contains("do not fit"), "{}", text);
+            prop_assume!(text.contains("truncated"));
         }
         prop_assert_eq!(&found[..], &requests[..place]);
     }

@@ -1,18 +1,16 @@
-//! A recorded disk in place of an array: a workload for each member.
+//! Workloads of the members of an array that a recorded disk stands for.
 
 use crate::members::{Next, OnArray, for_each_request};
 use fscost_raid::Operation;
 use fscost_recording::{Recording, Result};
 use fscost_ssd::{Part, Spec, Workload};
 
-/// The tag of all requests: members' requests are not explained.
+/// Tag of all requests: requests to members are not explained.
 const ONLY: u16 = 0;
 
-/// The workload of each member, in the units of a device. `measured` names the intervals that are
-/// the workload; requests
-/// of all others are its setup. What an interval writes can wait in the stripe cache until the next
-/// one begins, but no
-/// longer.
+/// Returns the workload of each member, in the units of a device. The intervals named in `measured`
+/// are the workload; requests of all others are its setup. Writes of an interval can wait in the
+/// stripe cache until the next one begins, but no longer.
 pub fn of_array(
     recording: &Recording,
     array: &OnArray,

@@ -1,4 +1,4 @@
-//! Which rows are charged together.
+//! Groups of rows that are charged together.
 
 use fscost_explain::{Row, RowIter, Table};
 use fscost_recording::Result;
@@ -7,34 +7,34 @@ use std::collections::HashMap;
 /// Tag shared by the smallest groups, if there are more groups than tags. The tag above it, the
 /// last one, is `fscost_ssd::UNATTRIBUTED`.
 pub const OTHERS: u16 = u16::MAX - 1;
-/// The tag of discards.
+/// Tag of discards.
 pub const DISCARDS: u16 = u16::MAX - 2;
-/// Tags below are of groups.
+/// Maximum number of groups: tags below this are those of groups.
 const MOST_GROUPS: usize = DISCARDS as usize;
 
-/// What rows are grouped by.
+/// Column by which rows are grouped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum By {
-    /// The combination of causes.
+    /// Combination of causes.
     Cause,
-    /// The structure, and for a journal's copy the structure of what it copies.
+    /// Structure and, for a journal's copy, the structure of the copied block.
     Structure,
-    /// The path of the owner.
+    /// Path of the owner.
     Path,
-    /// The interval.
+    /// Interval.
     Step,
 }
 
-/// The numbers that name a group among [`Table`]'s names; -1 for what there is none of.
+/// A group, identified by indices into [`Table`]'s names; -1 if there is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Group {
-    /// Of the cause, structure, path or interval.
+    /// Index of the name of the cause, structure, path or interval.
     pub name: i32,
-    /// Of the structure of what a journal's copy copies.
+    /// Index of the structure of the block that a journal's copy copies.
     pub home: i32,
 }
 
-/// The tag of each group.
+/// The groups and their tags.
 pub struct Groups<'a> {
     table: &'a Table,
     by: By,
@@ -43,8 +43,8 @@ pub struct Groups<'a> {
 }
 
 impl<'a> Groups<'a> {
-    /// The groups of a table's rows. Where there are more than tags, the largest ones get a tag
-    /// each.
+    /// Builds the groups of a table's rows. If there are more groups than tags, the largest ones
+    /// get their own tags.
     pub fn new(table: &'a Table, by: By) -> Result<Groups<'a>> {
         let mut bytes: HashMap<Group, u64> = HashMap::new();
         let mut found = Groups {
@@ -65,7 +65,7 @@ impl<'a> Groups<'a> {
         Ok(found)
     }
 
-    /// The groups, by tag.
+    /// Returns the groups, indexed by tag.
     pub fn into_groups(self) -> Vec<Group> {
         self.groups
     }

@@ -1,31 +1,30 @@
-//! Requests and the rows that explain them, merged in one pass over both.
+//! Requests joined with the rows that explain them, in one pass over both.
 
 use crate::{By, DISCARDS, Group, Groups, OTHERS};
 use fscost_explain::{Row, RowIter, Table};
 use fscost_recording::{Event, MarkReader, Op, Recording, Result};
 use fscost_ssd::{Part, Workload};
 
-/// The tag of a recording that is not explained.
+/// Tag of a recording that is not explained.
 const ONLY: u16 = 0;
 
-/// What of a recording is wanted.
+/// The requested part of a recording.
 #[derive(Debug, Clone)]
 pub struct Wanted<'a> {
     /// Index of the disk.
     pub disk: u16,
     /// Bytes of the unit that the device maps.
     pub unit_bytes: u32,
-    /// Names of the intervals that are the workload. Requests of all others are its setup.
+    /// Names of the intervals that form the workload. Requests of all others are its setup.
     pub measured: &'a [String],
 }
 
-/// The workload, and the groups that its tags stand for: none without an explanation.
+/// Returns the workload, and the groups that its tags stand for. Without an explanation there are
+/// no groups.
 ///
-/// Writes of zeroes are writes. Discards are trims, and so are holes punched: a loop device makes
-/// the same request of a
-/// discard and of zeroes that may be unmapped, and a drive deallocates for both. A write with FUA
-/// is followed by a flush:
-/// the device must have programmed it.
+/// Writes of zeroes count as writes. Discards and hole punches count as trims: a loop device sends
+/// the same request for a discard and for zeroes that may be unmapped, and a drive deallocates for
+/// both. A write with FUA is followed by a flush, because the device must have programmed it.
 pub fn of_recording(
     recording: &Recording,
     explained: Option<(&Table, By)>,
@@ -72,8 +71,8 @@ fn part(is_measured: bool) -> Part {
     }
 }
 
-/// `tags` says of the bytes of a write what they are. A flush belongs to what was written before
-/// it.
+/// Adds an event to the workload. `tags` describes the bytes of a write. A flush is charged to the
+/// tag of the preceding step.
 fn add(workload: &mut Workload, part: Part, event: &Event, tags: &[(u64, u16)], unexplained: u16) {
     match event.op {
         Op::Write | Op::WriteZeroes => {
@@ -100,7 +99,7 @@ fn add(workload: &mut Workload, part: Part, event: &Event, tags: &[(u64, u16)], 
     }
 }
 
-/// Rows in the order of events, handed out event by event.
+/// Rows in order of events, returned event by event.
 struct Rows {
     rest: RowIter,
     held: Option<Row>,

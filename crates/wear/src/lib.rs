@@ -1,9 +1,8 @@
-//! A recorded disk as a workload for a model of an SSD: the requests of `fscost-recording`, tagged
-//! with the rows of
-//! `fscost-explain` that explain them, in the form that `fscost-ssd` replays. Traces of other
-//! tools
-//! (`fscost-traces`) have no such tags.
-//! A recorded disk can also stand for an array of `fscost-raid`, whose members are the devices.
+//! A recorded disk as a workload for a model of an SSD. The requests of a recording
+//! (`fscost-recording`) are tagged with the rows that explain them (`fscost-explain`), and compiled
+//! to a workload that `fscost-ssd` replays. Traces of other tools (`fscost-traces`) have no such
+//! tags. A recorded disk can also stand for an array of `fscost-raid`, whose members are the
+//! devices.
 
 #![forbid(unsafe_code)]
 // Libraries report errors; they never print.

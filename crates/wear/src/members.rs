@@ -1,36 +1,34 @@
-//! The requests of several disks that work side by side: those that were recorded, or the members
-//! of an array that a
-//! recorded disk stands for.
+//! Requests of several disks that work in parallel: the recorded disks, or the members of an array
+//! that a recorded disk stands for.
 
 use fscost_raid::{Array, Geometry, MemberRequest, Operation, RowCounts, WritePath};
 use fscost_recording::{Error, Event, MarkReader, Op, Recording, Result};
 
-/// A recorded disk in place of the array device.
+/// A recorded disk that stands for an array device.
 #[derive(Debug, Clone)]
 pub struct OnArray {
     /// Index of the disk.
     pub disk: u16,
-    /// The array's shape. It must be at least as large as the disk.
+    /// Shape of the array. It must be at least as large as the disk.
     pub geometry: Geometry,
-    /// How md is set up.
+    /// Settings of md.
     pub options: WritePath,
-    /// Writes that follow each other within this time gather in the stripe cache.
+    /// Maximum time between consecutive writes that gather in the stripe cache.
     pub batch_gap_ns: u64,
 }
 
-/// What happens next.
+/// The next event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Next {
-    /// An interval of this name begins.
+    /// An interval with this name begins.
     Interval(String),
     /// A member receives a request.
     Request(MemberRequest),
 }
 
 /// Calls `each` with the requests of every recorded disk (its index is the member's), or with those
-/// that the members of
-/// an array would have received, and with the beginnings of intervals. Returns how the rows of an
-/// array were written.
+/// that the members of an array would have received, and with the beginnings of intervals. Returns
+/// the number of array rows written by each method.
 pub fn for_each_request(
     recording: &Recording,
     array: Option<&OnArray>,

@@ -1,38 +1,37 @@
-//! Busy time of each disk, if it were a device with the given NAND timings.
+//! Busy time of each disk as if it were a device with the given NAND timings.
 
 use crate::members::{Next, OnArray, for_each_request};
 use fscost_raid::{Load, MemberRequest, Operation, Queues, RowCounts};
 use fscost_recording::{Error, Recording, Result};
 use fscost_ssd::{Spec, TimedDevice, Timing};
 
-/// One interval.
+/// Times of one interval.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IntervalTimes {
     /// Name of the interval; `before` for requests before the first mark.
     pub name: String,
-    /// Seconds that passed, in a closed loop (see [`Queues`]); the interval ends when all members
-    /// are idle.
+    /// Elapsed seconds in a closed loop (see [`Queues`]). The interval ends when all members are
+    /// idle.
     pub elapsed_s: f64,
-    /// Each disk, or each member of the array.
+    /// Times of each disk, or of each member of the array.
     pub members: Vec<MemberTimes>,
 }
 
-/// One member in one interval.
+/// Activity of one member in one interval.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct MemberTimes {
-    /// Seconds in which it was busy.
+    /// Seconds for which the member was busy.
     pub busy_s: f64,
-    /// What it received.
+    /// Requests that the member received.
     pub load: Load,
-    /// Bytes that its NAND programmed.
+    /// Bytes that the member's NAND programmed.
     pub nand_write_bytes: u64,
-    /// Blocks erased.
+    /// Number of blocks erased.
     pub erased_blocks: u64,
 }
 
-/// Plays a recording once, on devices that were full before. Discards are not played: drives
-/// without TRIM, for which
-/// foreground collection matters most, ignore them.
+/// Replays a recording once, on devices that were full before. Discards are ignored, as on drives
+/// without TRIM, for which foreground collection matters most.
 pub fn times(
     recording: &Recording,
     spec: &Spec,
@@ -105,7 +104,7 @@ impl Players {
             Operation::Flush => device.flush(),
             Operation::Discard => 0.0,
         };
-        // Members are flushed side by side; what follows waits for all of them.
+        // Members are flushed in parallel; later requests wait for all of them.
         let is_flush = request.operation == Operation::Flush;
         if std::mem::replace(&mut self.is_flushing, is_flush) && !is_flush {
             self.queues.wait_for_all();
@@ -117,7 +116,7 @@ impl Players {
         Ok(())
     }
 
-    /// Ends the interval: the work on it has settled.
+    /// Ends the interval once all of its work is done.
     fn end(&mut self, next: String) {
         self.queues.wait_for_all();
         let fresh = IntervalTimes {

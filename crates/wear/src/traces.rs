@@ -1,25 +1,26 @@
-//! A trace of another tool as workloads: one for each of its disks.
+//! A trace of another tool as workloads, one for each of its disks.
 
 use fscost_ssd::{Part, Spec, Workload};
 use fscost_traces::{Format, Kind, Result, Trace};
 use std::path::Path;
 
-/// No trace has a page of who wrote what.
+/// Tag of all requests: traces do not contain the owner of a page.
 const TAG: u16 = 0;
 
 /// One disk of a trace.
 #[derive(Debug, Clone)]
 pub struct TracedDisk {
-    /// Its name in the trace.
+    /// Name of the disk in the trace.
     pub name: String,
-    /// All its requests, as one cycle. Its disk is as large as the highest address that any request
-    /// ends at.
+    /// All requests of the disk, as one cycle. The size of the workload's disk is the highest end
+    /// of any request.
     pub workload: Workload,
-    /// From its first request to its last one.
+    /// Time from the disk's first request to its last one.
     pub duration_ns: u64,
 }
 
-/// The disks of a trace, in the order of their first requests, and the format that it was read in.
+/// Reads the disks of a trace, in the order of their first requests. Also returns the format that
+/// was used.
 pub fn of_trace(
     path: &Path,
     format: Option<Format>,
@@ -62,7 +63,7 @@ pub fn of_trace(
     Ok((trace.format(), found.collect()))
 }
 
-/// A disk whose end is not known yet.
+/// A disk whose end is not yet known.
 struct Reading {
     workload: Workload,
     end: u64,

@@ -1,5 +1,5 @@
-"""What each written byte of a recording was, why, and whose: rows, sums of them, and what can be
-said of them in words."""
+"""Analysis of a recording: structure, cause and owner of each written byte, as rows, sums of rows,
+and findings in words."""
 
 from fscost.analyze.explain import Explanation, Mark, explain, mark, measured, measured_phases
 from fscost.analyze.findings import findings

@@ -1,5 +1,4 @@
-"""Why a journal's transaction was committed: because a program asked, because its time had come, or
-because the phase settled."""
+"""Causes of a journal's commits: a program's call, the commit timer, or the settling of a phase."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,19 +12,21 @@ from fscost.analyze.explain import Mark
 Times = NDArray[np.int64]
 
 _PERIOD_NS = {"ext": 5 * 10**9, "xfs": 30 * 10**9, "btrfs": 30 * 10**9}
-"""When the kernel commits unasked, unless a mark tells of a mount option `commit`; xfs's
-fs.xfs.xfssyncd_centisecs is taken to be as it comes."""
+"""Interval of the kernel's commit timer, unless a mark records a mount option `commit`. For xfs,
+the default of fs.xfs.xfssyncd_centisecs is assumed."""
 _MARGIN_NS = 10**9
-"""A timer is set in ticks and a commit takes its time: this much earlier may still be the timer."""
+"""Tolerance of the timer: it is set in ticks and a commit takes time, so a commit this much earlier
+may still be the timer's."""
 _SOON_NS = 10**9
-"""A call that needs a commit has it begun by then."""
+"""Time within which a call that needs a commit starts it."""
 _LOGGED = "btrfs"
-"""Where most calls are served without a commit, so that when they came says nothing of commits."""
+"""Family in which most calls are served without a commit, so the times of calls are no evidence for
+commits."""
 
 
 class Why(StrEnum):
-    """What made a transaction end. `other`: no call, and too early for the timer: a sync of
-    everything, or want of room. `untold`: the recording has no times."""
+    """Cause of a transaction's commit. `other`: no call, and too early for the timer: a sync of
+    everything, or lack of space. `untold`: the recording has no times."""
 
     FORCED = "forced"
     TIMER = "timer"
@@ -36,28 +37,29 @@ class Why(StrEnum):
 
 @dataclass(frozen=True)
 class Reasons:
-    """One for each transaction; `inferred` when the recording does not tell when a program asked,
-    and the pattern had to."""
+    """Cause of each transaction's commit. `inferred`: for some transactions, the recording does not
+    show whether a program made a call, so the cause is inferred from their timing."""
 
     why: NDArray[np.str_]
     inferred: bool
 
     def count(self, why: Why) -> int:
-        """How many ended because of it."""
+        """Number of transactions that ended for this cause."""
         return int((self.why == why.value).sum())
 
 
 def reasons(
     family: str, begin_ns: Times, end_ns: Times, marks: Sequence[Mark], is_timed: bool
 ) -> Reasons:
-    """Of transactions in their order, from when the first and the last block of each was written.
+    """Find the cause of each transaction's commit. The transactions are in order, with the times at
+    which the first and the last block of each were written.
 
-    A timer runs from the beginning of a transaction, which is neither before the one before was
-    being written nor, as intervals end settled, before
-    its interval; so one that comes earlier is not the timer's. The last of each interval is what
-    settling writes. Where the lab heard the calls
-    (`sync_calls` in the mark that ends an interval), one since the transaction before forced it;
-    elsewhere it was forced if it came early.
+    The timer starts when a transaction begins. A transaction cannot begin before the previous one
+    is being written. It also cannot begin before its interval, because each interval ends settled.
+    A commit less than a timer period after the later of these two times is therefore not the
+    timer's. Settling writes the last transaction of each interval. If the lab recorded calls
+    (`sync_calls` in the mark that ends an interval), a transaction was forced if a call came since
+    the previous one. Otherwise, it was forced if it came early.
     """
     if not len(end_ns) or not is_timed:
         return Reasons(np.full(len(end_ns), Why.UNTOLD.value), False)
@@ -77,7 +79,7 @@ def reasons(
     called = np.searchsorted(calls, end_ns, side="right") > np.searchsorted(
         calls, before_begin, side="right"
     )
-    # Of many calls that needed no commit, the last before the timer's needed none either.
+    # If many calls needed no commit, the last one before the timer's needed none either.
     first = np.append(calls, np.iinfo(np.int64).max)[
         np.searchsorted(calls, before_end, side="right")
     ]
@@ -96,8 +98,8 @@ def _period_ns(family: str, marks: Sequence[Mark]) -> int:
 def _calls(
     marks: Sequence[Mark], interval: NDArray[np.int64], end_ns: Times
 ) -> tuple[Times, NDArray[np.bool_]]:
-    """All calls, in order; and of which transactions it is known whether there was one: a mark
-    holds only so many."""
+    """Return the times of all calls in order, and the transactions for which the calls are known. A
+    mark holds only a limited number of calls."""
     calls: list[Times] = []
     heard = np.zeros(len(end_ns), bool)
     for number in map(int, np.unique(interval)):
@@ -117,7 +119,8 @@ def _calls(
 
 
 def _whole(differences_us: Sequence[object]) -> Iterator[int]:
-    """Whoever wrote the recording wrote these: no sum of them is out of bounds."""
+    """Yield the valid differences. The recording is untrusted; the limit keeps their sums in
+    range."""
     for each in differences_us:
         if type(each) is not int or not 0 <= each < 1 << 32:
             return

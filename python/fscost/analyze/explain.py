@@ -1,5 +1,5 @@
-"""From a recording to rows that say what each written extent was. Thin over the native module,
-which knows the file systems."""
+"""Conversion of a recording to rows that explain each written extent. This is a thin layer over the
+native module, which interprets the file systems."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,13 +15,13 @@ from fscost.analyze.sums import Batches, Collector, Sum
 from fscost.errors import InputError
 
 FORMATTING = ("before", "mkfs", "mount")
-"""Intervals of a cell that come before its workload."""
+"""Intervals of a cell that precede its workload."""
 
 
 @dataclass(frozen=True)
 class Mark:
-    """A named instant; the lab's names the interval that begins there. `detail` is what the lab
-    wrote into it."""
+    """A named instant. The lab's marks name the interval that begins there; `detail` is the lab's
+    own data."""
 
     at_ns: int
     name: str
@@ -30,12 +30,14 @@ class Mark:
 
 @dataclass(frozen=True)
 class Explanation:
-    """`batches` gives the rows, with the columns of docs/explaining.md, from the first on each time
-    that it is called: they are never all in
-    memory. `families` says the kind of file system on each disk; `phases` all intervals, in order;
-    `end` how the recording ends; `is_timed` is false where its source kept no
-    times; `punched_bytes`, by phase, what was written as zeroes and reached the disk as a hole
-    punched."""
+    """Explanation of a recording.
+
+    `batches` yields the rows, with the columns of docs/explaining.md, from the beginning at each
+    call, because they are never all in memory. `families`: kind of file system on each disk.
+    `phases`: all intervals, in order. `end`: how the recording ends. `is_timed`: false if the
+    source has no times. `punched_bytes`: bytes by phase that were written as zeroes and reached the
+    disk as a punched hole.
+    """
 
     batches: Batches
     families: Mapping[str, str | None]
@@ -57,7 +59,7 @@ class Explanation:
         marks: Sequence[Mark] = (),
         is_timed: bool = True,
     ) -> "Explanation":
-        """Of rows that are all there."""
+        """Build an explanation from a complete table of rows."""
         whole = table.unify_dictionaries()
         return Explanation(
             lambda: iter(whole.to_batches()),
@@ -70,16 +72,16 @@ class Explanation:
 
     @property
     def measured(self) -> list[str]:
-        """The phases that the recording itself says are measured."""
+        """Phases that the recording itself marks as measured."""
         return measured(self.phases, self.marks)
 
     @property
     def table(self) -> pa.Table:
-        """All rows at once, for a notebook: some hundred bytes each."""
+        """All rows in one table, for notebooks; each row takes some hundred bytes."""
         return pa.Table.from_batches(list(self.batches()), schema=SCHEMA)
 
     def within(self, phases: Sequence[str]) -> "Explanation":
-        """Only what was written in these phases."""
+        """Restrict the explanation to these phases."""
         if unknown := [name for name in phases if name not in self.phases]:
             raise InputError(
                 f"there is no phase {unknown[0]!r} in this recording",
@@ -89,7 +91,7 @@ class Explanation:
         return replace(self, batches=self._only("phase", phases), _sums={})
 
     def on_disk(self, disk: str) -> "Explanation":
-        """Only what was written to this disk."""
+        """Restrict the explanation to this disk."""
         return replace(
             self, batches=self._only("disk", [disk]), families={disk: self.families[disk]}, _sums={}
         )
@@ -102,8 +104,8 @@ class Explanation:
         return kept
 
     def sums(self, *keys: str) -> pa.Table:
-        """Bytes of each combination of these columns' values: the keys, and `length_sum`. Taken
-        from a finer sum, where there is one."""
+        """Sum bytes by each combination of these columns' values: the keys, and `length_sum`. A
+        finer sum is reused if there is one."""
         if keys not in self._sums and (finer := self._finer(keys)) is not None:
             sums = (
                 self._sums[finer]
@@ -122,8 +124,7 @@ class Explanation:
         return min(finer, key=lambda known: self._sums[known].num_rows, default=None)
 
     def prepare(self, several: Iterable[tuple[str, ...]], *others: Collector) -> None:
-        """One pass over the rows, for several sums that are asked for afterwards and whatever else
-        is to be learnt."""
+        """Compute several sums and run other collectors in one pass over the rows."""
         sums = {
             keys: Sum(keys)
             for keys in several
@@ -139,7 +140,7 @@ class Explanation:
 
 
 def explain(recording: Path, begun: capture.Explaining | None = None) -> Explanation:
-    """Explain every written byte of a recording; `begun` where that goes on already."""
+    """Explain every written byte of a recording; `begun` is an explanation already in progress."""
     begun = begun or capture.Explaining(recording).start()
     facts = begun.source.info()
     native = begun.result()
@@ -168,13 +169,14 @@ def explain(recording: Path, begun: capture.Explaining | None = None) -> Explana
 
 
 def mark(at_ns: int, name: str, text: str | None) -> Mark:
-    """A mark of the native module."""
+    """Convert a mark of the native module."""
     return Mark(at_ns, name, _detail(text))
 
 
 def measured(phases: Sequence[str], marks: Sequence[Mark]) -> list[str]:
-    """The phases whose marks say so; in older recordings those after mkfs and mount; all, where no
-    mkfs was recorded."""
+    """Return the phases whose marks say that they are measured. Older recordings have no such
+    marks: then the phases after mkfs and mount are measured, or all phases if no mkfs was
+    recorded."""
     marked = {mark.name for mark in marks if mark.detail.get("measured") is True}
     if found := [name for name in phases if name in marked]:
         return found
@@ -184,14 +186,15 @@ def measured(phases: Sequence[str], marks: Sequence[Mark]) -> list[str]:
 
 
 def measured_phases(recording: Path) -> list[str]:
-    """The measured phases of a recording."""
+    """Return the measured phases of a recording."""
     with capture.opened(recording) as source:
         marks = [mark(*each) for each in source.marks()]
     return measured([each.name for each in marks] or ["before"], marks)
 
 
 def _detail(text: str | None) -> Mapping[str, Any]:
-    """Whoever wrote the recording wrote this: what is no object says nothing."""
+    """Parse the detail of a mark. The recording is untrusted: anything but an object counts as
+    empty."""
     found = json.loads(text) if text else None
     return found if isinstance(found, dict) else {}
 

@@ -1,5 +1,4 @@
-"""What the sums say, in words: only what follows from them, and only what is large enough to
-matter."""
+"""Findings in words: only conclusions that follow from the sums and are large enough to matter."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -28,7 +27,7 @@ from fscost.analyze.journal import journal as journal_of
 
 WORTH_SAYING = 0.01
 WORTH_NAMING = 0.1
-"""A directory or file is named from this share of all bytes on."""
+"""Minimum share of all bytes at which a directory or file is named."""
 UNKNOWN_ALLOWED = 0.001
 DOUBTFUL_ALLOWED = 0.001
 SMALL_FILE_BYTES = 64 << 10
@@ -38,16 +37,16 @@ NEEDS = (
     ("phase", "structure", "home_structure", "cause", "atime_alone", "copy", "doubtful"),
     keys(By.DIRECTORY),
 )
-"""Sums of which all others that are asked for are sums: one pass prepares them."""
+"""Sums from which all other required sums are computed, so that one pass is enough."""
 
 
 def findings(explanation: Explanation) -> list[str]:
-    """One sentence each."""
+    """Return the findings, one sentence each."""
     return sentences(explanation, journal_of(explanation))
 
 
 def sentences(explanation: Explanation, journal: Journal | None) -> list[str]:
-    """The same, where it is known already what the journal did."""
+    """Return the findings when the journal's activity is already known."""
     explanation.prepare(NEEDS)
     total = total_bytes(explanation)
     return list(_findings(explanation, total, journal)) if total else []
@@ -55,9 +54,15 @@ def sentences(explanation: Explanation, journal: Journal | None) -> list[str]:
 
 def _findings(explanation: Explanation, total: int, journal: Journal | None) -> Iterator[str]:
     if (unknown := unknown_bytes(explanation)) > UNKNOWN_ALLOWED * total:
-        yield f"{share(unknown, total)} of the bytes are not understood: all that follows may be off by as much"
+        yield (
+            f"{share(unknown, total)} of the bytes are unidentified: all figures below may be off"
+            " by that much"
+        )
     if (doubtful := doubtful_bytes(explanation)) >= DOUBTFUL_ALLOWED * total:
-        yield f"{share(doubtful, total)} of the bytes are data whose file is not certain (doubtful)"
+        yield (
+            f"{share(doubtful, total)} of the bytes are file data whose file is uncertain"
+            " (doubtful)"
+        )
     causes: Counter[str] = Counter()
     alone = further = 0
     for _, cause, is_alone, copy, length in rows(explanation.sums(*_COST)):
@@ -65,24 +70,33 @@ def _findings(explanation: Explanation, total: int, journal: Journal | None) -> 
         alone += length * is_alone
         further += length * (copy > 0)
     if alone >= WORTH_SAYING * total:
-        yield f"{share(alone, total)} of the bytes were access times alone: noatime would have avoided them"
+        yield (
+            f"{share(alone, total)} of the bytes were access times alone: noatime would have"
+            " avoided them"
+        )
     yield from _proportion(explanation)
     if journal is not None:
         yield from _journal(journal, total)
     for cause, words in (
         (
             "unchanged",
-            "of the bytes were metadata, or copies of it in the journal, with the content of the version before",
+            "of the bytes were metadata rewritten with unchanged content, journal copies included",
         ),
         (
             "lazy_init",
-            "of the bytes were zeros for what mkfs had left for later (ext4: -E lazy_itable_init=0,lazy_journal_init=0 does it in mkfs)",
+            (
+                "of the bytes were zeros that mkfs had left to the kernel (ext4: -E"
+                " lazy_itable_init=0,lazy_journal_init=0 makes mkfs write them)"
+            ),
         ),
     ):
         if causes[cause] >= WORTH_SAYING * total:
             yield f"{share(causes[cause], total)} {words}"
     if further >= WORTH_SAYING * total:
-        yield f"{share(further, total)} of the bytes were second and further copies of the same content (DUP, RAID)"
+        yield (
+            f"{share(further, total)} of the bytes were second and further copies of the same"
+            " content (DUP, RAID)"
+        )
     yield from _directory(explanation, total)
     yield from _files(explanation, total, 0 if journal is None else journal.forced_bytes)
 
@@ -91,14 +105,20 @@ def _proportion(explanation: Explanation) -> Iterator[str]:
     found = kinds(explanation)
     if found[DATA]:
         metadata, journal = (_ratio(found[kind] / found[DATA]) for kind in (METADATA, JOURNAL))
-        yield f"for each byte of file data, {metadata} bytes of metadata and {journal} of journal or log were written"
+        yield (
+            f"for each byte of file data, {metadata} bytes of metadata and {journal} of journal or"
+            " log were written"
+        )
 
 
 def _journal(journal: Journal, total: int) -> Iterator[str]:
     if journal.family == BTRFS:
         if journal.log_sync_bytes >= WORTH_SAYING * total and journal.log_syncs:
             each = size(journal.log_sync_bytes / journal.log_syncs)
-            yield f"{share(journal.log_sync_bytes, total)} of the bytes were the log trees and superblocks of {counted(journal.log_syncs, 'fsync')}, {each} each"
+            yield (
+                f"{share(journal.log_sync_bytes, total)} of the bytes were log trees and"
+                f" superblocks written for {counted(journal.log_syncs, 'fsync')}, {each} each"
+            )
         return
     if journal.copy_bytes >= WORTH_SAYING * total:
         what = "the journal's copies of blocks" if journal.family == EXT else "metadata in the log"
@@ -107,27 +127,35 @@ def _journal(journal: Journal, total: int) -> Iterator[str]:
         if journal.family == EXT:
             again = "journal copies of blocks that an earlier transaction had copied already"
         else:
-            again = "metadata in the log, of blocks and inodes that an earlier checkpoint had logged already"
+            again = (
+                "metadata in the log, of blocks and inodes that an earlier checkpoint had logged"
+                " already"
+            )
         yield f"{share(journal.again_bytes, total)} of the bytes were {again}"
     if journal.forced_atime_bytes >= WORTH_SAYING * total:
         forced = journal.reasons.count(Why.FORCED)
         yield (
-            f"{share(journal.forced_atime_bytes, total)} of the bytes were written because {counted(forced, 'forced commit')} (fsync) took "
-            "other files' access times along, in the journal and again in place"
+            f"{share(journal.forced_atime_bytes, total)} of the bytes were written because"
+            f" {counted(forced, 'forced commit')} (fsync) also wrote other files' access times, to"
+            " the journal and again in place"
         )
 
 
 def _directory(explanation: Explanation, total: int) -> Iterator[str]:
     found, _ = largest(explanation, By.DIRECTORY, 3)
     named = [group for group in found if group.name != NO_FILE]
-    # Where there is only one, it says nothing.
+    # A single directory is not a useful finding.
     if len(named) > 1 and named[0].bytes >= WORTH_NAMING * total:
-        yield f"{named[0].name} is the directory that cost most: {share(named[0].bytes, total)} of the bytes ({_kinds(named[0].parts)})"
+        yield (
+            f"{named[0].name} is the costliest directory: {share(named[0].bytes, total)} of"
+            f" the bytes ({_kinds(named[0].parts)})"
+        )
 
 
 def _files(explanation: Explanation, total: int, forced: int) -> Iterator[str]:
-    """Where metadata is what a file costs: one, or many small ones. `forced`: bytes of metadata
-    that calls asked for, not the number of files."""
+    """Yield findings about files for which metadata is the main cost: a single file, or many small
+    ones. `forced`: bytes of metadata that were written because of calls, not because of the number
+    of files."""
     sums = explanation.sums("path", "structure")
     structure = sums["structure"].cast(pa.string())
     is_data = pc.equal(structure, "file_data")
@@ -154,7 +182,10 @@ def _files(explanation: Explanation, total: int, forced: int) -> Iterator[str]:
     ).to_pylist()
     if worst["other_sum"] >= WORTH_NAMING * total and worst["other_sum"] > worst["data_sum"]:
         times = _ratio(worst["other_sum"] / worst["data_sum"])
-        yield f"{worst['path']} cost {size(worst['other_sum'])} of metadata and journal, {times} times its {size(worst['data_sum'])} of data"
+        yield (
+            f"{worst['path']} cost {size(worst['other_sum'])} of metadata and journal, {times}"
+            f" times its {size(worst['data_sum'])} of data"
+        )
     data = int(pc.sum(files["data_sum"]).as_py())
     other = total - kinds(explanation)[DATA]
     if (
@@ -163,7 +194,10 @@ def _files(explanation: Explanation, total: int, forced: int) -> Iterator[str]:
         and other >= WORTH_NAMING * total
         and forced < other / 2
     ):
-        yield f"{count:,} files of {size(data / count)} of data each, on average, cost {size(other / count)} of metadata and journal each"
+        yield (
+            f"{count:,} files of {size(data / count)} of data each, on average, cost"
+            f" {size(other / count)} of metadata and journal each"
+        )
 
 
 def _kinds(parts: dict[str, int]) -> str:
@@ -171,18 +205,18 @@ def _kinds(parts: dict[str, int]) -> str:
 
 
 def counted(count: int, what: str) -> str:
-    """1 fsync, 2 fsyncs."""
+    """Format a count with its noun: 1 fsync, 2 fsyncs."""
     return f"{count:,} {what}{'s' * (count != 1)}"
 
 
 def share(part: int, whole: int) -> str:
-    """Two digits."""
+    """Format a share as a percentage with two digits."""
     percent = 100 * part / whole
     return f"{percent:.0f} %" if percent >= 10 else f"{percent:.2g} %"
 
 
 def size(value: float) -> str:
-    """Three digits and a binary unit."""
+    """Format bytes with three digits and a binary unit."""
     for unit in ("B", "KiB", "MiB", "GiB"):
         if round(value) < 1024:
             return f"{value:.0f} B" if unit == "B" else f"{value:.3g} {unit}"

@@ -1,4 +1,4 @@
-"""Bytes, summed by what somebody asks for."""
+"""Sums of bytes by the requested grouping."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -20,7 +20,7 @@ _OWN_BLOCKS = ("directory", "directory_index")
 
 
 class By(StrEnum):
-    """What bytes are summed by."""
+    """Groupings of bytes."""
 
     STRUCTURE = "structure"
     CAUSE = "cause"
@@ -34,8 +34,8 @@ class By(StrEnum):
 
 @dataclass(frozen=True)
 class Group:
-    """Bytes with one name; `parts` says of what they consist: causes for a structure, else data,
-    metadata and journal."""
+    """A group of bytes with one name. `parts` breaks it down: by cause for a structure, else into
+    data, metadata and journal."""
 
     name: str
     bytes: int
@@ -44,7 +44,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Rest:
-    """The groups that are not listed, in one."""
+    """Sum of the groups that are not listed."""
 
     count: int
     bytes: int
@@ -52,12 +52,12 @@ class Rest:
 
 
 def total_bytes(explanation: Explanation) -> int:
-    """All bytes written."""
+    """Return the number of bytes written."""
     return _total(explanation.sums("structure"))
 
 
 def unknown_bytes(explanation: Explanation) -> int:
-    """Bytes of which it is not known what they are."""
+    """Return the number of bytes whose structure is unknown."""
     return sum(
         length
         for structure, length in rows(explanation.sums("structure"))
@@ -66,12 +66,12 @@ def unknown_bytes(explanation: Explanation) -> int:
 
 
 def doubtful_bytes(explanation: Explanation) -> int:
-    """Bytes whose owner the disk does not tell for certain."""
+    """Return the number of bytes whose owner the disk does not identify with certainty."""
     return sum(length for is_doubtful, length in rows(explanation.sums("doubtful")) if is_doubtful)
 
 
 def kinds(explanation: Explanation) -> Counter[str]:
-    """Bytes of file data, of the journal or log, and of other metadata."""
+    """Sum the bytes of file data, of the journal or log, and of other metadata."""
     found: Counter[str] = Counter()
     for structure, length in rows(explanation.sums("structure")):
         found[kind(explanation, structure)] += length
@@ -79,19 +79,19 @@ def kinds(explanation: Explanation) -> Counter[str]:
 
 
 def kind(explanation: Explanation, structure: str) -> str:
-    """Which of the three a structure is."""
+    """Return the kind of a structure: data, journal or metadata."""
     if structure == "file_data":
         return DATA
     return JOURNAL if structure in explanation.journal_structures else METADATA
 
 
 def groups(explanation: Explanation, by: By) -> list[Group]:
-    """All, the largest first; phases and time in their order."""
+    """Return all groups, the largest first; phases and times in chronological order."""
     return largest(explanation, by, None)[0]
 
 
 def largest(explanation: Explanation, by: By, top: int | None) -> tuple[list[Group], Rest | None]:
-    """The first `top` groups, and what is not among them."""
+    """Return the first `top` groups, and the rest."""
     if by is By.TIME:
         sums, name = _slices(explanation)
     else:
@@ -111,7 +111,7 @@ def largest(explanation: Explanation, by: By, top: int | None) -> tuple[list[Gro
 
 
 def keys(by: By) -> tuple[str, ...]:
-    """What has to be summed for it."""
+    """Return the keys of the sum that this grouping needs."""
     if by is By.STRUCTURE:
         return ("structure", "home_structure", "cause")
     if by is By.DIRECTORY:
@@ -139,10 +139,11 @@ def _names(sums: pa.Table, by: By) -> pa.Array:
 
 
 def directories(sums: pa.Table) -> pa.Array:
-    """For each row the directory that holds the file; a directory's own blocks are its own."""
+    """Return the directory that holds each row's file. A directory's own blocks belong to the
+    directory itself."""
     what = pc.coalesce(_texts(sums["home_structure"]), _texts(sums["structure"]))
     own = pc.is_in(what, value_set=pa.array(_OWN_BLOCKS))
-    # Names are made once for each path, and numbered: rows are many, and directories few.
+    # Directory names are computed once per path, because rows are many and paths few.
     paths = _encoded(sums["path"])
     texts, count = paths.dictionary, len(paths.dictionary)
     names = pa.concat_arrays([texts, parents(texts), pa.array([NO_FILE])]).dictionary_encode()
@@ -152,14 +153,15 @@ def directories(sums: pa.Table) -> pa.Array:
 
 
 def parents(paths: pa.Array) -> pa.Array:
-    """Of each path the directory that holds it."""
+    """Return the directory that holds each path."""
     first = pc.list_element(pc.split_pattern(paths, "/", max_splits=1, reverse=True), 0)
     has_folder = pc.and_(pc.match_substring(paths, "/"), pc.not_equal(first, ""))
     return pc.if_else(has_folder, first, "/")
 
 
 def extension(path: str | None) -> str:
-    """`.txt`; a name that only begins with a dot has none."""
+    """Return the extension, such as `.txt`. A name whose only dot is the first character has
+    none."""
     if path is None:
         return NO_FILE
     stem, dot, last = path.rpartition("/")[2].rpartition(".")
@@ -167,7 +169,7 @@ def extension(path: str | None) -> str:
 
 
 def _slices(explanation: Explanation) -> tuple[pa.Table, pa.Array]:
-    """Slices of equal length between the first and the last write."""
+    """Sum bytes by slices of equal length between the first and the last write."""
     bounds = Sum(["structure"], [("time_ns", "min"), ("time_ns", "max")])
     explanation.prepare([], bounds)
     found = bounds.table()
@@ -187,7 +189,7 @@ def _slices(explanation: Explanation) -> tuple[pa.Table, pa.Array]:
 
 
 class _Sliced:
-    """Bytes of each slice and structure."""
+    """Sum of bytes by slice and structure."""
 
     def __init__(self, begin_ns: int, width_ns: int) -> None:
         self._begin = pa.scalar(begin_ns, pa.uint64())
@@ -217,7 +219,7 @@ class _Sliced:
 
 
 def rows(sums: pa.Table) -> list[tuple[Any, ...]]:
-    """Keys and bytes, row by row."""
+    """Return keys and bytes, row by row."""
     return list(zip(*(column.to_pylist() for column in sums.columns), strict=True))
 
 
@@ -234,7 +236,7 @@ def _texts(column: pa.ChunkedArray | pa.Array) -> pa.Array:
 
 
 def _encoded(column: pa.ChunkedArray | pa.Array) -> pa.DictionaryArray:
-    """Numbers of those texts alone that occur."""
+    """Encode a column with a dictionary of only the values that occur."""
     array = _column(column)
     if not pa.types.is_dictionary(array.type):
         return array.dictionary_encode()
@@ -244,7 +246,7 @@ def _encoded(column: pa.ChunkedArray | pa.Array) -> pa.DictionaryArray:
 
 
 def mapped(column: pa.ChunkedArray | pa.Array, name: Callable[[Any], str]) -> pa.Array:
-    """`name` of each value, asked once a value."""
+    """Map each value by `name`, which is called once per distinct value."""
     array = _column(column)
     if not pa.types.is_dictionary(array.type):
         array = array.dictionary_encode()
@@ -257,7 +259,7 @@ def mapped(column: pa.ChunkedArray | pa.Array, name: Callable[[Any], str]) -> pa
 def _collected(
     name: pa.Array, part: pa.Array, length: pa.Array, order: pa.Array | None, top: int | None
 ) -> tuple[list[Group], Rest | None]:
-    # Numbers are summed by far quicker than texts.
+    # Numbers are far faster to group by than texts.
     names, kinds_of = _encoded(name), _encoded(part)
     parts = (
         pa.table({"name": names.indices, "part": kinds_of.indices, "length": length})

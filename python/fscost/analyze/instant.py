@@ -1,5 +1,5 @@
-"""What the disks were doing and holding at one instant: for a power cut, or a pause that nobody
-understands."""
+"""State of the disks at one instant: requests in flight and data not yet durable, to study a power
+cut or an unexplained pause."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
@@ -22,8 +22,8 @@ _WHAT = ("structure", "home_structure", "cause", "path", "transaction")
 
 @dataclass(frozen=True)
 class Request:
-    """One request. What was written by it comes from its largest row; `rows` says how many it
-    has."""
+    """One request. Structure, cause and path are those of its largest row; `rows` is its number of
+    rows."""
 
     event: int
     disk: str
@@ -43,7 +43,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Volatile:
-    """Bytes that were written and not yet durable, of one structure and file."""
+    """Bytes of one structure and file that were written but not yet durable."""
 
     structure: str
     path: str | None
@@ -52,10 +52,12 @@ class Volatile:
 
 @dataclass(frozen=True)
 class Running:
-    """The newest transaction that had a block on the disk: of ext's journal, a checkpoint of xfs's
-    log, a commit of btrfs. `name` is its number as the file system spells it;
-    `state` is `being written`, `complete` (what ends it is there: commit block, commit record,
-    superblock) or `durable`; None where that is not known."""
+    """Newest transaction with a block on the disk: a transaction of ext's journal, a checkpoint of
+    xfs's log, or a commit of btrfs.
+
+    `name` is its number in the file system's own notation. `state` is `being written`, `complete`
+    (its commit block, commit record or superblock is written) or `durable`; None if unknown.
+    """
 
     unit: str
     number: int
@@ -67,8 +69,8 @@ class Running:
 
 @dataclass(frozen=True)
 class Instant:
-    """All that is told. `under_way`: submitted before and not completed; `volatile_bytes` = the sum
-    of `volatile`."""
+    """State of all disks at an instant. `under_way`: requests submitted before it and not
+    completed. `volatile_bytes`: the sum of `volatile`."""
 
     at_ns: int
     phase: str
@@ -83,18 +85,18 @@ class Instant:
     volatile_requests: int
     running: Running | None
     recovery: Recovery | None
-    """What a mount would begin with."""
+    """State from which a mount would recover."""
     durable_recovery: Recovery | None
-    """The same, had nothing of what is not durable reached the disk."""
+    """The same state if no volatile data had reached the disk."""
     behind_superblock: Sequence[tuple[str, int]]
-    """btrfs: what no superblock leads to yet: blocks of trees of the next generation, and data and
-    log trees that were written since."""
+    """btrfs: data that no superblock references yet: tree blocks of the next generation, and data
+    and log trees written since."""
     under_way: Sequence[Request]
     before: Sequence[Request]
     after: Sequence[Request]
 
     def json(self) -> dict[str, Any]:
-        """As it is printed."""
+        """Convert to the printed JSON form."""
         found = asdict(self)
         for name in ("recovery", "durable_recovery"):
             state: Recovery | None = getattr(self, name)
@@ -108,8 +110,8 @@ class Instant:
 
 
 def at(recording: Path, explanation: Explanation, instant: str, count: int) -> Instant:
-    """`instant` is a mark's name, or seconds since the recording began; `count` requests before and
-    after it are listed."""
+    """Describe the disks at an instant. `instant` is a mark's name, or seconds since the recording
+    began. `count` requests before and after it are listed."""
     at_ns = capture.instant_ns(
         recording, [(mark.at_ns, mark.name) for mark in explanation.marks], instant
     )
@@ -154,14 +156,14 @@ def _phase(explanation: Explanation, at_ns: int) -> tuple[str, int]:
 
 @dataclass
 class _Disk:
-    """Of one disk: changes that no flush has followed, as far as is known."""
+    """Changes of one disk that are not known to be followed by a flush."""
 
     flushed_ns: int = -1
     events: list[NDArray[np.int64]] = field(default_factory=list)
     completed: list[NDArray[np.int64]] = field(default_factory=list)
 
     def forget(self) -> None:
-        """What had completed when the newest flush was submitted is durable
+        """Drop durable changes: those that had completed when the newest flush was submitted
         (docs/recording-format.md, Meaning)."""
         kept = [times > self.flushed_ns for times in self.completed]
         self.events = [
@@ -173,7 +175,7 @@ class _Disk:
 
 
 class _Requests:
-    """What the requests alone say. They come in the order of their completion."""
+    """Collector of information from the requests alone, which come in order of completion."""
 
     def __init__(self, at_ns: int, count: int) -> None:
         self._at_ns, self._count = at_ns, count
@@ -184,7 +186,7 @@ class _Requests:
         self.last_flush_ns: int | None = None
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Take in the next requests."""
+        """Add a batch of requests."""
         complete = _numbers(batch, "complete_ns")
         submit = _numbers(batch, "submit_ns")
         past = int(np.searchsorted(complete, self._at_ns, side="right"))
@@ -224,13 +226,13 @@ class _Requests:
                 disk.completed.append(complete[chosen])
 
     def volatile_events(self) -> NDArray[np.int64]:
-        """Those that a power cut may have taken."""
+        """Return the events that a power cut may have lost."""
         found = [events for disk in self._disks.values() for events in disk.events]
         return np.sort(np.concatenate([np.array([], np.int64), *found]))
 
 
 class _Rows:
-    """What the explained rows say of them."""
+    """Collector of information from the explained rows."""
 
     def __init__(
         self,
@@ -256,7 +258,7 @@ class _Rows:
         self._told: dict[int, list[dict[str, Any]]] = {}
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Take in the next rows."""
+        """Add a batch of rows."""
         for row in (
             batch.filter(pc.is_in(batch.column("event"), value_set=self._listed))
             .select(["event", "length", *_WHAT])
@@ -271,18 +273,17 @@ class _Rows:
         if volatile.num_rows:
             self._volatile.add(volatile)
         structure = past.column("structure").cast(pa.string())
-        # The journal of ext, the log of xfs, trees of btrfs; not what a journal's transaction left
-        # to be written in place.
+        # The journal of ext, the log of xfs and trees of btrfs, but not the blocks that a journal's
+        # transaction wrote in place.
         is_log = pc.and_(
             pc.is_valid(past.column("transaction")),
             pc.match_substring_regex(structure, "^(journal_|log$|.*_tree$)"),
         )
         if isinstance(self._recovery, XfsRecovery):
-            # A record's header has a number, too.
+            # The header of a record has a number, too.
             is_log = pc.and_(is_log, pc.is_valid(past.column("home_structure")))
         if isinstance(self._recovery, BtrfsRecovery):
-            # What fsync logged is not of the commit that goes on meanwhile, though it has its
-            # number.
+            # Log trees of fsync carry the number of the running commit, but are not part of it.
             is_log = pc.and_(is_log, pc.not_equal(structure, "log_tree"))
             self._behind(past, structure, is_log)
         log = past.filter(is_log)
@@ -309,7 +310,7 @@ class _Rows:
             )
 
     def behind_superblock(self) -> list[tuple[str, int]]:
-        """Of btrfs, the most first."""
+        """Bytes that no superblock of btrfs references yet, by structure, the largest first."""
         found = {name: size for name, size in self._since.items() if size}
         if isinstance(self._recovery, BtrfsRecovery) and (table := self._trees.table()) is not None:
             later = table.filter(pc.greater(table["transaction"], self._recovery.generation))
@@ -324,7 +325,7 @@ class _Rows:
         return sorted(found.items(), key=lambda each: (-each[1], each[0]))
 
     def written(self, phase: str | None = None) -> list[tuple[str, int]]:
-        """By structure, the most first; of one phase, or of all."""
+        """Bytes written by structure, the largest first, of one phase or of all."""
         table = self._by_structure.table()
         if table is None:
             return []
@@ -339,7 +340,7 @@ class _Rows:
         return sorted(rows, key=lambda row: (-row[1], row[0]))
 
     def volatile(self) -> list[Volatile]:
-        """By structure and file, the most first."""
+        """Volatile bytes by structure and file, the largest first."""
         table = self._volatile.table()
         if table is None:
             return []
@@ -349,7 +350,7 @@ class _Rows:
         )
 
     def running(self, durable: Recovery | None = None) -> Running | None:
-        """The newest transaction."""
+        """Return the newest transaction."""
         table = self._transactions.table()
         if table is None:
             return None
@@ -370,7 +371,7 @@ class _Rows:
         return Running(unit, number, name, newest["time_ns_min"], newest["length_sum"], state)
 
     def told(self, request: Request) -> Request:
-        """With what it wrote."""
+        """Add structure, cause, path, transaction and number of rows to a request."""
         rows = self._told.get(request.event)
         if not rows:
             return request

@@ -1,12 +1,12 @@
-"""What the journal or log did: transactions, what they copied and copied again, and what asked for
-them."""
+"""Activity of the journal or log: transactions, the blocks they copied and copied again, and the
+causes of commits."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.ma  # pa.array of an array would, while all wait for the report.
+import numpy.ma  # pa.array would import it later, while the report waits
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ _Numbers = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Transaction:
-    """`blocks` are ext's copies, xfs's log items; none are known of btrfs."""
+    """One transaction. `blocks` counts ext's copies or xfs's log items; it is unknown for btrfs."""
 
     number: int
     begin_ns: int
@@ -35,12 +35,14 @@ class Transaction:
 
 @dataclass(frozen=True)
 class Journal:
-    """`family` says what a transaction is: of ext's journal; a checkpoint of xfs's log; a commit of
-    btrfs (a new generation of its superblock), with
-    `log_syncs` the times that an fsync was served by a log tree in between. `again` are the copies
-    of a block that an earlier transaction had
-    copied, `most_again` how often the most frequent one was copied; both None where the recording
-    does not tell."""
+    """Activity of a journal.
+
+    `family` determines what a transaction is: a transaction of ext's journal, a checkpoint of xfs's
+    log, or a commit of btrfs (a new generation of its superblock). For btrfs, `log_syncs` counts
+    the fsyncs served by a log tree between commits. `again` counts copies of blocks that an earlier
+    transaction had already copied, and `most_again` the copies of the most frequent block. Both are
+    None if the recording does not show them.
+    """
 
     family: str
     numbers: _Numbers
@@ -64,19 +66,19 @@ class Journal:
 
     @property
     def forced_bytes(self) -> int:
-        """Of transactions and log trees that were asked for."""
+        """Bytes of transactions and log trees that were forced by calls."""
         return self.log_sync_bytes + int(
             self.transaction_bytes[self.reasons.why == Why.FORCED.value].sum()
         )
 
     @property
     def count(self) -> int:
-        """Transactions."""
+        """Number of transactions."""
         return len(self.numbers)
 
     @property
     def transactions(self) -> Iterator[Transaction]:
-        """One by one, in order."""
+        """Transactions, in order."""
         columns = (
             self.numbers,
             self.begin_ns,
@@ -91,7 +93,7 @@ class Journal:
             )
 
     def json(self) -> dict[str, Any]:
-        """As it is printed."""
+        """Convert to the printed JSON form."""
         blocks, sizes = self.transaction_blocks, self.transaction_bytes
         return {
             "family": self.family,
@@ -121,14 +123,15 @@ class Journal:
 
 
 def journal(explanation: Explanation) -> Journal | None:
-    """None where there is no journal, or nothing was written to it."""
+    """Describe the journal's activity; None if there is no journal, or nothing was written to
+    it."""
     collector = Journals(explanation)
     explanation.prepare([], collector)
     return collector.result()
 
 
 class Journals:
-    """Learns it from all rows in one pass."""
+    """Collector of the journal's activity, in one pass over all rows."""
 
     def __init__(self, explanation: Explanation) -> None:
         self._marks, self._is_timed = explanation.marks, explanation.is_timed
@@ -161,7 +164,7 @@ class Journals:
         self._log_sync_bytes = 0
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Take in the next rows."""
+        """Add a batch of rows."""
         if self._family not in _LOG_OF:
             return
         rows = _Rows(batch, self._family)
@@ -170,7 +173,7 @@ class Journals:
             return
         self._homes_of = rows.homes
         if not self._block_bytes and rows.is_log.any():
-            # A descriptor, a commit and what they copy are whole blocks of the journal.
+            # Descriptors, commits and copies are whole blocks of the journal.
             self._block_bytes = (
                 int(np.gcd.reduce(rows.length[rows.is_log & (rows.transaction >= 0)]))
                 if self._family == EXT
@@ -178,7 +181,7 @@ class Journals:
             )
         is_own = rows.is_log & (rows.transaction >= 0)
         is_copy = is_own & (rows.home >= 0)
-        # What a transaction of ext wrote in place carries its number; xfs does not say whose.
+        # Blocks that an ext transaction wrote in place carry its number; xfs does not record it.
         is_checkpoint = (
             ~rows.is_log & (rows.transaction >= 0)
             if self._family == EXT
@@ -214,9 +217,8 @@ class Journals:
             offset = np.repeat(offset, blocks) + within * self._block_bytes
             structure, transaction = np.repeat(structure, blocks), np.repeat(transaction, blocks)
         else:
-            # A block may have several items in one transaction: once is enough, also where that
-            # goes on in the next batch.
-            # Not np.unique over an axis, which compares pairs byte by byte.
+            # A block may have several items in one transaction, which count once, even across
+            # batches. np.unique over an axis would compare pairs byte by byte, which is slow.
             order = np.lexsort((offset, transaction))
             pairs = np.stack([transaction[order], offset[order]])
             is_first = np.append(True, (pairs[:, 1:] != pairs[:, :-1]).any(axis=0))
@@ -241,8 +243,8 @@ class Journals:
             & (rows.offset == _BTRFS_SUPERBLOCK_OFFSET)
             & (rows.transaction >= 0)
         )
-        # A superblock for an fsync carries the last commit's generation, the log trees that it
-        # points to the next one.
+        # A superblock written for an fsync carries the last commit's generation; its log trees
+        # carry the next one.
         newest = (
             np.maximum.accumulate(
                 np.maximum(np.where(rows.is_log, rows.transaction, 0), self._log_generation)
@@ -271,7 +273,7 @@ class Journals:
         )
 
     def result(self) -> Journal | None:
-        """What there was; None where it was nothing."""
+        """Return the journal's activity; None if there was none."""
         table = self._transactions.table()
         if table is None or self._family not in _LOG_OF:
             return None
@@ -337,7 +339,7 @@ class Journals:
 
 
 class _Rows:
-    """A batch's columns as numbers; what there is none of is -1."""
+    """Columns of a batch as numbers; missing values are -1."""
 
     def __init__(self, batch: pa.RecordBatch, family: str) -> None:
         structure = batch.column("structure")
@@ -365,7 +367,7 @@ class _Rows:
         self.is_commit = self.structure == self.number_of("journal_commit")
 
     def number_of(self, structure: str) -> int:
-        """Its number; -2 where no row can have it."""
+        """Return the number of a structure; -2 if no row can have it."""
         place: int = self.structures.index(structure).as_py()
         return place if place >= 0 else -2
 
@@ -386,15 +388,14 @@ def _record(**columns: Any) -> pa.RecordBatch:
 
 
 def _transactions(columns: dict[str, _Numbers], family: str) -> dict[str, _Numbers]:
-    """Those that were begun here, in order."""
+    """Select the transactions that began in these rows, in order."""
     order = np.argsort(columns["transaction"], kind="stable")
     found = {name: column[order] for name, column in columns.items()}
     if family == EXT:
-        # In place only: of a transaction that was committed before the phases that were asked for.
+        # Transactions with blocks in place only were committed before the requested phases.
         kept = (found["transaction"] >= 0) & (found["log_sum"] > 0)
     elif family == XFS:
-        # The log's own headers carry the number of their record, which follows that of the
-        # checkpoint.
+        # The log's own headers carry their record's number, which follows the checkpoint's number.
         kept = (found["transaction"] >= 0) & (found["items_sum"] > 0)
         owner = np.cumsum(kept) - 1
         for name in ("log_sum",):

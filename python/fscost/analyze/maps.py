@@ -1,4 +1,5 @@
-"""Where and when bytes were written: millions of rows as a few thousand cells of a picture."""
+"""Maps of written bytes over time and place, which reduce millions of rows to a few thousand
+cells."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,14 +19,18 @@ DATA, JOURNAL, INODES, SPACE, OTHER, RAID, UNKNOWN = AREAS = (
     "RAID",
     "unknown",
 )
-"""What a cell of a block map is coloured by: structures, few enough to tell apart."""
+"""Areas that colour the cells of a block map: groups of structures, few enough to tell apart."""
 _AREA_OF = {
     DATA: "file_data symlink",
-    INODES: "inode_table inode_chunk directory directory_index extent_map xattr node mft fs_tree"
-    " orphan_file",
-    SPACE: "group_descriptors block_bitmap inode_bitmap agf agi agfl free_space_btree inode_btree"
-    " free_inode_btree rmap_btree refcount_btree realtime address_table segment_table"
-    " allocation_table extent_tree free_space_tree free_space_cache block_group_tree",
+    INODES: (
+        "inode_table inode_chunk directory directory_index extent_map xattr node mft fs_tree"
+        " orphan_file"
+    ),
+    SPACE: (
+        "group_descriptors block_bitmap inode_bitmap agf agi agfl free_space_btree inode_btree"
+        " free_inode_btree rmap_btree refcount_btree realtime nat sit dat sufile"
+        " allocation_table extent_tree free_space_tree free_space_cache block_group_tree"
+    ),
     RAID: "parity md_superblock md_bitmap md_partial_parity_log md_resync",
     UNKNOWN: "unknown unused",
 }
@@ -33,26 +38,28 @@ _AREAS_BY_STRUCTURE = {
     structure: area for area, names in _AREA_OF.items() for structure in names.split()
 }
 MIXED = "mixed"
-"""Several causes at once."""
+"""Cause of bytes with several causes at once."""
 SLICES, ROWS = 120, 80
-"""Cells of a block map: across in time, down in offset."""
+"""Number of cells of a block map: time slices across, rows of offsets down."""
 REWRITE_COLUMNS, REWRITE_ROWS = 64, 24
-"""Cells of a map of rewrites, in the order of offsets, row by row."""
+"""Number of cells of a map of rewrites, in order of offsets, row by row."""
 _MOST_EDGES = 1 << 24
+_PIECE = 1 << 16
+"""Ranges handled at once, so that intermediate results stay small."""
 
 Numbers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Maps:
-    """Tables for pictures. Times are seconds since the first phase shown began.
+    """Tables for charts. Times are in seconds from the beginning of the first phase shown.
 
     - `timeline`: slice_begin_s, slice_end_s, cause (or `MIXED`), write_bytes.
-    - `blocks`: disk, slice_begin_s, slice_end_s, row, offset_bytes (at which the row begins), area
-      (that of most bytes in the cell), write_bytes. A row is as many bytes of written places as
-      each other, in the order of offsets.
-    - `rewrites`: disk, column, row, offset_bytes (at which the cell begins), most_writes (of a
-      byte). Cells are of equal size, in the order of offsets, row by row.
+    - `blocks`: disk, slice_begin_s, slice_end_s, row, offset_bytes (of the row's beginning), area
+      (of most bytes in the cell), write_bytes. Each row covers the same number of bytes of written
+      places, in order of offsets.
+    - `rewrites`: disk, column, row, offset_bytes (of the cell's beginning), most_writes (of a
+      byte). Cells are of equal size, in order of offsets, row by row.
     - `writes_per_place`: most_writes (the class's upper bound, a power of two), bytes (of places).
     """
 
@@ -64,14 +71,14 @@ class Maps:
 
 
 def area(structure: str, journal_structures: frozenset[str]) -> str:
-    """Which of `AREAS` a structure belongs to."""
+    """Return which of `AREAS` a structure belongs to."""
     if structure in journal_structures:
         return JOURNAL
     return _AREAS_BY_STRUCTURE.get(structure, OTHER)
 
 
 def maps(explanation: Explanation, phases: Sequence[str]) -> Maps | None:
-    """Of these phases; None where nothing was written, or no times are known."""
+    """Compute the maps of these phases; None if nothing was written, or no times are known."""
     if not explanation.is_timed:
         return None
     chosen = explanation.within(phases)
@@ -90,48 +97,52 @@ def maps(explanation: Explanation, phases: Sequence[str]) -> Maps | None:
 
 
 class _Edges:
-    """Where writes begin and end on one disk: how often each stretch of it was written."""
+    """Boundaries of the writes on one disk, from which the number of writes of each range
+    follows."""
 
     def __init__(self) -> None:
-        # An edge is twice its place, and one more where a write ends: sorting numbers is several
-        # times as fast as sorting what belongs to them.
+        # An edge is encoded as twice its offset, plus one if a write ends there: sorting plain
+        # numbers is several times faster than sorting pairs.
         self._new: list[Numbers] = []
         self._waiting = 0
-        self._settled = np.zeros(0, np.int64), np.zeros(0, np.int64)
+        self._places, self._changes = np.zeros(0, np.int64), np.zeros(0, np.int32)
 
     def add(self, offset: Numbers, length: Numbers) -> None:
-        """Take in the next extents."""
+        """Add extents."""
         self._new.append(np.concatenate([offset * 2, (offset + length) * 2 + 1]))
         self._waiting += 2 * len(offset)
         if self._waiting > _MOST_EDGES:
             self._settle()
 
     def stretches(self) -> tuple[Numbers, Numbers, Numbers]:
-        """Begin, end and number of writes of each stretch that was written equally often."""
+        """Return begin, end and number of writes of each range that was written equally often."""
         self._settle()
-        edges, counts = self._settled
-        first = np.flatnonzero(np.diff(edges >> 1, prepend=-1))
-        places = edges[first] >> 1
-        changes = np.add.reduceat(np.where(edges & 1, -counts, counts), first)
-        writes = np.cumsum(changes)[:-1]
+        writes = np.cumsum(self._changes, dtype=np.int64)[:-1]
         is_written = writes > 0
-        return places[:-1][is_written], places[1:][is_written], writes[is_written]
+        return self._places[:-1][is_written], self._places[1:][is_written], writes[is_written]
 
     def _settle(self) -> None:
-        before, counts_before = self._settled
-        edges, counts = np.unique(
-            np.concatenate([*self._new, np.zeros(0, np.int64)]), return_counts=True
-        )
-        if len(before):
-            edges, inverse = np.unique(np.concatenate([before, edges]), return_inverse=True)
-            both = np.concatenate([counts_before, counts])
-            counts = np.bincount(inverse, both, len(edges)).astype(np.int64)
-        self._settled = edges, counts
+        if not self._new:
+            return
+        edges = np.concatenate(self._new)
         self._new, self._waiting = [], 0
+        # Touching new memory takes longer than all the rest, so the steps work in place.
+        edges.sort()
+        changes = 1 - 2 * (edges & 1).astype(np.int32)
+        edges >>= 1
+        if len(self._places):
+            edges = np.concatenate([self._places, edges])
+            changes = np.concatenate([self._changes, changes])
+            order = np.argsort(edges, kind="stable")  # merges the two sorted parts
+            edges, changes = edges[order], changes[order]
+        is_first = np.ones(len(edges), bool)
+        np.not_equal(edges[1:], edges[:-1], out=is_first[1:])
+        first = np.flatnonzero(is_first)
+        self._places, self._changes = edges[first], np.add.reduceat(changes, first)
 
 
 class _Bounds:
-    """The first pass: which places of each disk were written, and when."""
+    """Collector of the first pass: which places of each disk were written, and when."""
 
     def __init__(self) -> None:
         self.edges: dict[str, _Edges] = {}
@@ -147,19 +158,21 @@ class _Bounds:
 
 
 class _Disk:
-    """The written places of one disk, in their order and without the gaps between them: most of a
-    disk is never written, and would be most of the picture."""
+    """Written places of one disk, in order and without the gaps between them, because unwritten
+    space would take up most of the picture."""
 
     def __init__(self, begin: Numbers, end: Numbers, writes: Numbers) -> None:
         self.begin, self.end, self.writes = begin, end, writes
         self._before = np.cumsum(end - begin) - (end - begin)
         self.written_bytes = int((end - begin).sum())
         self.row_bytes = max(4096, -(-self.written_bytes // ROWS))
+        self._row_offsets = self.offsets(np.arange(1, ROWS) * self.row_bytes)
         self.cells = np.zeros((SLICES, ROWS, len(AREAS)), np.float64)
 
     def places(self, offset: Numbers) -> Numbers:
-        """Bytes of written places before an offset that was written."""
-        # In order, or each search would wait for memory.
+        """Return the number of written bytes before each offset, which must lie in a written
+        place."""
+        # Sort the searches: unsorted ones would stall on memory accesses.
         order = np.argsort(offset)
         stretch = np.empty(len(offset), np.int64)
         stretch[order] = np.searchsorted(self.begin, offset[order], "right") - 1
@@ -167,24 +180,44 @@ class _Disk:
         return found
 
     def offsets(self, place: Numbers) -> Numbers:
-        """The offset at which a place is."""
+        """Return the offset of each place."""
         stretch = np.searchsorted(self._before, place, "right") - 1
         past = np.minimum(place - self._before[stretch], (self.end - self.begin)[stretch])
         found: Numbers = self.begin[stretch] + past
         return found
 
+    def most_writes(self, size: int) -> Numbers:
+        """Return the most writes of any byte in each cell of `size` written bytes."""
+        edges = np.arange(0, self.written_bytes, size)
+        # Ranges follow each other without gaps, so those that overlap a cell are neighbours.
+        first = np.searchsorted(self._before, edges, "right") - 1
+        end = np.append(np.searchsorted(self._before, edges[1:], "left"), len(self.writes))
+        # reduceat takes no index at the end, so one more value is there.
+        pairs = np.column_stack([first, end]).ravel()
+        most: Numbers = np.maximum.reduceat(np.append(self.writes, 0), pairs)[::2]
+        return most
+
     def add(self, slices: Numbers, areas: Numbers, offset: Numbers, length: Numbers) -> None:
-        """Take in the next extents; one of several cells counts in each with its bytes there."""
+        """Add extents. An extent that spans several cells counts in each with the bytes there."""
+        row = np.searchsorted(self._row_offsets, offset, "right")
+        spans = np.searchsorted(self._row_offsets, offset + length, "left") > row
+        cell = (slices * ROWS + row) * len(AREAS) + areas
+        self._count(cell, np.where(spans, 0, length))
+        # Few extents span several rows. Only these need the place of their bytes.
+        slices, areas, offset, length = (each[spans] for each in (slices, areas, offset, length))
         begin = self.places(offset)
         which, row = _cells(begin, begin + length, self.row_bytes)
         least = np.maximum(begin[which], row * self.row_bytes)
         most = np.minimum((begin + length)[which], (row + 1) * self.row_bytes)
-        cell = (slices[which] * ROWS + row) * len(AREAS) + areas[which]
-        self.cells += np.bincount(cell, most - least, self.cells.size).reshape(self.cells.shape)
+        self._count((slices[which] * ROWS + row) * len(AREAS) + areas[which], most - least)
+
+    def _count(self, cell: Numbers, size: Numbers) -> None:
+        self.cells += np.bincount(cell, size, self.cells.size).reshape(self.cells.shape)
 
 
 def _cells(begin: Numbers, end: Numbers, size: int) -> tuple[Numbers, Numbers]:
-    """For each stretch the cells of `size` bytes that it touches: its number, and the cell's."""
+    """Return the cells of `size` bytes that each range overlaps, as pairs of the range's number and
+    the cell's."""
     first = begin // size
     counts = (end - 1) // size - first + 1
     which = np.repeat(np.arange(len(begin)), counts)
@@ -202,7 +235,7 @@ def _by_disk(batch: pa.RecordBatch, length: Numbers) -> Iterator[tuple[str, npt.
 
 
 class _Collector:
-    """All maps in one pass over the rows."""
+    """Collector of all maps, in one pass over the rows."""
 
     def __init__(
         self,
@@ -244,7 +277,7 @@ class _Collector:
         return found
 
     def timeline(self) -> pa.Table:
-        """Bytes of each slice and cause."""
+        """Return the bytes of each slice and cause."""
         columns: dict[str, list[object]] = {
             name: [] for name in ("slice_begin_s", "slice_end_s", "cause", "write_bytes")
         }
@@ -257,7 +290,7 @@ class _Collector:
         return pa.table(columns)
 
     def blocks(self) -> pa.Table:
-        """The cells in which something was written."""
+        """Return the cells in which something was written."""
         tables = []
         for name, disk in self._disks.items():
             whole = disk.cells.sum(axis=2)
@@ -280,7 +313,8 @@ class _Collector:
 
 
 def _cause(name: str) -> str:
-    """A journal's own blocks count with what they carry: `names+log` is for names alone."""
+    """Cause of a row. A journal's own blocks count towards the cause they carry:
+    `directory_entries+log` counts as names alone."""
     causes = name.split("+")
     carried = [cause for cause in causes if cause != "log"] or causes
     return carried[0] if len(carried) == 1 else MIXED
@@ -292,16 +326,12 @@ def _numbers(batch: pa.RecordBatch, name: str) -> Numbers:
 
 
 def _rewrites(disks: dict[str, _Disk]) -> tuple[pa.Table, pa.Table]:
-    """The map of rewrites, and the bytes of places by how often they were written."""
+    """Return the map of rewrites, and the bytes of places by how often they were written."""
     cells = REWRITE_COLUMNS * REWRITE_ROWS
     tables, classes = [], np.zeros(64, np.int64)
     for name, disk in disks.items():
         size = max(4096, -(-disk.written_bytes // cells))
-        length = disk.end - disk.begin
-        begin = np.cumsum(length) - length
-        which, cell = _cells(begin, begin + length, size)
-        most = np.zeros(cells, np.int64)
-        np.maximum.at(most, cell, disk.writes[which])
+        most = disk.most_writes(size)
         used = np.flatnonzero(most)
         tables.append(
             pa.table(
@@ -314,6 +344,10 @@ def _rewrites(disks: dict[str, _Disk]) -> tuple[pa.Table, pa.Table]:
                 }
             )
         )
-        np.add.at(classes, np.ceil(np.log2(disk.writes)).astype(int), length)
+        for begin in range(0, len(disk.writes), _PIECE):
+            piece = slice(begin, begin + _PIECE)
+            exponents = np.ceil(np.log2(disk.writes[piece])).astype(np.int64)
+            sizes = disk.end[piece] - disk.begin[piece]
+            classes += np.bincount(exponents, sizes, len(classes)).astype(np.int64)
     used = np.flatnonzero(classes)
     return pa.concat_tables(tables), pa.table({"most_writes": 2**used, "bytes": classes[used]})

@@ -1,5 +1,5 @@
-"""What mounting the disks as they were at an instant would begin with, in each file system's own
-words."""
+"""Recovery state: what a mount of the disks at an instant would start from, in each file system's
+own terms."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from fscost import capture
 
 @dataclass(frozen=True)
 class Logged:
-    """An inode that a log tree holds; `tree` is its subvolume."""
+    """An inode in a log tree; `tree` is its subvolume."""
 
     tree: int
     inode: int
@@ -20,8 +20,8 @@ class Logged:
 
 @dataclass(frozen=True)
 class BtrfsRecovery:
-    """The newest superblock. `is_sound`: the tree of roots that it leads to is there. `logged`: the
-    first of `logged_count` inodes of log trees."""
+    """State of btrfs: its newest superblock. `is_sound`: the root tree that it references is there.
+    `logged`: the first of `logged_count` inodes in log trees."""
 
     family: ClassVar[str] = "btrfs"
     unit: ClassVar[str] = "commit"
@@ -31,19 +31,18 @@ class BtrfsRecovery:
     logged: Sequence[Logged]
 
     def has(self, generation: int) -> bool:
-        """Whether a mount would find this commit, or a later one."""
+        """Check that a mount would find this commit, or a later one."""
         return generation <= self.generation
 
     def json(self) -> dict[str, Any]:
-        """As it is printed."""
+        """Convert to the printed JSON form."""
         return {"family": self.family, **vars(self), "logged": [vars(each) for each in self.logged]}
 
 
 @dataclass(frozen=True)
 class XfsRecovery:
-    """The log from its tail to its head, between which its records are whole. `replayed` and
-    `unfinished` are where its checkpoints begin: those with a commit,
-    and those without."""
+    """State of xfs: the log from its tail to its head, between which all records are complete.
+    `replayed` and `unfinished` hold the beginnings of checkpoints with and without a commit."""
 
     family: ClassVar[str] = "xfs"
     unit: ClassVar[str] = "checkpoint"
@@ -56,11 +55,12 @@ class XfsRecovery:
     unfinished: frozenset[int]
 
     def has(self, checkpoint: int) -> bool:
-        """Whether a mount would find this checkpoint: in its log, or (before the tail) in place."""
+        """Check that a mount would find this checkpoint: in its log, or (before the tail) in
+        place."""
         return checkpoint in self.replayed or checkpoint < self.tail
 
     def json(self) -> dict[str, Any]:
-        """As it is printed."""
+        """Convert to the printed JSON form."""
         return {
             "family": self.family,
             "tail": place(self.tail),
@@ -79,8 +79,8 @@ Recovery = BtrfsRecovery | XfsRecovery
 def recovery(
     recording: Path, families: Mapping[str, str | None], at_ns: int, lost: Sequence[int]
 ) -> Recovery | None:
-    """Had these events (ascending) not reached the disks; None where there is no log to tell of, or
-    none that is read."""
+    """Return the recovery state if these events (ascending) had not reached the disks; None if
+    there is no log, or none that is supported."""
     known = list(families.values())
     for found in capture.recovery(recording, at_ns, lost):
         if found["family"] == known[found["disk"]]:
@@ -89,7 +89,7 @@ def recovery(
 
 
 def place(number: int) -> str:
-    """A place in xfs's log: cycle and block, as /sys/fs/xfs/…/log tells them."""
+    """Format a position in xfs's log as cycle and block, as /sys/fs/xfs/…/log does."""
     return f"{number >> 32}:{number & 0xFFFFFFFF}"
 
 

@@ -1,4 +1,4 @@
-"""All that is said of a recording at once, from as few passes over its rows as it takes."""
+"""Report on a recording, from as few passes over its rows as possible."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,8 +22,8 @@ from fscost.analyze.journal import Journal, Journals
 
 @dataclass(frozen=True)
 class Report:
-    """What `fscost explain` prints of one recording: the first groups, `rest` what is not among
-    them, and the phases that wrote something."""
+    """Report that `fscost explain` prints about one recording: the first groups, the sum of the
+    others in `rest`, and the phases that wrote something."""
 
     explanation: Explanation
     by: By
@@ -38,7 +38,7 @@ class Report:
     journal: Journal | None
 
     def json(self) -> dict[str, Any]:
-        """As it is printed."""
+        """Convert to the printed JSON form."""
         found: dict[str, Any] = {
             "end": self.explanation.end,
             "families": dict(self.explanation.families),
@@ -77,10 +77,10 @@ class Report:
 
 
 def report(whole: Explanation, phases: Sequence[str], by: By, top: int | None) -> Report:
-    """Of these phases; `top` None means all groups."""
+    """Report on these phases; `top` None means all groups."""
     chosen = whole.within(phases)
     journals = Journals(chosen)
-    # All in one pass; --by time needs two more.
+    # One pass for everything; --by time needs two more.
     chosen.prepare([*NEEDS, *([keys(by)] if by is By.TRANSACTION else [])], journals)
     journal = journals.result()
     groups, rest = largest(chosen, by, top)

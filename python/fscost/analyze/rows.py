@@ -1,4 +1,4 @@
-"""The table's columns, and a native batch as Arrow's."""
+"""Columns of the table, and conversion of native batches to Arrow."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -31,7 +31,7 @@ _FEW_RUNS = 16
 
 
 class Names:
-    """What the numbers of the native columns stand for: one array each, which all batches share."""
+    """Names of the numbers in native columns: one array per column, shared by all batches."""
 
     def __init__(self, names: Mapping[str, Sequence[str]], disks: Sequence[str]) -> None:
         self._texts = {
@@ -40,8 +40,7 @@ class Names:
         }
 
     def batch(self, columns: Mapping[str, bytes]) -> pa.RecordBatch:
-        """Rows as the native module gives them, with names for numbers and null for what there is
-        none of."""
+        """Convert a native batch to rows, with names for numbers and null for missing values."""
         rows = len(columns["copy"])
 
         def column(name: str, kind: pa.DataType) -> pa.Array:
@@ -80,8 +79,8 @@ class Names:
 
 
 def parts(batch: pa.RecordBatch, column: str, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """The rows whose column of text holds one of `names`; without a copy where they stand together,
-    as those of a phase do."""
+    """Yield the rows whose text column holds one of `names`. Contiguous rows, such as those of a
+    phase, are not copied."""
     texts = batch.column(column)
     numbers = pc.index_in(pa.array(list(names), pa.string()), texts.dictionary)
     is_chosen = pc.is_in(texts.indices, value_set=numbers.drop_null())

@@ -1,15 +1,15 @@
-"""Sums over rows that are never all in memory: each batch is summed, and the sums of the batches
-are summed again."""
+"""Sums over rows that never fit in memory together: each batch is summed, and then the sums of the
+batches."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 import pyarrow as pa
-import pyarrow.acero  # By group_by's first use, which would import it, all wait for the sums.
+import pyarrow.acero  # the first group_by would import it later, while everything waits
 
 _MOST_PARTIAL_ROWS = 1 << 18
-"""Sums of batches that wait before they are summed: more than there are groups, or the waiting
-would have been for nothing."""
+"""Maximum number of partial sums that wait to be merged. It must exceed the number of groups, or
+waiting saves nothing."""
 
 Batches = Callable[[], Iterator[pa.RecordBatch]]
 Aggregate = tuple[str, str]
@@ -19,15 +19,15 @@ _AGAIN = {"sum": "sum", "count": "sum", "min": "min", "max": "max"}
 
 
 class Collector(Protocol):
-    """Something that is learnt from all rows in one pass."""
+    """Collector that receives all rows in one pass."""
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Take in the next rows."""
 
 
 class Sum:
-    """A `group_by` over all rows. The result has the keys and a column `<column>_<aggregate>` each;
-    texts stay dictionaries."""
+    """A `group_by` over all rows. The result has the keys and a column `<column>_<aggregate>` for
+    each aggregate; text columns stay dictionaries."""
 
     def __init__(
         self, keys: Sequence[str], aggregates: Sequence[Aggregate] = (("length", "sum"),)
@@ -45,12 +45,12 @@ class Sum:
         for name in dict.fromkeys([*self._keys, *(column for column, _ in self._aggregates)]):
             column = batch.column(name)
             if pa.types.is_dictionary(column.type):
-                # Their numbers are shared by all batches (`rows.Names`), and far quicker to sum by
-                # than texts.
+                # All batches share the dictionary (`rows.Names`), and its numbers are far faster to
+                # group by than texts.
                 self._dictionaries[name] = column.dictionary
                 column = column.indices
             columns[name] = column
-        # One thread: each more would have a table of all groups of its own.
+        # One thread, because each additional one would build its own table of all groups.
         self._partial.append(
             self._renamed(
                 pa.table(columns)
@@ -64,7 +64,7 @@ class Sum:
             self._settle()
 
     def table(self) -> pa.Table | None:
-        """The sums so far; None where there was no batch."""
+        """Return the sums so far; None if there was no batch."""
         if not self._partial:
             return None
         self._settle()
@@ -93,6 +93,7 @@ class Sum:
         self._settled = self._partial[0].num_rows
 
     def _renamed(self, table: pa.Table) -> pa.Table:
-        """Keys first, whatever this version of Arrow puts first, and always the same names."""
+        """Order the columns with keys first and constant names, independent of the version of
+        Arrow."""
         found = [name for name in table.column_names if name not in self._keys]
         return table.select([*self._keys, *found]).rename_columns([*self._keys, *self._names])

@@ -1,4 +1,4 @@
-"""The written bytes as a tree of two levels: directories, and the files in them."""
+"""Written bytes as a tree of two levels: directories, and the files in them."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -16,9 +16,12 @@ _IN_DIRECTORY = 40
 
 
 def tree(explanation: Explanation) -> pa.Table:
-    """A row for each of the most expensive files: directory, name, kind (what most of its bytes
-    are), files (how many), write_bytes. What is of no single file, and files without a row of their
-    own, have a row for each directory and kind. The rows add up to all bytes."""
+    """Return a row for each of the most expensive files: directory, name, kind (of most of its
+    bytes), files (their number), write_bytes.
+
+    All other bytes have a row for each directory and kind: bytes of no single file, and files
+    without a row of their own. The rows add up to all bytes.
+    """
     sums = explanation.sums("path", "structure")
     depth = _depth(sums["path"].unique().drop_null().cast(pa.string()).to_pylist())
     rows = pa.table(
@@ -38,8 +41,8 @@ def tree(explanation: Explanation) -> pa.Table:
 
 
 def _depth(paths: Sequence[str]) -> int:
-    """How many levels of directories tell the files apart: few would tell nothing, many would leave
-    one file in each."""
+    """Choose the number of directory levels that separates the files: too few levels would show
+    nothing, too many would leave one file in each directory."""
     deepest = max((path.count("/") - 1 for path in paths), default=0)
     for depth in range(1, deepest):
         if len({_directory(path, depth) for path in paths}) >= _ENOUGH_DIRECTORIES:

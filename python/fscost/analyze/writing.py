@@ -1,4 +1,4 @@
-"""The rows as a Parquet file, written while other things are learnt from them."""
+"""Writing of the rows to a Parquet file, while other analyses read them."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -15,14 +15,14 @@ from fscost.analyze.rows import SCHEMA
 
 
 class _AbandonedError(Exception):
-    """Ends the writing; nobody waits for its result."""
+    """Signal to stop writing when nobody waits for the result."""
 
 
 @contextmanager
 def writing(explanation: Explanation, path: Path) -> Iterator[Callable[[], int]]:
-    """Write the rows on another thread, made whole or not at all, and never over another file. What
-    this gives waits for the end, and returns how many rows there are; an exception in the block
-    ends the writing."""
+    """Write the rows on another thread; the file is complete or absent, and never replaces another
+    file. The yielded function waits for the end and returns the number of rows. An exception in the
+    block stops the writing."""
     is_abandoned = threading.Event()
     with ThreadPoolExecutor(1, "write-parquet") as pool:
         rows = pool.submit(_write, explanation, path, is_abandoned)
@@ -34,7 +34,7 @@ def writing(explanation: Explanation, path: Path) -> Iterator[Callable[[], int]]
 
 
 def write_parquet(explanation: Explanation, path: Path) -> int:
-    """The same on this thread."""
+    """Write the rows on this thread; return their number."""
     return _write(explanation, path, threading.Event())
 
 
@@ -53,7 +53,8 @@ def _write(explanation: Explanation, path: Path, is_abandoned: threading.Event) 
 
 
 def _with_own_paths(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """A Parquet row group holds its whole dictionary: that of this batch's paths, not of all."""
+    """Reduce the path dictionary to this batch's paths, because a Parquet row group stores its
+    whole dictionary."""
     place = batch.schema.get_field_index("path")
     paths = batch.column(place).cast(pa.string()).dictionary_encode()
     return pa.RecordBatch.from_arrays(

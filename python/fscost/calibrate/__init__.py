@@ -1,4 +1,4 @@
-"""Models of devices from measurements: a block device measured with fio becomes a section
+"""Device models from measurements: fio measures a block device, and the results become a section
 [latency]."""
 
 from fscost.calibrate.fio import commands, measure

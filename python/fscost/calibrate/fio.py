@@ -1,4 +1,4 @@
-"""What fio is asked to do, and what it answers."""
+"""Jobs for fio, and the parsing of its results."""
 
 import json
 import shlex
@@ -18,7 +18,8 @@ _MARGIN_S = 60
 
 @dataclass(frozen=True)
 class Job:
-    """One measurement. `first` and `share`: the part of the device, as shares of its size."""
+    """One measurement. `first` and `share`: start and length of the measured part, as fractions of
+    the device's size."""
 
     name: str
     rw: str
@@ -26,20 +27,20 @@ class Job:
     block_bytes: int
     first: float = 0
     share: float = 1
-    """0: one block."""
+    """0 means one block."""
     is_synced: bool = False
     is_settled: bool = False
-    """The first half of the time is not counted: caches fill."""
+    """Exclude the first half of the time, in which caches fill."""
 
     @property
     def writes(self) -> bool:
-        """True if it changes the device."""
+        """True if the job changes the device."""
         return "read" not in self.rw
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What fio measured: latencies of the requests, and of the syncs after them."""
+    """Results of fio: latencies of the requests, and of the syncs after them."""
 
     median_us: float
     mean_us: float
@@ -67,11 +68,12 @@ WRITES = (
     Job("sequential-write", "write", 8, LARGE_BYTES, is_settled=True),
     Job("discard", "randtrim", 1, LARGE_BYTES),
 )
-"""Of flash devices. Only the last may fail: not every device has discards."""
+"""Write jobs for flash devices. Only the last may fail, because not every device supports
+discards."""
 
 
 def commands(jobs: Sequence[Job], device: Path, size_bytes: int, seconds: float) -> list[str]:
-    """Every command that `measure` runs, as shell text."""
+    """Return every command that `measure` runs, as shell text."""
     return [shlex.join(_command("fio", job, device, size_bytes, seconds)) for job in jobs]
 
 
@@ -82,7 +84,8 @@ def measure(
     seconds: float,
     on_job: Callable[[str], None],
 ) -> dict[str, Answer]:
-    """Run each job; the answers by name. A job of discards that the device refuses has none."""
+    """Run each job; return the answers by name. A discard job that the device refuses has no
+    answer."""
     fio = host.tool("fio")
     if fio is None:
         raise HostError("fio is missing", f"`{host.install_command(['fio'])}`")
@@ -97,7 +100,7 @@ def measure(
             )
         except subprocess.TimeoutExpired:
             raise HostError(
-                f"fio did not end its job {job.name} on {device} within {limit_s:g} s",
+                f"fio job {job.name} on {device} did not end within {limit_s:g} s",
                 "look at the kernel log for errors of the device",
             ) from None
         if ended.returncode != 0:
@@ -105,7 +108,7 @@ def measure(
                 continue
             said = (ended.stderr or ended.stdout).strip().splitlines()
             raise HostError(
-                f"fio failed its job {job.name} on {device}: {said[0] if said else 'without a word'}",
+                f"fio job {job.name} failed on {device}: {said[0] if said else 'no message'}",
                 f"try it alone: {shlex.join(command)}",
             )
         found[job.name] = _answer(job, ended.stdout)
@@ -113,7 +116,7 @@ def measure(
 
 
 def version() -> str:
-    """As fio tells it."""
+    """Return fio's version."""
     fio = host.tool("fio")
     if fio is None:
         return "fio"
@@ -122,11 +125,11 @@ def version() -> str:
 
 
 def _command(fio: str, job: Job, device: Path, size_bytes: int, seconds: float) -> list[str]:
-    # fio cuts off fractions of seconds.
+    # fio truncates fractions of seconds.
     milliseconds = f"{round(seconds * 1000)}ms"
     begin = int(size_bytes * job.first) // LARGE_BYTES * LARGE_BYTES
     length = int(size_bytes * job.share) // LARGE_BYTES * LARGE_BYTES
-    # A part that is too small for one large block is as large as one.
+    # A part smaller than one large block is extended to one.
     length = max(length, LARGE_BYTES) if job.share else job.block_bytes
     begin = max(0, min(begin, size_bytes - length))
     words = [fio, f"--name={job.name}", f"--filename={device}", f"--rw={job.rw}"]
@@ -144,7 +147,7 @@ def _command(fio: str, job: Job, device: Path, size_bytes: int, seconds: float) 
 
 def _answer(job: Job, text: str) -> Answer:
     try:
-        # Warnings may stand before it.
+        # Warnings may precede the JSON.
         found = json.loads(text[text.index("{") :])["jobs"][0]
         of = "trim" if "trim" in job.rw else "write" if job.writes else "read"
         latency = found[of]["lat_ns"]
@@ -160,7 +163,7 @@ def _answer(job: Job, text: str) -> Answer:
         )
     except (ValueError, KeyError, IndexError, TypeError) as error:
         raise HostError(
-            f"fio's answer to its job {job.name} cannot be used: {error}",
+            f"the output of fio job {job.name} cannot be used: {error}",
             "give it more time with --seconds",
         ) from None
 

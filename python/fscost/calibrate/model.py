@@ -1,4 +1,4 @@
-"""Parameters of models that do what was measured."""
+"""Model parameters that reproduce measurements."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,15 +18,15 @@ from fscost.calibrate.fio import SMALL_BYTES as SMALL
 Value = int | float | bool
 _DIES = 32
 _SPARE = 4
-"""So many times faster than what was measured is a part that shall not be the bottleneck."""
+"""Factor by which a part that must not be the bottleneck is faster than the measured rate."""
 _UNBUFFERED = 2
 _MEAN_ROOT = 8 / 15
-"""Mean of the square root of the distance of two random points on a line of length 1."""
+"""Mean square root of the distance between two random points on a line of length 1."""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of model, and the jobs that only read."""
+    """A kind of model, and its read-only jobs."""
 
     name: str
     jobs: tuple[Job, ...]
@@ -37,7 +37,7 @@ KINDS = {"flash": Kind("flash", OF_FLASH), "hard-disk": Kind("hard-disk", OF_HAR
 
 @dataclass
 class _Section:
-    """Values with their sources. `measured` is how sources of measurements begin."""
+    """Values with their sources. `measured` is the beginning of the source of each measurement."""
 
     measured: str
     values: dict[str, tuple[Value, str]] = field(default_factory=dict)
@@ -65,7 +65,8 @@ def toml(
     measured: str,
     summary: str,
 ) -> str:
-    """A device file whose section [latency] is checked; `measured`: with what, on what and when."""
+    """Return a device file with a valid section [latency]. `measured`: the tool, device and date of
+    the measurement."""
     section = _Section(measured)
     if kind == "flash":
         _flash(section, answers)
@@ -98,7 +99,7 @@ def _flash(section: _Section, answers: Mapping[str, Answer]) -> None:
     section.assume("channels", _DIES, "as many as the queue, so that the controller limits reads")
     section.assume("channel_bytes_per_s", rate * _SPARE, "no bottleneck")
     moved_us = SMALL / (rate * _SPARE) * 1e6
-    # A read is on the interface while its last part is on its channel.
+    # A read uses the interface while its last part is on its channel.
     page_us = max(one.median_us - command_us - moved_us, 0.0)
     section.put("page_read_us", page_us, "random reads of 4 KiB at queue depth 1, median")
     page_bytes = max(SMALL, _power_of_2(rate * _SPARE * page_us / 1e6 / _DIES))
@@ -124,7 +125,8 @@ def _flash_writes(
     )
     moved_us = SMALL / rate * 1e6
     flush_us, how = synced.sync_median_us, "fdatasync after a random write of 4 KiB, median"
-    # Without a buffer a write takes as long as its program, and a flush finds nothing to do.
+    # Without a buffer, a write takes as long as its program operation, and a flush has nothing to
+    # do.
     is_buffered = one.median_us < _UNBUFFERED * max(flush_us, 0.0)
     program_us = flush_us - command_us if is_buffered else one.median_us - command_us - moved_us
     if not is_buffered:
@@ -154,12 +156,13 @@ def _hard_disk(
     )
     # Random reads wait for half a revolution; the rest is the seek.
     seek_us, short_seek_us = (mean_us - same - revolution_us / 2 for mean_us in (whole, short))
-    # Outer tracks hold more: the short range has fewer of the cylinders than of the bytes.
+    # Outer tracks hold more, so the short range has a smaller share of the cylinders than of the
+    # bytes.
     root = (SHORT_SHARE * (outer + inner) / (2 * outer)) ** 0.5
     slope_us = max(seek_us - short_seek_us, 0.0) / (_MEAN_ROOT * (1 - root))
     track_seek_us = max(seek_us - slope_us * _MEAN_ROOT, 0.0)
     section.put("capacity_bytes", size_bytes, "size of the device")
-    section.assume("rpm", rpm, "--rpm; a device does not tell it")
+    section.assume("rpm", rpm, "--rpm; devices do not report it")
     section.assume("zones", 30, "usual")
     track_us = revolution_us + track_seek_us
     for name, rate in (("outer", outer), ("inner", min(inner, outer))):
@@ -177,17 +180,17 @@ def _hard_disk(
     section.put(
         "full_seek_us", track_seek_us + slope_us, "random reads of 4 KiB on all of it, mean"
     )
-    section.put("command_us", same, "reads of the same 4 KiB, which the buffer has, mean")
+    section.put("command_us", same, "reads of the same 4 KiB, from the buffer, mean")
     section.assume("interface_bytes_per_s", int(outer) * _SPARE, "no bottleneck")
     section.assume("queue_depth", DEEP, "Serial ATA: 32 queued commands")
     for name, count in (("read_segments", 16), ("read_segment_bytes", LARGE_BYTES)):
-        section.assume(name, count, "as hdd-7200 of the catalogue has it")
+        section.assume(name, count, "as in the catalogue's hdd-7200")
     section.assume("read_ahead_bytes", LARGE_BYTES, "as much as a segment holds")
-    section.assume("write_cache_bytes", 16 << 20, "as hdd-7200 of the catalogue has it")
+    section.assume("write_cache_bytes", 16 << 20, "as in the catalogue's hdd-7200")
 
 
 def _power_of_2(number: float) -> int:
-    """The next one up; at most 1 MiB."""
+    """Return the next power of 2 above the number, at most 1 MiB."""
     return min(1 << max(0, int(number)).bit_length(), LARGE_BYTES)
 
 
@@ -196,6 +199,6 @@ def _spelled(value: Value) -> str:
 
 
 def _quoted(text: str) -> str:
-    """As a TOML string; what cannot be printed is left out."""
+    """Quote a TOML string; unprintable characters are left out."""
     kept = "".join(each for each in text if each.isprintable())
     return '"' + kept.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -1,19 +1,27 @@
-"""The command line. Nothing imports it."""
+"""The command line. No other module imports it."""
 
 import os
 import sys
 
 
 def main() -> None:
-    """The entry point `fscost`. Its modules are imported here, so that a limit that stops an import is one clear error too."""
-    # Importing numpy starts a thread for each further core; where memory is limited it waits for
-    # them for ever.
+    """Run the `fscost` entry point.
+
+    Modules are imported inside this function, so that an import that hits a resource limit is
+    reported as one clear error.
+    """
+    # Importing numpy starts a thread for each further core. Under a memory limit, the import waits
+    # for these threads for ever.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
+        from fscost.cli import early
+
+        early.begin(sys.argv[1:])
         from fscost.cli.app import main as program
     except (ImportError, MemoryError, OSError) as error:
         print(
-            f"fscost: it cannot start: {error}\n  run `make setup`, and look at the limits of memory and files (`ulimit -a`)",
+            f"fscost: cannot start: {error}\n  run `make setup`, and check the limits on memory and"
+            " open files (`ulimit -a`)",
             file=sys.stderr,
         )
         sys.exit(2)

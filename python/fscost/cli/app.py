@@ -1,4 +1,4 @@
-"""The commands, and what becomes of an error: one clear message and exit 2, never a traceback."""
+"""The commands and their error handling: one clear message and exit 2, never a traceback."""
 
 import errno
 import os
@@ -17,48 +17,52 @@ from fscost.errors import FscostError, HostError, Terminated
 from fscost.view.grid import plain
 
 TERMINATED = 143
-"""Exit status that a shell reports for a program that SIGTERM ended."""
+"""Exit status that a shell reports for a program killed by SIGTERM."""
 _LONGEST_PATH = 200
-"""Longest path in a message: one that is too long for the kernel would fill the screen."""
+"""Maximum length of a path in a message. A path too long for the kernel would fill the screen."""
 
 LEAST_ADDRESS_SPACE_BYTES = 1 << 30
 COMPLETE = "_FSCOST_COMPLETE"
-"""Set by a shell that asks for completions (`fscost completion`)."""
+"""Environment variable set by a shell that asks for completions (`fscost completion`)."""
 EPILOG = (
-    "Exit status: 0 done; 1 a cell failed, or a file is damaged; 2 wrong use, or nothing could "
-    "run; 130 interrupted, 143 terminated: finished cells are kept."
+    "Exit status: 0 done; 1 a cell (one profile, one repetition) failed, or a file is damaged; "
+    "2 usage error, or nothing could run; 130 interrupted, 143 terminated: finished cells are kept."
 )
 HELP = {"help_option_names": ["-h", "--help"]}
-"""Both spellings, as in other tools; click passes the setting on to subcommands."""
+"""Both spellings of the help option, as in other tools. Click passes them to subcommands."""
 
 COMMANDS = {
-    "compare": "Measure what file systems cost for a workload, and compare them.",
-    "run": "Run the workloads of a suite file (fscost.toml), and relate them.",
-    "show": "Print the tables of a finished run again, in any form.",
+    "compare": "Measure and compare the cost of file systems for a workload.",
+    "run": "Run the workloads of a suite file (fscost.toml), and compare them.",
+    "show": "Print the tables of a finished run again, in any format.",
     "diff": "Compare several runs: each profile in each run, and the ratio to the first run.",
-    "ls": "List the runs in a folder, with the answer of each.",
+    "ls": "List the runs in a folder, each with its main result.",
     "report": "Write one HTML file with the answers, charts and tables of a run.",
-    "serve": "Show the runs of a folder as a small site on this machine.",
+    "serve": "Serve the runs in a folder as a small web site on this machine.",
     "plot": "Draw one chart of a run as PNG, SVG or HTML.",
     "explain": "Say what each written byte was: structure, cause, file.",
     "wear": "Estimate the wear that recorded writes cause on an SSD, a card or an eMMC.",
-    "replay": "Estimate how long a disk, a card or an SSD would have taken for recorded requests.",
-    "devices": "List the devices whose wear and latency are modelled, with the source of each number.",
+    "replay": "Estimate how long recorded requests would have taken on a disk, card or SSD.",
+    "devices": (
+        "List the devices whose wear and latency are modelled, with the source of each number."
+    ),
     "calibrate": "Measure a block device with fio, and write its model as TOML.",
-    "profiles": "List the profiles that have a name of their own, one line each.",
+    "profiles": "List the named profiles, one line each.",
     "workloads": "List the built-in workloads, or show the options and steps of one.",
-    "doctor": "Look at what the labs need; exit 2 when no cell can run here in either.",
+    "doctor": "Check what the two labs need; exit 2 if neither can run here.",
     "schema": "Print the JSON Schema of suite files, or of a command's --json output.",
     "completion": 'Print the completion script of a shell: eval "$(fscost completion bash)".',
-    "man": "Show the manual page of a command; into a pipe or file, print its source for man.",
-    "study": "Published experiments, run again: published beside measured, a verdict for each claim.",
-    "recording": "Look into a recording, or take it elsewhere.",
+    "man": "Show a command's manual page; to a pipe or file, print its man(7) source.",
+    "study": (
+        "Repeat published experiments, compare the values, and give a verdict for each claim."
+    ),
+    "recording": "Inspect, check, export, strip and import recordings.",
 }
-"""Each command, a module of this package, and the first line of its help."""
+"""Command names, each a module of this package, with the first line of their help."""
 
 
 class _Program(Commands):
-    """Imports the module of the one command that runs: all of them together take a second."""
+    """Group that imports only the module of the command that runs. Importing all takes a second."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -73,7 +77,7 @@ class _Program(Commands):
 app = typer.Typer(
     name="fscost",
     cls=_Program,
-    help="What a file system and its options really cost: bytes to the device, time, CPU, space.",
+    help="Measure the cost of file systems and their options: bytes to the device, time, CPU, space.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -107,7 +111,7 @@ def _fscost(
 
 
 def command(name: str) -> Any:
-    """One of the commands; its module is imported now."""
+    """Import the module of a command, and return the command."""
     module = import_module(f"fscost.cli.{name}")
     found = getattr(module, "app", None)
     if found is None:
@@ -117,8 +121,10 @@ def command(name: str) -> Any:
 
 
 def _check_memory_limit() -> None:
-    """HostError below what loading the libraries takes: OpenBLAS ends the process by itself, and
-    Arrow's threads wait for ever."""
+    """Raise HostError if the address space is too small to load the libraries.
+
+    Below this limit, OpenBLAS ends the process, and Arrow's threads wait for ever.
+    """
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit != resource.RLIM_INFINITY and limit < LEAST_ADDRESS_SPACE_BYTES:
         raise HostError(
@@ -128,7 +134,7 @@ def _check_memory_limit() -> None:
 
 
 def main() -> None:
-    """The entry point `fscost`."""
+    """Run the `fscost` entry point."""
     _open_missing_streams()
     signal.signal(signal.SIGTERM, _terminate)
     for stream in (sys.stdout, sys.stderr):
@@ -159,7 +165,7 @@ def main() -> None:
         _end(
             HostError(
                 f"a part of fscost cannot be loaded: {error}",
-                "run `make setup`, and look at the limits of memory and files (`ulimit -a`)",
+                "run `make setup`, and check the limits on memory and open files (`ulimit -a`)",
             )
         )
     except RuntimeError as error:
@@ -175,7 +181,7 @@ def main() -> None:
         _end(
             HostError(
                 "out of memory",
-                "end other programs first, or raise the limit of memory (`ulimit -v`)",
+                "close other programs first, or raise the limit of memory (`ulimit -v`)",
             )
         )
     except OSError as error:
@@ -185,13 +191,14 @@ def main() -> None:
 
 
 def _terminate(number: int, frame: object) -> None:
-    # Once: what ends in order must not be interrupted again.
+    # Further SIGTERMs are ignored, so that they cannot interrupt an orderly shutdown.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     raise Terminated
 
 
 def _is_of_output(error: OSError) -> bool:
-    """Whether standard output failed (write(2)); an error about a file that fscost opened itself names that file."""
+    """Return True if standard output failed (write(2)). An error about a file that fscost opened
+    itself names that file."""
     return error.filename is None and error.errno in (
         errno.ENOSPC,
         errno.EDQUOT,
@@ -202,11 +209,11 @@ def _is_of_output(error: OSError) -> bool:
 
 
 def _of_the_host(error: OSError) -> tuple[str, str]:
-    """Cause and remedy of an error of the operating system."""
+    """Return the cause and remedy of an operating-system error."""
     if _is_of_output(error):
         return (
             f"the output cannot be written: {error.strerror}",
-            "write it somewhere else, or make room there",
+            "write it somewhere else, or free some space there",
         )
     if error.filename is None and error.errno == errno.ENOENT:
         return (
@@ -216,9 +223,9 @@ def _of_the_host(error: OSError) -> tuple[str, str]:
     remedies = {
         errno.EMFILE: "raise the limit of open files (`ulimit -n`)",
         errno.EAGAIN: "raise the limit of processes (`ulimit -u`)",
-        errno.ENOMEM: "end other programs first, or raise the limit of memory (`ulimit -v`)",
+        errno.ENOMEM: "close other programs first, or raise the limit of memory (`ulimit -v`)",
         errno.ENAMETOOLONG: "give a shorter name",
-        errno.ENOSPC: "make room there, or name another place",
+        errno.ENOSPC: "free some space there, or name another folder",
     }
     what = (
         f"{_shortened(os.fsdecode(error.filename))}: {error.strerror}"
@@ -227,9 +234,11 @@ def _of_the_host(error: OSError) -> tuple[str, str]:
     )
     return what, remedies.get(
         error.errno or 0,
-        "check that path and its permissions"
-        if error.filename
-        else "see the limits that `ulimit -a` prints",
+        (
+            "check that path and its permissions"
+            if error.filename
+            else "check the limits that `ulimit -a` prints"
+        ),
     )
 
 
@@ -245,24 +254,31 @@ def _end(error: FscostError | None) -> None:
 
 
 def _open_missing_streams() -> None:
-    """A program that is started without standard streams (`fscost … >&-`) would get their numbers for the first files that it opens."""
+    """Open missing standard streams (`fscost … >&-`) on /dev/null.
+
+    Otherwise, the first files that fscost opens would get their descriptors.
+    """
     for number in (0, 1, 2):
         try:
             os.fstat(number)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free: this one
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest free descriptor: `number`
     sys.stdin = sys.stdin or os.fdopen(0, closefd=False)
     sys.stdout = sys.stdout or os.fdopen(1, "w", closefd=False)
     sys.stderr = sys.stderr or os.fdopen(2, "w", closefd=False)
 
 
 def _give_up_output() -> None:
-    """Python would write what is left once more when it ends (docs.python.org, signal, "Note on SIGPIPE")."""
+    """Redirect standard output to /dev/null.
+
+    Otherwise, Python would flush the remaining output again at exit (docs.python.org, signal,
+    "Note on SIGPIPE").
+    """
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _forgive(stream: TextIO | object) -> None:
-    """A terminal without × and – gets a question mark, not a traceback."""
+    """Print a question mark, not a traceback, on terminals that cannot encode × or –."""
     reconfigure = getattr(stream, "reconfigure", None)
     if reconfigure is not None:
         reconfigure(errors="replace")

@@ -1,55 +1,71 @@
 """`fscost calibrate`: a device measured with fio becomes a device model."""
 
 import sys
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from fscost.cli.declare import with_fields
 from fscost.errors import InputError
 from fscost.view.grid import plain
 
 _LEAST_BYTES = 16 << 20
 
 
-def calibrate(
+@dataclass(frozen=True)
+class Options:
+    """Options of `fscost calibrate`."""
+
     device: Annotated[
-        str, typer.Argument(metavar="/dev/X", help="The block device; only read unless --write.")
-    ],
+        str,
+        typer.Argument(
+            metavar="/dev/X", help="Block device to measure; read-only unless --write is given."
+        ),
+    ]
     out: Annotated[
         Path | None,
         typer.Option(metavar="FILE.toml", help="Write the model there. (default: standard output)"),
-    ] = None,
+    ] = None
     kind: Annotated[
         str | None,
         typer.Option(
-            metavar="flash|hard-disk", help="Kind of model. (default: what the kernel says)"
+            metavar="flash|hard-disk", help="Kind of model. (default: as the kernel reports)"
         ),
-    ] = None,
+    ] = None
     rpm: Annotated[
         float, typer.Option(metavar="N", help="Revolutions per minute of a hard disk.")
-    ] = 7200,
+    ] = 7200
     seconds: Annotated[
-        float, typer.Option(metavar="N", help="Time of each of the three to seven measurements.")
-    ] = 5,
+        float,
+        typer.Option(
+            metavar="N", help="Duration in seconds of each of the three to seven measurements."
+        ),
+    ] = 5
     write: Annotated[
         bool, typer.Option("--write", help="Also measure writes, on flash only. ERASES the device.")
-    ] = False,
+    ] = False
     erase_device: Annotated[
         str | None,
-        typer.Option(metavar="/dev/X", help="Confirms --write: the same path again."),
-    ] = None,
+        typer.Option(
+            metavar="/dev/X", help="Confirm that --write may erase the device: repeat its path."
+        ),
+    ] = None
     force: Annotated[
         bool, typer.Option("--force", help="Erase the device even if it holds something.")
-    ] = False,
+    ] = False
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the commands of fio and stop.")
-    ] = False,
-) -> None:
+    ] = False
+
+
+@with_fields
+def calibrate(options: Options) -> None:
     """Measure a block device with fio, and write its model as TOML.
 
-    The file serves wherever a device is named: `--disk main=FILE.toml`, `fscost replay`.
+    Use the file wherever a device is expected: `--disk main=FILE.toml`, `fscost replay`.
 
     fscost calibrate /dev/sdb --out my-ssd.toml
     """
@@ -58,30 +74,31 @@ def calibrate(
     from fscost.calibrate import fio
     from fscost.lab.native import claim, look_at
 
-    _refuse_combinations(write, erase_device, force, kind, seconds, rpm)
-    if out is not None:
+    _refuse_combinations(options)
+    if (out := options.out) is not None:
         if not out.name.endswith(".toml"):
             raise InputError(f"--out {out} does not end in .toml", f"--out {out}.toml")
         files.check_output(out)
-    path = Path(device)
-    if write:
-        erase = None if erase_device is None else Path(erase_device)
-        found = claim(path, erase, force, "calibrate --write ")
+    path = Path(options.device)
+    if options.write:
+        erase = None if options.erase_device is None else Path(options.erase_device)
+        found = claim(path, erase, options.force, "calibrate --write ")
     else:
         found = look_at(path)
     if found.size_bytes < _LEAST_BYTES:
         raise InputError(
-            f"{device} has {found.size_bytes} bytes, too few to measure",
+            f"{options.device} has {found.size_bytes} bytes, too few to measure",
             "name one of 16 MiB or more",
         )
-    chosen = room.KINDS[kind or ("hard-disk" if found.is_rotational else "flash")]
-    if write and chosen.name == "hard-disk":
+    chosen = room.KINDS[options.kind or ("hard-disk" if found.is_rotational else "flash")]
+    if options.write and chosen.name == "hard-disk":
         raise InputError(
-            "--write measures flash only: the write cache of a hard disk is assumed",
+            "--write measures flash only: for a hard disk, the model assumes a write cache",
             "leave it out, or give --kind flash",
         )
-    jobs = (*chosen.jobs, *(fio.WRITES if write else ()))
-    if dry_run:
+    jobs = (*chosen.jobs, *(fio.WRITES if options.write else ()))
+    seconds = options.seconds
+    if options.dry_run:
         print(plain("\n".join(room.commands(jobs, found.path, found.size_bytes, seconds))))
         return
     name = f"{found.model} ({found.path})"
@@ -92,7 +109,7 @@ def calibrate(
         chosen.name,
         answers,
         size_bytes=found.size_bytes,
-        rpm=rpm,
+        rpm=options.rpm,
         measured=f"measured with {fio.version()} on {name}, {datetime.now(UTC).date().isoformat()}",
         summary=f"{name}, as fscost calibrate measured it",
     )
@@ -108,17 +125,20 @@ def _say(name: str) -> None:
     print(plain(f"  {name}"), file=sys.stderr, flush=True)
 
 
-def _refuse_combinations(
-    write: bool, erase: str | None, force: bool, kind: str | None, seconds: float, rpm: float
-) -> None:
-    for option, given in (("--erase-device", erase is not None), ("--force", force)):
-        if given and not write:
+def _refuse_combinations(options: Options) -> None:
+    for option, given in (
+        ("--erase-device", options.erase_device is not None),
+        ("--force", options.force),
+    ):
+        if given and not options.write:
             raise InputError(
-                f"{option} goes with --write", "leave it out: without --write fio only reads"
+                f"{option} requires --write", "leave it out: without --write fio only reads"
             )
-    if kind not in (None, "flash", "hard-disk"):
-        raise InputError(f"--kind {kind!r} is unknown", "flash or hard-disk")
-    if not 0.5 <= seconds <= 600:
-        raise InputError(f"--seconds {seconds:g} is out of range", "give 0.5 to 600")
-    if not 100 <= rpm <= 100_000:
-        raise InputError(f"--rpm {rpm:g} is out of range", "give 100 to 100000, for example 7200")
+    if options.kind not in (None, "flash", "hard-disk"):
+        raise InputError(f"--kind {options.kind!r} is unknown", "use flash or hard-disk")
+    if not 0.5 <= options.seconds <= 600:
+        raise InputError(f"--seconds {options.seconds:g} is out of range", "give 0.5 to 600")
+    if not 100 <= options.rpm <= 100_000:
+        raise InputError(
+            f"--rpm {options.rpm:g} is out of range", "give 100 to 100000, for example 7200"
+        )

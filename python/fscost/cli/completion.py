@@ -1,4 +1,4 @@
-"""`fscost completion`: what a shell needs to complete options, profiles, workloads and metrics."""
+"""`fscost completion`: shell completion of options, profiles, workloads and metrics."""
 
 from typing import Annotated, Literal
 
@@ -8,7 +8,9 @@ from fscost.cli.app import COMPLETE
 
 
 def completion(
-    shell: Annotated[Literal["bash", "zsh", "fish"], typer.Argument(help="Shell to print it for.")],
+    shell: Annotated[
+        Literal["bash", "zsh", "fish"], typer.Argument(help="Shell to print the script for.")
+    ],
 ) -> None:
     """Print the completion script of a shell: eval "$(fscost completion bash)"."""
     from typer.completion import get_completion_script  # type: ignore[attr-defined]
@@ -17,14 +19,14 @@ def completion(
 
 
 def prepare() -> None:
-    """Let typer answer the script's questions."""
+    """Let typer answer the completion script's queries."""
     from typer.completion import completion_init  # type: ignore[attr-defined]
 
     completion_init()
 
 
 def profiles(incomplete: str) -> list[str]:
-    """Names of the catalogue, and types."""
+    """Return matching profile names of the catalogue, and file-system types."""
     from fscost import profile
     from fscost.profile.families import formattable_types
 
@@ -33,14 +35,14 @@ def profiles(incomplete: str) -> list[str]:
 
 
 def workloads(incomplete: str) -> list[str]:
-    """Names of the built-in workloads."""
+    """Return matching names of built-in workloads."""
     from fscost import workload
 
     return _beginning([found.name for found in workload.catalogue()], incomplete)
 
 
 def metrics(incomplete: str) -> list[str]:
-    """Names of metrics."""
+    """Return matching names of metrics."""
     from fscost.results import METRICS
 
     return _beginning(list(METRICS), incomplete)

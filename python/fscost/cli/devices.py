@@ -52,7 +52,7 @@ def _summary(device: Any) -> str:
 
 
 def _sections(device: Any) -> Iterator[str]:
-    """Lines of each section. All are checked."""
+    """Yield the lines of each section. Every section is validated."""
     from fscost import latency, wear
 
     if "wear" in device.sections:

@@ -1,4 +1,4 @@
-"""`fscost diff`: several runs beside each other."""
+"""`fscost diff`: comparison of several runs."""
 
 import sys
 from pathlib import Path
@@ -19,7 +19,7 @@ from fscost.view.per import parse_per
 from fscost.view.relation import Relation, relation
 
 BEYOND = 1
-"""Exit status where a --fail-if holds."""
+"""Exit status if a --fail-if condition holds."""
 
 
 def diff(
@@ -34,13 +34,17 @@ def diff(
     ] = WRITTEN,
     per: Annotated[
         str | None,
-        typer.Option(metavar="N:WORD", help="Operations of each run: values per operation."),
+        typer.Option(
+            metavar="N:WORD", help="Number of operations in each run, to show values per operation."
+        ),
     ] = None,
     fail_if: Annotated[
         list[str] | None,
         typer.Option(
             metavar="CONDITION",
-            help="Exit 1 if this holds of the second run: 'device_write_bytes > +5%'; repeatable.",
+            help=(
+                "Exit 1 if this is true of the second run: 'device_write_bytes > +5%'; repeatable."
+            ),
         ),
     ] = None,
     markdown: Annotated[
@@ -64,7 +68,8 @@ def diff(
     conditions = [Condition.parse(text) for text in fail_if or []]
     if len(runs) > 2 and (conditions or markdown is not None):
         raise InputError(
-            "--fail-if and --markdown are about two runs", "name the run to compare with, and one"
+            "--fail-if and --markdown need exactly two runs",
+            "name exactly two runs: the first, and the one to compare with it",
         )
     if json_ and markdown == STDOUT:
         raise InputError(
@@ -79,21 +84,21 @@ def diff(
 
 
 def _judge(found: Changes, conditions: list[Condition], markdown: str | None) -> None:
-    """The changes as Markdown, and the exit status of conditions."""
+    """Write the changes as Markdown, and exit with BEYOND if a condition holds."""
     if markdown == STDOUT:
         sys.stdout.write(changes.text(found))
     elif markdown is not None:
         write(Path(markdown), changes.text(found))
     held = [(each, change) for each in conditions for change in each.holds(found)]
     for condition, change in held:
-        line = f"fscost: {condition.text} holds of {change.profile}: {change.ratio_text}"
+        line = f"fscost: {condition.text} is true of {change.profile}: {change.ratio_text}"
         print(plain(line), file=sys.stderr)
     if held:
         raise typer.Exit(BEYOND)
 
 
 def named(runs: list[RunResults]) -> dict[str, RunResults]:
-    """By the names of the runs, or of their folders where two have one name."""
+    """Map the names of the runs to the runs. Runs of the same name are named by their folders."""
     names = [run.manifest.name for run in runs]
     if len(set(names)) < len(names):
         names = [run.folder.name for run in runs]
@@ -105,7 +110,7 @@ def named(runs: list[RunResults]) -> dict[str, RunResults]:
 
 
 def show(found: Relation, metric: str, *, is_json: bool) -> None:
-    """On standard output."""
+    """Print the differences to standard output."""
     if is_json:
         rows = [dict(row) for row in found.rows]
         value = {"metric": metric, "rows": rows, "notes": list(found.notes)}

@@ -1,4 +1,4 @@
-"""`fscost doctor`: what can run here, and the command that enables the rest."""
+"""`fscost doctor`: labs that can run here, and the command that enables the rest."""
 
 import sys
 from collections.abc import Sequence
@@ -21,11 +21,11 @@ def doctor(
         list[str] | None,
         typer.Option(
             metavar="KERNEL",
-            help=f"Fetch a kernel for guests first: {', '.join(vm.KERNELS)}; repeat.",
+            help=f"Fetch a kernel for guests first: {', '.join(vm.KERNELS)}; repeatable.",
         ),
     ] = None,
 ) -> None:
-    """Look at what the labs need; exit 2 when no cell can run here in either."""
+    """Check what the two labs need; exit 2 if neither can run here."""
     for name in fetch or ():
         vm.fetch(name, lambda line: print(plain(line), file=sys.stderr, flush=True))
     binaries: list[tuple[str, Path | None]]
@@ -38,7 +38,7 @@ def doctor(
         binaries = [(error.what.partition(" ")[0], None)]
     labs = {
         "Lab native: this kernel, as root": host.checks(binaries),
-        "Lab vm: guests, for everybody": vm.checks(agent),
+        "Lab vm: guests, as any user": vm.checks(agent),
     }
     width = max(len(check.name) for checks in labs.values() for check in checks)
     for title, checks in labs.items():

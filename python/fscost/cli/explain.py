@@ -1,17 +1,19 @@
-"""`fscost explain`: what each written byte of a recording was, why, and whose."""
+"""`fscost explain`: structure, cause and file of each written byte of a recording."""
 
 import atexit
 import gc
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from fscost import capture
+from fscost.cli import early
 from fscost.cli.kept import Kept, first_kept
 from fscost.cli.usage import run_path
 from fscost.errors import InputError
@@ -22,213 +24,317 @@ if TYPE_CHECKING:
     from fscost.analyze import Explanation
     from fscost.wear import Device, GroupWear
 
-# What looks at tables is imported in the functions that need it: the recording is being explained
-# meanwhile.
+# Modules that read tables are imported in the functions that need them, while a thread explains the
+# recording.
 By = Literal["structure", "cause", "file", "directory", "extension", "phase", "time", "transaction"]
 """The values of `analyze.By`."""
 LINES = 20
 AROUND = 6
 JSON_GROUPS = 10_000
-"""A recording may have millions of files, and each group is a kilobyte."""
+"""Maximum groups in JSON. A recording may have millions of files, and a group takes 1 KB."""
+
+
+Sources = Annotated[
+    list[Path],
+    typer.Argument(
+        parser=run_path,
+        metavar="RECORDING|RUN…",
+        help="A recording, or a run's folder (the first recording of each profile); repeatable.",
+    ),
+]
+Grouping = Annotated[
+    By | None, typer.Option(help="Group by this. (default: structure)", show_default=False)
+]
+Phases = Annotated[
+    list[str] | None, typer.Option(metavar="NAME", help="Only this phase; repeatable.")
+]
+All = Annotated[
+    bool,
+    typer.Option(
+        "--all",
+        help="Include phases that `fscost compare` does not count: mkfs, mount, preparation.",
+    ),
+]
+Profiles = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME", help="Only this profile of a run; repeatable. (default: each)"),
+]
+Top = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        min=1,
+        help=(
+            "Number of groups to show; the rest share one row."
+            f" (default: {LINES}; with --json {JSON_GROUPS:,})"
+        ),
+        show_default=False,
+    ),
+]
+Diff = Annotated[
+    tuple[str, str] | None,
+    typer.Option(
+        metavar="PROFILE OTHER",
+        help="Explain why the second profile of a run wrote more or less than the first.",
+    ),
+]
+At = Annotated[
+    str | None,
+    typer.Option(
+        metavar="INSTANT",
+        help=(
+            "Show the disks' state at a mark (`fscost recording info` lists them), or this many"
+            " seconds after the start."
+        ),
+    ),
+]
+Around = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        min=0,
+        max=1000,
+        help=f"With --at: number of requests before and after it. (default: {AROUND})",
+    ),
+]
+Parquet = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Write the table to this new file, with a row for each written extent.",
+    ),
+]
+Trust = Annotated[
+    bool,
+    typer.Option("--trust", help="Use a run's folder that another user owns or can write to."),
+]
+ByDisk = Annotated[bool, typer.Option("--by-disk", help="Add a table for each disk.")]
+Ssd = Annotated[
+    str | None,
+    typer.Option(
+        metavar="MODEL|FILE.toml",
+        help="Add NAND bytes and the lifetime of this device (see `fscost devices`).",
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="One JSON object.")]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Options of `fscost explain`, as given."""
+
+    sources: list[Path]
+    by: By | None
+    phases: list[str]
+    is_all: bool
+    profiles: list[str]
+    top: int | None
+    diff: tuple[str, str] | None
+    at: str | None
+    around: int | None
+    parquet: Path | None
+    trust: bool
+    is_by_disk: bool
+    ssd: str | None
+    is_json: bool
+
+    def check(self) -> None:
+        """Refuse options that contradict each other."""
+        if self.phases and self.is_all:
+            raise InputError("--phase and --all contradict each other", "leave one out")
+        if self.parquet is not None and os.path.lexists(self.parquet):
+            raise InputError(f"{self.parquet} exists", "name a file that does not exist yet")
+        if self.at is None and self.around is not None:
+            raise InputError("--around requires --at", "leave it out, or give --at an instant")
+        is_written = self.parquet is not None
+        if self.diff is not None:
+            given = self.at is not None or self.ssd is not None
+            if given or self.profiles or self.is_by_disk or is_written or len(self.sources) > 1:
+                raise InputError(
+                    "--diff compares two profiles of one run",
+                    "drop --profile, --at, --by-disk, --parquet and --ssd, and name one run",
+                )
+        elif self.at is not None:
+            is_grouped = self.by is not None or self.top is not None
+            if self.phases or self.is_all or self.is_by_disk or is_written or is_grouped:
+                raise InputError(
+                    "--at shows one instant and excludes --phase, --all, --by, --by-disk, --top and"
+                    " --parquet",
+                    "drop either --at or these options",
+                )
+            if self.ssd is not None:
+                raise InputError("--at and --ssd cannot be combined", "drop --ssd")
+
+    def summed_by(self) -> By:
+        """Grouping of the table."""
+        return self.by or "structure"
+
+    def phases_of(self, whole: "Explanation", kept: Kept) -> list[str]:
+        """Phases to report: those given, else all, else those that the run counts."""
+        measured = [name for name in whole.phases if name in kept.measured] or whole.measured
+        return list(self.phases or (whole.phases if self.is_all else measured))
 
 
 def explain(
-    sources: Annotated[
-        list[Path],
-        typer.Argument(
-            parser=run_path,
-            metavar="RECORDING|RUN…",
-            help="A recording, or a run's folder (all recordings that it kept); repeatable.",
-        ),
-    ],
-    by: Annotated[
-        By | None, typer.Option(help="What to sum by. (default: structure)", show_default=False)
-    ] = None,
-    phase: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Only this phase; repeatable.")
-    ] = None,
-    all_: Annotated[
-        bool,
-        typer.Option(
-            "--all",
-            help="Include phases that `fscost compare` does not count: mkfs, mount, preparation.",
-        ),
-    ] = False,
-    profile: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME", help="Only this profile of a run; repeatable. (default: each)"
-        ),
-    ] = None,
-    top: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            min=1,
-            help=f"Groups shown; the rest in one. (default: {LINES}; with --json {JSON_GROUPS:,})",
-            show_default=False,
-        ),
-    ] = None,
-    diff: Annotated[
-        tuple[str, str] | None,
-        typer.Option(
-            metavar="PROFILE OTHER",
-            help="Compare two profiles of a run: what the second wrote more or less, and of what.",
-        ),
-    ] = None,
-    at: Annotated[
-        str | None,
-        typer.Option(
-            metavar="INSTANT",
-            help="State of the disks at a mark, or at a number of seconds after the beginning.",
-        ),
-    ] = None,
-    around: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            min=0,
-            max=1000,
-            help=f"With --at: number of requests before and after it. (default: {AROUND})",
-        ),
-    ] = None,
-    parquet: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Write the table, a row for each written extent; must not exist."
-        ),
-    ] = None,
-    trust: Annotated[
-        bool,
-        typer.Option("--trust", help="Use a run's folder that another user owns or can write to."),
-    ] = False,
-    by_disk: Annotated[
-        bool, typer.Option("--by-disk", help="Add the table of each disk alone.")
-    ] = False,
-    ssd: Annotated[
-        str | None,
-        typer.Option(
-            metavar="MODEL|FILE.toml",
-            help="Add NAND bytes and the life of this device (`fscost devices`).",
-        ),
-    ] = None,
-    json_: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    sources: Sources,
+    by: Grouping = None,
+    phase: Phases = None,
+    all_: All = False,
+    profile: Profiles = None,
+    top: Top = None,
+    diff: Diff = None,
+    at: At = None,
+    around: Around = None,
+    parquet: Parquet = None,
+    trust: Trust = False,
+    by_disk: ByDisk = False,
+    ssd: Ssd = None,
+    json_: Json = False,
 ) -> None:
     """Say what each written byte was: structure, cause, file."""
-    if phase and all_:
-        raise InputError("--phase and --all contradict each other", "leave one out")
-    if parquet is not None and os.path.lexists(parquet):
-        raise InputError(f"{parquet} exists", "name a file that does not")
-    if at is None and around is not None:
-        raise InputError("--around goes with --at", "leave it out, or give --at an instant")
+    asked = Asked(
+        sources=sources,
+        by=by,
+        phases=phase or [],
+        is_all=all_,
+        profiles=profile or [],
+        top=top,
+        diff=diff,
+        at=at,
+        around=around,
+        parquet=parquet,
+        trust=trust,
+        is_by_disk=by_disk,
+        ssd=ssd,
+        is_json=json_,
+    )
+    asked.check()
     if diff is not None:
-        others = (profile, at, by_disk or None, parquet, ssd)
-        if any(each is not None for each in others) or len(sources) > 1:
-            raise InputError(
-                "--diff compares two profiles of one run",
-                "drop --profile, --at, --by-disk, --parquet and --ssd, and name one run",
-            )
-        of_both = [first_kept(sources[0], [name], trust=trust)[0] for name in diff]
-        reports = [_report(each, phase, by, is_all=all_) for each in of_both]
-        _tell_difference(diff, reports, top or LINES, is_json=json_)
+        _tell_difference(asked, diff)
         return
-    sections = [
-        (source, first_kept(source, profile or [], trust=trust))
-        for source in dict.fromkeys(sources)
-    ]
-    kept = [each for _, several in sections for each in several]
+    sections = {
+        source: first_kept(source, asked.profiles, trust=trust) for source in dict.fromkeys(sources)
+    }
+    kept = [each for several in sections.values() for each in several]
     if at is not None:
-        if phase or all_ or by_disk or parquet is not None or by is not None or top is not None:
-            raise InputError(
-                "--at shows one instant; --phase, --all, --by, --by-disk, --top and --parquet all",
-                "drop --at, or the others",
-            )
-        if ssd is not None:
-            raise InputError("--at and --ssd cannot be combined", "drop --ssd")
         _tell_instant(kept, at, AROUND if around is None else around, json_)
         return
     if parquet is not None:
         _only(kept, "--parquet")
-    device = None if ssd is None else _device(ssd, by or "structure")
+    _tell_each(asked, sections)
+
+
+def _tell_each(asked: Asked, sections: Mapping[Path, Sequence[Kept]]) -> None:
+    """Explain the recordings one after the other."""
+    device = None if asked.ssd is None else _device(asked.ssd, asked.summed_by())
     rate: float | None = None
-    objects: dict[Path, list[dict[str, object]]] = {source: [] for source, _ in sections}
+    objects: dict[Path, list[dict[str, object]]] = {source: [] for source in sections}
     damaged: list[str] = []
-    for number, (source, each) in enumerate(
-        (source, each) for source, several in sections for each in several
-    ):
-        begun = capture.Explaining(each.recording)
-        if not json_:
-            if number:
+    is_first = True
+    for source, each in ((source, each) for source, all_ in sections.items() for each in all_):
+        begun = early.begun(each.recording) or capture.Explaining(each.recording)
+        if not asked.is_json and not begun.is_started:
+            if not is_first:
                 print()
-            print(
-                plain(
-                    each.title
-                    if len(sources) == 1 or not each.profile
-                    else f"{source}: {each.title}"
-                ),
-                flush=True,
-            )
+            is_alone = len(asked.sources) == 1 or not each.profile
+            print(plain(each.title if is_alone else f"{source}: {each.title}"), flush=True)
+        is_first = False
         begun.start()
         _import_quickly()
-        from fscost import analyze
-        from fscost.cli.output import explained
-        from fscost.report.width import given_columns
-
-        whole = analyze.explain(each.recording, begun)
-        if whole.end.startswith("damaged"):
-            damaged.append(f"{each.recording}: {whole.end}")
-        measured = [name for name in whole.phases if name in each.measured] or whole.measured
-        phases, limit = (
-            list(phase or (whole.phases if all_ else measured)),
-            top or (JSON_GROUPS if json_ else LINES),
-        )
-        summed_by = analyze.By(by or "structure")
-        with _writing(whole, parquet) as written:
-            report = analyze.report(whole, phases, summed_by, limit)
-            disks = whole.families if by_disk else {}
-            of_disks = {
-                disk: analyze.report(whole.on_disk(disk), phases, summed_by, limit)
-                for disk in disks
-            }
-            rows = None if written is None else written()
-        worn = None
-        worn_disks: dict[str, GroupWear] = {}
-        if device is not None:
-            worn, worn_disks = _worn(begun, phases, device, summed_by, rate)
-            rate = worn.runs_per_day
-        if json_:
-            told = explained.json(report, worn)
-            if by_disk:
-                told["disks"] = {
-                    disk: explained.json(found, worn_disks.get(disk))
-                    for disk, found in of_disks.items()
-                }
-            objects[source].append({**each.json(), **told})
-            continue
-        columns = given_columns(sys.stdout)
-        for line in explained.lines(report, columns, worn):
-            print(line)
-        for disk, found in of_disks.items():
-            print()
-            for line in explained.disk_lines(found, disk, columns, worn_disks.get(disk)):
-                print(line)
-        if rows is not None:
-            print(plain(f"\n{parquet}: {rows:,} rows, of all phases"))
-    if json_:
-        found_in = [
-            {"run": str(source), "recordings": each} if source.is_dir() else each[0]
-            for source, each in objects.items()
-        ]
-        value = found_in[0] if len(sources) == 1 else {"sources": found_in}
-        from fscost.report import document
-
-        sys.stdout.write(document.text("explain", value))
+        found = _explained(asked, each, begun, device, rate)
+        if found.damage:
+            damaged.append(f"{each.recording}: {found.damage}")
+        rate = rate if found.worn is None else found.worn.runs_per_day
+        if asked.is_json:
+            objects[source].append({**each.json(), **found.json()})
+        else:
+            _print(asked, found)
+    if asked.is_json:
+        _print_json(objects, is_one=len(asked.sources) == 1)
     if damaged:
         raise InputError("; ".join(damaged), capture.VERIFY)
 
 
+@dataclass(frozen=True)
+class _Explained:
+    """Reports of one recording: of all disks, and of each disk if asked for."""
+
+    report: "analyze.Report"
+    disks: "Mapping[str, analyze.Report] | None"
+    worn: "GroupWear | None"
+    worn_disks: "Mapping[str, GroupWear]"
+    parquet_rows: int | None
+    damage: str
+
+    def json(self) -> dict[str, object]:
+        """Fields of the recording in JSON output."""
+        from fscost.cli.output import explained
+
+        told = explained.json(self.report, self.worn)
+        if self.disks is not None:
+            told["disks"] = {
+                disk: explained.json(report, self.worn_disks.get(disk))
+                for disk, report in self.disks.items()
+            }
+        return told
+
+
+def _explained(
+    asked: Asked,
+    kept: Kept,
+    begun: capture.Explaining,
+    device: "Device | None",
+    rate: float | None,
+) -> _Explained:
+    from fscost import analyze
+
+    whole = analyze.explain(kept.recording, begun)
+    phases = asked.phases_of(whole, kept)
+    limit = asked.top or (JSON_GROUPS if asked.is_json else LINES)
+    by = analyze.By(asked.summed_by())
+    with _writing(whole, asked.parquet) as written:
+        report = analyze.report(whole, phases, by, limit)
+        disks = None
+        if asked.is_by_disk:
+            disks = {
+                disk: analyze.report(whole.on_disk(disk), phases, by, limit)
+                for disk in whole.families
+            }
+        rows = None if written is None else written()
+    worn, worn_disks = (None, {}) if device is None else _worn(begun, phases, device, by, rate)
+    damage = whole.end if whole.end.startswith("damaged") else ""
+    return _Explained(report, disks, worn, worn_disks, rows, damage)
+
+
+def _print(asked: Asked, found: _Explained) -> None:
+    from fscost.cli.output import explained
+    from fscost.report.width import given_columns
+
+    columns = given_columns(sys.stdout)
+    for line in explained.lines(found.report, columns, found.worn):
+        print(line)
+    for disk, report in (found.disks or {}).items():
+        print()
+        for line in explained.disk_lines(report, disk, columns, found.worn_disks.get(disk)):
+            print(line)
+    if found.parquet_rows is not None:
+        print(plain(f"\n{asked.parquet}: {found.parquet_rows:,} rows, of all phases"))
+
+
+def _print_json(objects: Mapping[Path, list[dict[str, object]]], *, is_one: bool) -> None:
+    """Print the JSON object of one recording, of one run, or of several sources."""
+    from fscost.report import document
+
+    found_in = [
+        {"run": str(source), "recordings": each} if source.is_dir() else each[0]
+        for source, each in objects.items()
+    ]
+    value = found_in[0] if is_one else {"sources": found_in}
+    sys.stdout.write(document.text("explain", value))
+
+
 def _device(ssd: str, by: By) -> "Device":
-    """The device of --ssd, after a check that it can be charged to such groups."""
+    """Return the device of --ssd, after a check that wear can be charged to such groups."""
     from fscost import analyze, wear
 
     wear.grouping(analyze.By(by))
@@ -242,7 +348,7 @@ def _worn(
     by: "analyze.By",
     rate: float | None,
 ) -> "tuple[GroupWear, dict[str, GroupWear]]":
-    """Wear of all disks, and of each. Without a rate, the recording runs back to back."""
+    """Return the wear of all disks, and of each. Without a rate, runs are back to back."""
     from fscost import wear
 
     sources = wear.sources(begun.recording, is_explained=True, measured=phases, begun=begun)
@@ -252,27 +358,17 @@ def _worn(
     return wear.grouped(disks, device, rate), of_each
 
 
-def _report(
-    kept: Kept, phase: list[str] | None, by: By | None, *, is_all: bool
-) -> "analyze.Report":
-    """All groups of the phases that were asked for, or else of those that the run counts."""
+def _tell_difference(asked: Asked, names: tuple[str, str]) -> None:
     _import_quickly()
-    from fscost import analyze
-
-    whole = analyze.explain(kept.recording)
-    measured = [name for name in whole.phases if name in kept.measured] or whole.measured
-    phases = phase or (whole.phases if is_all else measured)
-    return analyze.report(whole, list(phases), analyze.By(by or "structure"), None)
-
-
-def _tell_difference(
-    names: tuple[str, str], reports: "list[analyze.Report]", top: int, *, is_json: bool
-) -> None:
     from fscost.report.terminal import print_parts
     from fscost.view.difference import difference
 
-    found = difference(names[0], reports[0], names[1], reports[1], top)
-    if is_json:
+    first, second = (
+        _all_groups(asked, first_kept(asked.sources[0], [name], trust=asked.trust)[0])
+        for name in names
+    )
+    found = difference(names[0], first, names[1], second, asked.top or LINES)
+    if asked.is_json:
         value = {"title": found.title, "groups": found.rows, "findings": found.findings}
         from fscost.report import document
 
@@ -282,10 +378,19 @@ def _tell_difference(
     print_parts(found.title, [found.grid, *findings], sys.stdout)
 
 
+def _all_groups(asked: Asked, kept: Kept) -> "analyze.Report":
+    """Return a report of all groups of the phases."""
+    from fscost import analyze
+
+    whole = analyze.explain(kept.recording)
+    phases = asked.phases_of(whole, kept)
+    return analyze.report(whole, phases, analyze.By(asked.summed_by()), None)
+
+
 def _import_quickly() -> None:
-    """Importing numpy starts a thread for each further core, which spins at first and is never asked
-    for anything. What imports make stays, so that looking for garbage among it takes time for
-    nothing, at the end of the process too."""
+    """Avoid work that delays the first output. Importing numpy starts a thread for each further
+    core, which spins at first and is never used. Imported objects stay alive, so garbage collection
+    of them wastes time, also at exit."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     gc.disable()
     atexit.register(gc.freeze)
@@ -320,5 +425,7 @@ def _only(kept: list[Kept], option: str) -> Kept:
     if len(kept) > 1:
         names = ", ".join(dict.fromkeys(each.profile for each in kept if each.profile))
         remedy = f"choose one with --profile: {names}" if names else "name one recording"
-        raise InputError(f"{option} is about one recording, and there are {len(kept)} here", remedy)
+        raise InputError(
+            f"{option} needs a single recording, but there are {len(kept)} here", remedy
+        )
     return kept[0]

@@ -1,5 +1,7 @@
-"""Help as plain text: typer's own imports rich, whose Markdown reader alone takes a third of
-`fscost --help`."""
+"""Help as plain text.
+
+Typer's own help imports rich, whose Markdown parser alone takes a third of `fscost --help`.
+"""
 
 import re
 from typing import Any
@@ -9,7 +11,7 @@ from typer.core import TyperCommand, TyperGroup
 _GAP = 2
 _TYPE = re.compile(r" <[A-Za-z\[\]]+>$")
 PAIRS = ("-L", "--parameter-list")
-"""Options that take two words."""
+"""Options that take two arguments."""
 
 
 class Command(TyperCommand):
@@ -19,23 +21,23 @@ class Command(TyperCommand):
         super().__init__(*arguments, **{**options, "rich_markup_mode": None})
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """As typer does, but `-L NAME VALUES` is one value of two words: typer has no list of
-        pairs."""
+        """Parse as typer does, with `-L NAME VALUES` as one value of two words. Typer has no lists
+        of pairs."""
         return super().parse_args(ctx, _with_pairs_joined(args))
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Arguments first, then the options of each panel in the order of their declaration."""
+        """List arguments first, then the options of each panel in order of declaration."""
         _list_parameters(self, ctx, formatter)
 
 
 class Group(TyperGroup):
-    """A command of commands."""
+    """A command with subcommands."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **{**options, "rich_markup_mode": None})
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Options, then commands with the first paragraph of their help."""
+        """List options, then commands with the first paragraph of their help."""
         _list_parameters(self, ctx, formatter)
         commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
         with formatter.section("Commands"):
@@ -60,7 +62,7 @@ def _with_pairs_joined(args: list[str]) -> list[str]:
 
 
 def panels(command: Any, ctx: Any) -> dict[str, list[tuple[str, str]]]:
-    """Arguments and options with their meanings, by the title above them."""
+    """Return the arguments and options with their meanings, by panel title."""
     found: dict[str, list[tuple[str, str]]] = {}
     for parameter in command.get_params(ctx):
         is_option = parameter.param_type_name == "option"
@@ -69,7 +71,7 @@ def panels(command: Any, ctx: Any) -> dict[str, list[tuple[str, str]]]:
         )
         if (record := parameter.get_help_record(ctx)) is not None:
             term, meaning = record
-            # `SUITE <Path>`: the name says more than Python's type.
+            # `SUITE <Path>`: the Python type adds nothing to the name.
             found.setdefault(panel, []).append((_TYPE.sub("", term), meaning))
     return found
 

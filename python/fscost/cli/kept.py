@@ -1,4 +1,4 @@
-"""The recordings that a command was given: files, or those that a run kept."""
+"""Recordings named on the command line: files, or recordings kept by a run."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,27 +10,27 @@ from fscost.errors import InputError
 
 @dataclass(frozen=True)
 class Kept:
-    """A recording, and of which cell of a run it is."""
+    """A recording, and the cell of the run that it belongs to."""
 
     recording: Path
     profile: str = ""
     repetition: int = 0
     failed: bool = False
     measured: frozenset[str] = frozenset()
-    """The phases that the run counts; empty for a recording by itself, whose marks tell."""
+    """Phases that the run counts. Empty for a standalone recording, whose marks define them."""
     cell: str = ""
     device_models: Mapping[str, Any] = field(default_factory=dict)
-    """The models whose time its disks took while it was recorded."""
+    """Device models that set the timing of the disks during the recording."""
 
     @property
     def title(self) -> str:
-        """How it is called above its table."""
+        """Title above the recording's table."""
         if not self.profile:
             return str(self.recording)
         return f"{self.profile} (repetition {self.repetition}{', failed' * self.failed})"
 
     def json(self) -> dict[str, object]:
-        """As it is printed."""
+        """Fields of the recording in JSON output."""
         found: dict[str, object] = {"recording": str(self.recording)}
         return (
             {**found, "profile": self.profile, "repetition": self.repetition}
@@ -40,7 +40,7 @@ class Kept:
 
 
 def first_kept(source: Path, profiles: Sequence[str], *, trust: bool) -> list[Kept]:
-    """The recording itself, or the first that a run kept of each profile."""
+    """Return the recording itself, or the first one that a run kept for each profile."""
     first: dict[str, Kept] = {}
     for each in every_kept(source, profiles, trust=trust):
         first.setdefault(each.profile, each)
@@ -48,11 +48,11 @@ def first_kept(source: Path, profiles: Sequence[str], *, trust: bool) -> list[Ke
 
 
 def every_kept(source: Path, profiles: Sequence[str], *, trust: bool) -> list[Kept]:
-    """The recording itself, or all that a run kept, profile by profile and in the order of repetitions."""
+    """Return the recording itself, or all that a run kept, by profile and repetition."""
     if not source.is_dir():
         if profiles:
             raise InputError(
-                "--profile goes with a run's folder", f"leave it out: {source} is one recording"
+                "--profile requires a run's folder", f"leave it out: {source} is one recording"
             )
         return [Kept(source)]
     # `fscost explain RECORDING` needs none of the modules that read runs.
@@ -61,7 +61,7 @@ def every_kept(source: Path, profiles: Sequence[str], *, trust: bool) -> list[Ke
     manifest = load(source, trust=trust).manifest
     measured = _measured(manifest.workload)
     found: dict[str, list[Kept]] = {}
-    # A cell that failed stands for its profile only where no other does.
+    # A failed cell represents its profile only if no other cell of the profile has a recording.
     for cell in sorted(manifest.cells, key=lambda cell: (cell.status == "failed", cell.repetition)):
         path = kept_recording(source, cell)
         if path is not None and (cell.status != "failed" or cell.profile not in found):
@@ -80,21 +80,25 @@ def every_kept(source: Path, profiles: Sequence[str], *, trust: bool) -> list[Ke
     if not found:
         raise InputError(
             f"{source} has no recordings",
-            "`fscost compare --keep one` keeps one of each profile, `--keep all` all of them",
+            "run `fscost compare` again: --keep one keeps a recording of each profile, --keep all"
+            " keeps every recording",
         )
     if unknown := [name for name in profiles if name not in found]:
         without = (
-            " without a recording" if unknown[0] in manifest.profile_names else " unknown to it"
+            " without a recording" if unknown[0] in manifest.profile_names else " not in this run"
         )
         raise InputError(
             f"{source}: profile {unknown[0]!r} is{without}",
-            f"those it has recordings of: {', '.join(found)}",
+            f"choose one that has a recording: {', '.join(found)}",
         )
     return [each for name in dict.fromkeys(profiles or found) for each in found[name]]
 
 
 def _measured(workload: Mapping[str, Any]) -> frozenset[str]:
-    """The steps that `fscost compare` counted, by the manifest; one that was changed may say anything."""
+    """Return the steps that `fscost compare` counted, as listed in the manifest.
+
+    An edited manifest is untrusted and may contain anything.
+    """
     steps = workload.get("steps")
     found = [step for step in steps if isinstance(step, dict)] if isinstance(steps, list) else []
     return frozenset(str(step.get("name")) for step in found if step.get("measured") is True)

@@ -1,4 +1,4 @@
-"""Names and what they mean, as wide as the terminal."""
+"""Lists of names and meanings, as wide as the terminal."""
 
 import sys
 import textwrap
@@ -12,19 +12,21 @@ _INDENT = 4
 
 
 def say(line: str) -> None:
-    """On standard error, apart from tables."""
+    """Print a line to standard error, apart from tables."""
     print(plain(line), file=sys.stderr, flush=True)
 
 
 def wrapped(text: str) -> str:
-    """The text in lines of the terminal's width; in a pipe or a file one line."""
+    """Return the text wrapped to the terminal's width, or on one line in a pipe or a file."""
     columns = given_columns(sys.stdout)
     return text if columns is None else textwrap.fill(text, columns, break_on_hyphens=False)
 
 
 def print_lines(entries: Sequence[tuple[str, str]]) -> None:
-    """The names in a column as wide as the longest; in a pipe or a file one line each. Where names
-    leave no room, meanings stand below them."""
+    """Print names and meanings in two columns. A pipe or a file gets one line for each name.
+
+    Meanings go below the names if the names leave too little room.
+    """
     width = max((len(name) for name, _ in entries), default=0)
     columns = given_columns(sys.stdout)
     for name, meaning in entries:

@@ -19,7 +19,7 @@ def ls(
         bool, typer.Option("--trust", help="Read runs that another user owns or can write to.")
     ] = False,
 ) -> None:
-    """List the runs in a folder, with the answer of each."""
+    """List the runs in a folder, each with its main result."""
     found = listed(folder, trust=trust)
     if not found:
         raise InputError(f"{folder} holds no runs", "name the folder that holds runs")

@@ -1,4 +1,4 @@
-"""`fscost man`: manual pages, made of what `--help` is made of."""
+"""`fscost man`: manual pages, generated from the same texts as `--help`."""
 
 import shutil
 import subprocess
@@ -20,10 +20,10 @@ PROGRAM = "fscost"
 def man(
     name: Annotated[
         list[str] | None,
-        typer.Argument(metavar="COMMAND…", help="A command; without one, the program itself."),
+        typer.Argument(metavar="COMMAND…", help="Command to describe; omit it for fscost itself."),
     ] = None,
 ) -> None:
-    """Show the manual page of a command; into a pipe or file, print its source for man.
+    """Show a command's manual page; to a pipe or file, print its man(7) source.
 
     fscost man compare >fscost-compare.1
     """
@@ -74,7 +74,8 @@ def _found(names: tuple[str, ...]) -> Any:
     if found is None:
         raise InputError(
             f"there is no command {' '.join(names)!r}",
-            did_you_mean(names[-1], known) or f"commands: {', '.join(known) or 'none below it'}",
+            did_you_mean(names[-1], known)
+            or (f"commands: {', '.join(known)}" if known else "it has no subcommands"),
         )
     return found
 
@@ -110,7 +111,7 @@ def _joined(text: str) -> str:
 
 
 def _text(text: str) -> str:
-    """A line that is text and nothing else: no request, no escape."""
+    """Escape a line, so that man reads it as text without requests or escapes."""
     escaped = text.replace("\\", "\\e").replace("-", "\\-")
     escaped = "".join(each if each.isascii() else f"\\[u{ord(each):04X}]" for each in escaped)
     return f"\\&{escaped}" if escaped[:1] in (".", "'") else escaped

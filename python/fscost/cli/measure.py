@@ -1,4 +1,4 @@
-"""Runs as `fscost compare` makes them: one, or several that are then related."""
+"""Runs as `fscost compare` makes them: one, or several that are then compared."""
 
 import shlex
 import sys
@@ -22,7 +22,7 @@ from fscost.view.run import answer
 
 
 def several(found: Mapping[str, Request], place: Place, outputs: Outputs) -> int:
-    """One run after the other, then all beside each other; returns the worst exit status."""
+    """Make the runs one after the other, then compare them. Return the worst exit status."""
     if outputs.csv is not None or outputs.markdown is not None:
         raise InputError(
             "--csv and --markdown write one run, not several",
@@ -47,7 +47,7 @@ def several(found: Mapping[str, Request], place: Place, outputs: Outputs) -> int
             break
     if len(done) > 1:
         first = next(iter(found.values()))
-        # Bytes for each of other operations do not compare.
+        # Bytes per operation are not comparable if the operations differ.
         is_one = len({asked.per for asked in found.values()}) == 1
         per = parse_per(first.per) if first.per is not None and is_one else None
         metric = first.metric if METRICS[first.metric].unit != "s" else WRITTEN
@@ -56,7 +56,7 @@ def several(found: Mapping[str, Request], place: Place, outputs: Outputs) -> int
 
 
 def measure(asked: Request, place: Place) -> RunOutcome | None:
-    """One run; None where its commands were only printed."""
+    """Make one run. Return None if its commands were only printed (--dry-run)."""
     found = prepared(asked, place, say, sys.argv)
     if place.dry_run:
         for title, own in (("setup", asked.setup), ("cleanup", asked.cleanup)):

@@ -37,14 +37,15 @@ def plot(
     profile: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME", help="Profile of a chart that is about one. (default: the first)"
+            metavar="NAME",
+            help="Profile to show, if the chart is about a single profile. (default: the first)",
         ),
     ] = None,
     format_: Annotated[
         Form | None,
         typer.Option(
             "--format",
-            help="Form of the picture. (default: by the file's ending)",
+            help="Picture format. (default: from the file's extension)",
             show_default=False,
         ),
     ] = None,
@@ -59,7 +60,8 @@ def plot(
     form = format_ or out.suffix.removeprefix(".").lower()
     if form not in get_args(Form):
         raise InputError(
-            f"{out} has no known form of picture", "end it in .png, .svg or .html, or add --format"
+            f"{out} has no known picture format",
+            "use the extension .png, .svg or .html, or add --format",
         )
     files.check_output(out)
     device, shape = wear.of_options(ssd, array)

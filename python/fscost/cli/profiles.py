@@ -1,4 +1,4 @@
-"""`fscost profiles`: what can be named after --on."""
+"""`fscost profiles`: list of names that --on accepts."""
 
 from typing import Annotated
 
@@ -19,7 +19,7 @@ def profiles(
         ),
     ] = None,
 ) -> None:
-    """List the profiles that have a name of their own, one line each."""
+    """List the named profiles, one line each."""
     found = [each for each in profile.catalogue() if wanted in (None, each.type)]
     if not found:
         types = sorted({each.type for each in profile.catalogue()})
@@ -29,6 +29,7 @@ def profiles(
         )
     print_lines([(each.name, each.summary) for each in found])
     print(
-        "\nAny other: the type, mkfs's own flags, then -o and mount options, as in --on 'ext4 -O ^has_journal -o noatime';"
+        "\nAny other profile: the type, mkfs flags, then -o with mount options, as in --on 'ext4 -O"
+        " ^has_journal -o noatime';"
     )
     print("on an md array with mdadm's own flags, as in --on 'xfs on md -l 5 -n 3'")

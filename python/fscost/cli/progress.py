@@ -16,13 +16,13 @@ from fscost.view.units import human_bytes, human_seconds
 
 
 def progress(file: TextIO | None = None) -> "Progress":
-    """What suits standard error."""
+    """Return the progress display that suits standard error."""
     stream = file or sys.stderr
     return LiveProgress(stream) if stream.isatty() else Progress(stream)
 
 
 class Progress(Listener):
-    """One line for each thing that happens."""
+    """Progress display that prints one line for each event."""
 
     def __init__(self, file: TextIO) -> None:
         self._file = file
@@ -32,14 +32,14 @@ class Progress(Listener):
         self._remaining = ""
 
     def say(self, line: str) -> None:
-        """A line that stays."""
+        """Print a permanent line."""
         print(plain(line), file=self._file, flush=True)
 
     def note(self, line: str) -> None:
-        """What is going on at the moment: too fleeting for a log."""
+        """Show the current activity, which is too short-lived for a log."""
 
     def close(self) -> None:
-        """Nothing more is coming, for whatever reason."""
+        """End the display, whether or not the run succeeded."""
 
     def starts(self, spec: RunSpec, estimate: Estimate, finished_cells: int) -> None:
         host = (
@@ -47,10 +47,16 @@ class Progress(Listener):
             if estimate.host_bytes is None
             else f"recordings of at most {human_bytes(estimate.host_bytes)}; "
         )
-        cells = f"{_range(estimate.cells_min, estimate.cells_max)} cell{'s' * (estimate.cells_max != 1)}, seed {spec.seed}"
+        cells = (
+            f"{_range(estimate.cells_min, estimate.cells_max)}"
+            f" cell{'s' * (estimate.cells_max != 1)}, seed {spec.seed}"
+        )
         if finished_cells:
             cells += f"; {finished_cells} are finished already"
-        lasts = f"expected time {_range(human_seconds(estimate.seconds_min), human_seconds(estimate.seconds_max))}"
+        lasts = (
+            "expected time"
+            f" {_range(human_seconds(estimate.seconds_min), human_seconds(estimate.seconds_max))}"
+        )
         self.say(f"{spec.workload.name} on {', '.join(profile.name for profile in spec.profiles)}")
         self.say(f"{cells}; {lasts}; {host}results in {spec.folder}")
         self._ended = finished_cells
@@ -96,7 +102,7 @@ class Progress(Listener):
 
 
 class LiveProgress(Progress):
-    """A spinner that says which step runs, below the lines that stay."""
+    """Progress display with a spinner for the current step, below the permanent lines."""
 
     def __init__(self, file: TextIO) -> None:
         super().__init__(file)

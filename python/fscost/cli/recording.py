@@ -1,4 +1,4 @@
-"""`fscost recording info|verify|export|strip|import`: look into a recording, or take it elsewhere."""
+"""`fscost recording info|verify|export|strip|import`: inspect or convert a recording."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ from fscost.view.units import human_bytes
 
 app = typer.Typer(
     cls=Commands,
-    help="Look into a recording, or take it elsewhere.",
+    help="Inspect, check, export, strip and import recordings.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -37,7 +37,7 @@ Json = Annotated[bool, typer.Option("--json", help="One JSON object.")]
 
 
 class Form(StrEnum):
-    """What a recording can become."""
+    """Format of an export."""
 
     IMAGE = "image"
     PARQUET = "parquet"
@@ -45,7 +45,7 @@ class Form(StrEnum):
 
 
 class Names(StrEnum):
-    """What becomes of names in a stripped recording."""
+    """Treatment of names in a stripped recording."""
 
     REPLACE = "replace"
     EXTENSIONS = "extensions"
@@ -53,14 +53,14 @@ class Names(StrEnum):
 
 
 class DamagedError(FscostError):
-    """The recording is not whole: said on standard output, told by the exit code."""
+    """Error for a damaged recording: printed on standard output, signalled by the exit code."""
 
     exit_code = 1
 
 
 @app.command(cls=Command)
 def info(recording: Source, json_: Json = False) -> None:
-    """What it holds: disks, how it ends, requests and bytes between its marks."""
+    """Show the disks, how the recording ended, and requests and bytes between marks."""
     facts = capture.info(recording)
     intervals = capture.intervals(recording)
     if json_:
@@ -70,24 +70,31 @@ def info(recording: Source, json_: Json = False) -> None:
         ]
         sys.stdout.write(document.text("recording-info", {**facts, "intervals": table}))
         return
-    # An emulated guest's recording, or one from dm-log-writes, keeps no date: its times are not
+    # Recordings of emulated guests and of dm-log-writes have no date, because their times are not
     # those of the disk's user.
     began = (
         f"began {datetime.fromtimestamp(facts['begin_unix_ns'] / 1e9, UTC):%Y-%m-%d %H:%M:%S} UTC"
         if facts["begin_unix_ns"]
-        else "without a date"
+        else "start time unknown"
     )
-    packed = f"{human_bytes(facts['content_bytes'])} of content stored in {human_bytes(facts['content_stored_bytes'])}"
+    packed = (
+        f"{human_bytes(facts['content_bytes'])} of content stored in"
+        f" {human_bytes(facts['content_stored_bytes'])}"
+    )
     print(
         plain(
-            f"{recording}: {facts['end']}; {facts['events']} events in {facts['frames']} frames, {packed}"
+            f"{recording}: {facts['end']}; {facts['events']} events in {facts['frames']} frames,"
+            f" {packed}"
         )
     )
     print(plain(f"{began}, lasts {facts['last_ns'] / 1e9:.3f} s"))
     if facts["stripped"] != "no":
         print(plain(f"stripped of the contents of files ({facts['stripped']})"))
     for disk in facts["disks"]:
-        sectors = f"sectors of {disk['logical_block_bytes']} (logical), {disk['physical_block_bytes']} (physical)"
+        sectors = (
+            f"sectors of {disk['logical_block_bytes']} (logical), {disk['physical_block_bytes']}"
+            " (physical)"
+        )
         print(plain(f"disk {disk['name']}: {human_bytes(disk['size_bytes'])}, {sectors}"))
     _print_intervals(intervals)
 
@@ -129,7 +136,7 @@ def _print_intervals(intervals: Sequence[capture.RecordedInterval]) -> None:
 
 @app.command(cls=Command)
 def verify(recording: Source, json_: Json = False) -> None:
-    """Read every byte; exit 1 unless all is as it was written."""
+    """Check every byte of a recording; exit 1 if it is damaged."""
     report: Mapping[str, Any] = capture.verify(recording)
     if json_:
         sys.stdout.write(document.text("recording-verify", report))
@@ -139,7 +146,8 @@ def verify(recording: Source, json_: Json = False) -> None:
             print(plain(f"  {line}"))
     if not report["whole"]:
         raise DamagedError(
-            f"{recording} is not whole", "what stands before the damage can still be exported"
+            f"{recording} is incomplete or damaged",
+            "the part before the damage can still be exported",
         )
 
 
@@ -165,15 +173,16 @@ def export(
         ),
     ] = None,
 ) -> None:
-    """Take it elsewhere: `--as image`, `parquet` or `dm-log-writes`."""
+    """Export a disk image, a Parquet table or a dm-log-writes log."""
     if at is not None and form is not Form.IMAGE:
-        raise InputError("--at goes with --as image", "leave it out")
+        raise InputError("--at requires --as image", "leave it out")
     if form is Form.PARQUET:
         print(plain(f"{out}: {capture.write_requests(recording, out)[0]} requests"))
     elif form is Form.DM_LOG_WRITES:
         print(
             plain(
-                f"{out}: {capture.export_dm_log_writes(recording, disk, out, _announce(out))} entries"
+                f"{out}: {capture.export_dm_log_writes(recording, disk, out, _announce(out))}"
+                " entries"
             )
         )
     else:
@@ -200,7 +209,7 @@ def strip(
         Names, typer.Option(help="Replace all names, all but short extensions, or none.")
     ] = Names.REPLACE,
 ) -> None:
-    """Take the contents of files out, so that it can be shared: docs/sharing.md says what is left."""
+    """Write a copy without the contents of files, for sharing (docs/sharing.md)."""
     size = capture.strip(recording, out, names, _announce(out))
     facts = capture.info(out)
     print(plain(f"{out}: {human_bytes(size)}, without the contents of files ({facts['stripped']})"))
@@ -223,5 +232,5 @@ def import_(
         ),
     ],
 ) -> None:
-    """Make a recording of a dm-log-writes log."""
+    """Import a dm-log-writes log as a recording."""
     print(plain(f"{recording}: {capture.import_dm_log_writes(log, recording)} entries"))

@@ -24,7 +24,10 @@ def replay(
         list[str],
         typer.Option(
             metavar="NAME=MODEL",
-            help="Device of a disk: main=hdd-7200, or a TOML file; repeatable. Others are ram.",
+            help=(
+                "Device of a disk: main=hdd-7200 or main=FILE.toml; repeatable. Others complete at"
+                " once (ram)."
+            ),
         ),
     ],
     profile: Annotated[
@@ -48,7 +51,7 @@ def replay(
         typer.Option(metavar="FILE", help="Write the tables as Markdown; - for standard output."),
     ] = None,
 ) -> None:
-    """Estimate how long a disk, a card or an SSD would have taken for recorded requests."""
+    """Estimate how long recorded requests would have taken on a disk, card or SSD."""
     from fscost import latency
     from fscost.cli.output import replay as output
     from fscost.cli.output.emit import Outputs
@@ -60,8 +63,8 @@ def replay(
     for each in kept:
         if each.device_models:
             raise InputError(
-                f"{each.title} was recorded on disks with the time of a model",
-                "replay a run without --disk: its times would count twice",
+                f"{each.title} was recorded with modelled disk times",
+                "replay a run made without --disk; here, modelled times would count twice",
             )
     entries = [
         output.Entry(

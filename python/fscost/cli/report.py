@@ -15,7 +15,7 @@ Ssd = Annotated[
     typer.Option(
         "--ssd",
         metavar="DEVICE",
-        help="Show the wear of this device. (default: the one of the run's own --ssd)",
+        help="Show the wear of this device. (default: the device of the run's --ssd)",
         show_default=False,
     ),
 ]
@@ -24,7 +24,7 @@ Array = Annotated[
     typer.Option(
         "--array",
         metavar="LEVEL,members=N,…",
-        help="Show each recorded disk as an array of --ssd devices (docs/wear.md).",
+        help="Model each recorded disk as an md array of --ssd devices (docs/wear.md).",
         show_default=False,
     ),
 ]
@@ -60,7 +60,7 @@ def report(
     files.check_output(path)
     device, shape = wear.of_options(ssd, array)
     results, damage = salvaged(run, trust=trust)
-    # Charts take a second to import, and a wrong path must be told at once.
+    # Importing charts takes a second, and a wrong path must be reported at once.
     from fscost.report.html import html_text
     from fscost.view.page import page
 

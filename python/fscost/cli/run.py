@@ -1,4 +1,4 @@
-"""`fscost run`: the workloads of a suite file, one run each, and all beside each other."""
+"""`fscost run`: the workloads of a suite file, one run each, and their comparison."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +22,7 @@ def run(
     ] = DEFAULT,
     only: Annotated[
         list[str] | None,
-        typer.Option(metavar="WORKLOAD", help="Run this workload of the suite; repeat."),
+        typer.Option(metavar="WORKLOAD", help="Run this workload of the suite; repeatable."),
     ] = None,
     repetitions: Annotated[
         int | None,
@@ -36,9 +36,9 @@ def run(
     dry_run: options.DryRun = False,
     json: options.Json = False,
 ) -> None:
-    """Run the workloads of a suite file (fscost.toml), and relate them.
+    """Run the workloads of a suite file (fscost.toml), and compare them.
 
-    Each workload is a run as `fscost compare` makes it. A suite is TOML: version = 1,
+    Each workload becomes a run, as with `fscost compare`. A suite is TOML: version = 1,
     profiles = ["ext4", "xfs"], and a table for each workload, [workloads.NAME], with
     command = "…" or builtin = "sqlite"; `fscost schema suite` has all fields.
 
@@ -74,7 +74,7 @@ def run(
 
 
 def _check(file: Path, requests: dict[str, Request]) -> None:
-    """All of them before the first takes its hour."""
+    """Validate all requests before the first run, which may take an hour."""
     for name, request in requests.items():
         try:
             to_spec(request, Path(), resume=False, command_line=())

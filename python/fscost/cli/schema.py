@@ -12,12 +12,13 @@ from fscost.report import document
 
 def schema(
     kind: Annotated[
-        str | None, typer.Argument(metavar="KIND", help="Kind of document; without one, a list.")
+        str | None,
+        typer.Argument(metavar="KIND", help="Document to print the schema of; omit it for a list."),
     ] = None,
 ) -> None:
     """Print the JSON Schema of suite files, or of a command's --json output.
 
-    A document names its schema in the field `schema`; a suite file's is `version`.
+    A document names its schema in the field `schema`; a suite file has `version` instead.
 
     fscost schema suite >fscost-suite.json
     """

@@ -24,19 +24,19 @@ def serve(
         bool, typer.Option("--trust", help="Read runs that another user owns or can write to.")
     ] = False,
 ) -> None:
-    """Show the runs of a folder as a small site on this machine.
+    """Serve the runs in a folder as a small web site on this machine.
 
     The site lists and searches the runs, shows the report of each, and compares any two. It listens
     on 127.0.0.1 alone and changes nothing. Ctrl-C ends it.
     """
     if not folder.is_dir():
         raise InputError(
-            f"{folder} is no folder",
+            f"{folder} is not a folder",
             "name the folder that holds runs, or start one: fscost compare",
         )
     if not 0 <= port <= 65535:
         raise InputError(f"--port {port} is not a TCP port", "give 0 to 65535")
-    # Charts take a second to import, and a wrong folder must be told at once.
+    # Importing charts takes a second, and a wrong folder must be reported at once.
     from fscost.report.site import Site
 
     try:

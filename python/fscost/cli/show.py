@@ -1,4 +1,4 @@
-"""`fscost show`: the tables of a run that is over, again, or in another form."""
+"""`fscost show`: the tables of a finished run, again or in another format."""
 
 from pathlib import Path
 from typing import Annotated
@@ -39,7 +39,7 @@ def show(
         str | None,
         typer.Option(
             metavar="MODEL|FILE.toml",
-            help="Add NAND bytes and the life of this device, from the recordings kept.",
+            help="Add NAND bytes and the lifetime of this device, from the recordings kept.",
         ),
     ] = None,
     by_disk: Annotated[
@@ -51,25 +51,27 @@ def show(
     metric: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME", help="Metric to sort and compare by. (default: the run's own)"
+            metavar="NAME", help="Metric to sort and compare by. (default: the run's metric)"
         ),
     ] = None,
     per: Annotated[
         str | None,
         typer.Option(
             metavar="N:WORD",
-            help="Operations that the workload did, for a column of bytes per operation: 500:tx.",
+            help=(
+                "Number and name of the workload's operations (500:tx), for bytes per operation."
+            ),
         ),
     ] = None,
     baseline: Annotated[
         str | None,
         typer.Option(
             metavar="PROFILE",
-            help="Profile that the others are compared with. (default: the run's own)",
+            help="Profile that the others are compared with. (default: the run's baseline)",
         ),
     ] = None,
 ) -> None:
-    """Print the tables of a finished run again, in any form."""
+    """Print the tables of a finished run again, in any format."""
     outputs = Outputs(
         json,
         csv,

@@ -1,14 +1,16 @@
-"""`fscost study`: published experiments, run again and judged."""
+"""`fscost study`: published experiments, reproduced and judged."""
 
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from fscost import files, run, study
+from fscost.cli.declare import with_fields
 from fscost.cli.help import Command
 from fscost.cli.lines import print_lines, say
 from fscost.cli.output.emit import STDOUT, Outputs, write
@@ -27,7 +29,7 @@ from fscost.view.study import study_view
 app = typer.Typer(
     name="study",
     cls=Commands,
-    help="Published experiments, run again: published beside measured, a verdict for each claim.",
+    help="Repeat published experiments, compare the values, and give a verdict for each claim.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -41,7 +43,9 @@ Trust = Annotated[
 ]
 ByDisk = Annotated[
     bool,
-    typer.Option("--by-disk", help="Add a table of each disk, and rows for each disk to JSON."),
+    typer.Option(
+        "--by-disk", help="Add a table for each disk; with --json, add rows for each disk."
+    ),
 ]
 Markdown = Annotated[
     str | None, typer.Option(metavar="FILE", help="The report as Markdown; - for standard output.")
@@ -60,32 +64,43 @@ def list_() -> None:
         )
 
 
-@app.command("run", cls=Command)
-def run_(
-    context: typer.Context,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="`fscost study list` lists them.")],
+@dataclass(frozen=True)
+class RunOptions:
+    """Options of `fscost study run`."""
+
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="Name of a study; `fscost study list` lists all.")
+    ]
     scale: Annotated[
         str,
         typer.Option(
             metavar="small|full",
-            help="small: minutes. full: as published, as far as one machine can.",
+            help="small takes minutes; full is as published, as far as one machine allows.",
         ),
-    ] = "small",
-    set_: Annotated[
+    ] = "small"
+    set: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="An option of its workload; repeat."),
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Seed for all random choices.")] = 0,
+        typer.Option("--set", metavar="KEY=VALUE", help="An option of its workload; repeatable."),
+    ] = None
+    source: Annotated[
+        Path | None,
+        typer.Option(
+            parser=some_path,
+            metavar="PATH",
+            help="The repository or tarball that its workload uses. (default: as the scale says)",
+        ),
+    ] = None
+    seed: Annotated[int, typer.Option(help="Seed for all random choices.")] = 0
     min_repetitions: Annotated[
         int | None, typer.Option(help="Minimum repetitions. (default: as the scale says)")
-    ] = None,
+    ] = None
     max_repetitions: Annotated[
         int | None, typer.Option(help="Maximum repetitions. (default: as the scale says)")
-    ] = None,
+    ] = None
     max_minutes: Annotated[
         float | None,
         typer.Option(help="Time limit of the run; two repetitions are always completed."),
-    ] = None,
+    ] = None
     out: Annotated[
         Path | None,
         typer.Option(
@@ -93,85 +108,85 @@ def run_(
             metavar="DIR",
             help="Folder for the results. (default: fscost-runs/TIME-study-NAME)",
         ),
-    ] = None,
+    ] = None
     resume: Annotated[
         Path | None,
         typer.Option(parser=some_path, metavar="DIR", help="Resume an interrupted run."),
-    ] = None,
-    trust: Trust = False,
+    ] = None
+    trust: Trust = False
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print every command, run none.")
-    ] = False,
-    json: Json = False,
-    markdown: Markdown = None,
-    by_disk: ByDisk = False,
+        bool,
+        typer.Option("--dry-run", help="Print every command, run none."),
+    ] = False
+    json: Json = False
+    markdown: Markdown = None
+    by_disk: ByDisk = False
     lab: Annotated[
         str,
         typer.Option(
             metavar="native|vm",
-            help="This kernel as root, or guests. (default: native where it can run)",
+            help="Run on this kernel as root, or in guests. (default: native if it can run here)",
         ),
-    ] = AUTO,
+    ] = AUTO
     kernel: Annotated[
         list[str] | None,
         typer.Option(
             metavar="VERSION|VMLINUZ",
             help=f"Kernel of guests: {', '.join(KERNELS)}, or an image; repeat to judge each.",
         ),
-    ] = None,
+    ] = None
     modules: Annotated[
         list[str] | None,
         typer.Option(
             metavar="DIR",
-            help="/lib/modules/VERSION of each --kernel that is an image, in their order.",
+            help="Module folder (/lib/modules/VERSION) of each --kernel image, in the same order.",
         ),
-    ] = None,
-) -> None:
+    ] = None
+
+
+@app.command("run", cls=Command)
+@with_fields
+def run_(context: typer.Context, options: RunOptions) -> None:
     """Run a published experiment on this machine and judge its claims by what was measured."""
-    outputs = Outputs(json=json, markdown=markdown, choice=Choice(is_by_disk=by_disk))
+    outputs = Outputs(options.json, None, options.markdown, Choice(is_by_disk=options.by_disk))
     outputs.check()
+    name, lab = options.name, options.lab
     found = study.load(name)
-    if resume is not None:
-        if out is not None:
+    if (resume := options.resume) is not None:
+        if options.out is not None:
             raise InputError("--resume and --out cannot be combined", "drop --out")
-        before = load(resume, trust=trust)
+        before = load(resume, trust=options.trust)
         asked = _earlier(before, name)
-        scale, options, seed = asked["scale"], asked["set"], before.manifest.seed
-        kernels, folders = asked.get("kernel", []), asked.get("modules", [])
         lab = before.manifest.lab if lab == AUTO else lab
         _refuse_others(context, resume)
-        given = [word for key, value in options.items() for word in ("--set", f"{key}={value}")]
-        given += [
-            word
-            for option, named in (("--kernel", kernels), ("--modules", folders))
-            for each in named
-            for word in (option, each)
-        ]
-        words = ["fscost", "study", "run", name, "--scale", scale, *given]
-        say(f"resuming {resume}: {shlex.join(words)}")
+        say(f"resuming {resume}: {shlex.join(['fscost', 'study', 'run', name, *asked.words()])}")
     else:
-        options = parse_options(set_ or ())
-        kernels, folders = (
-            absolute_images(kernel or ()),
-            [str(Path(each).absolute()) for each in modules or ()],
+        asked = _Asked(
+            options.scale,
+            parse_options(options.set or ()),
+            options.seed,
+            None if options.source is None else options.source.absolute(),
+            absolute_images(options.kernel or ()),
+            [str(Path(each).absolute()) for each in options.modules or ()],
         )
     spec = study.plan(
         found,
-        study.scale_of(found, scale),
-        resume or out or run.default_folder(f"study-{name}"),
-        seed=seed,
-        options=options,
-        kernels=kernels,
-        modules=folders,
-        min_repetitions=min_repetitions,
-        max_repetitions=max_repetitions,
-        max_minutes=max_minutes,
+        study.scale_of(found, asked.scale),
+        resume or options.out or run.default_folder(f"study-{name}"),
+        seed=asked.seed,
+        options=asked.options,
+        source=asked.source,
+        kernels=asked.kernels,
+        modules=asked.modules,
+        min_repetitions=options.min_repetitions,
+        max_repetitions=options.max_repetitions,
+        max_minutes=options.max_minutes,
         resume=resume is not None,
-        trust=trust,
+        trust=options.trust,
         command_line=sys.argv,
     )
-    chosen, lock = choose_lab(lab, spec, None, folders, say=say)
-    if dry_run:
+    chosen, lock = choose_lab(lab, spec, None, asked.modules, say=say)
+    if options.dry_run:
         for profile, commands in run.commands(spec, chosen).items():
             print(plain("\n".join([f"# {profile}", *commands])))
         return
@@ -200,7 +215,7 @@ def show(
     by_disk: ByDisk = False,
     trust: Trust = False,
 ) -> None:
-    """Judge a finished run again, by the rules as they are now, and print the report."""
+    """Judge a finished run again by the current rules, and print the report."""
     outputs = Outputs(json=json, markdown=markdown, choice=Choice(is_by_disk=by_disk))
     outputs.check()
     results = load(folder, trust=trust)
@@ -227,7 +242,7 @@ def page(
     files.check_output(out)
     found = [load(folder, trust=trust) for folder in folders]
     reports = [study.report(_study_of(results), results) for results in found]
-    # Charts take a second to import, and a wrong path must be told at once.
+    # Importing charts takes a second, and a wrong path must be reported at once.
     from fscost.report import posts
 
     command = shlex.join(["fscost", "study", "page", *map(str, folders), "-o", str(out)])
@@ -236,7 +251,7 @@ def page(
 
 
 def _study_of(results: RunResults) -> study.Study:
-    """The study of a run; InputError for a run of `fscost compare`, whose request names none."""
+    """Return the study of a run. Raise InputError for a run of `fscost compare`, which has none."""
     name = results.manifest.request.get("study")
     if not isinstance(name, str) or not name:
         raise InputError(
@@ -271,31 +286,56 @@ def _emit(report: study.Report, outputs: Outputs) -> None:
         output.show(report, sys.stdout, is_by_disk=by_disk)
 
 
-def _earlier(results: RunResults, name: str) -> Mapping[str, Any]:
-    """The request of a run that is resumed, checked: it comes from a file."""
+@dataclass(frozen=True)
+class _Asked:
+    """Parameters that define the cells. They are the same when a run is resumed."""
+
+    scale: str
+    options: Mapping[str, str]
+    seed: int
+    source: Path | None
+    kernels: Sequence[str]
+    modules: Sequence[str]
+
+    def words(self) -> list[str]:
+        """Return the parameters as command-line options, without the seed."""
+        named = (
+            ("--set", [f"{key}={value}" for key, value in self.options.items()]),
+            ("--source", [str(self.source)] if self.source else []),
+            ("--kernel", self.kernels),
+            ("--modules", self.modules),
+        )
+        given = [word for option, values in named for value in values for word in (option, value)]
+        return ["--scale", self.scale, *given]
+
+
+def _earlier(results: RunResults, name: str) -> _Asked:
+    """Return the validated parameters of a run that is resumed. They come from a file."""
     request = results.manifest.request
-    options, named = request.get("set"), [request.get("kernel", []), request.get("modules", [])]
-    sound = (
-        isinstance(request.get("scale"), str)
-        and isinstance(options, dict)
-        and all(isinstance(value, str) for value in options.values())
-    )
-    sound = sound and all(
-        isinstance(each, list) and all(isinstance(value, str) for value in each) for each in named
-    )
-    if request.get("study") != name or not sound:
+    scale, options, source = request.get("scale"), request.get("set"), request.get("source", "")
+    kernels, modules = request.get("kernel", []), request.get("modules", [])
+    if (
+        request.get("study") != name
+        or not isinstance(scale, str)
+        or not isinstance(source, str)
+        or not isinstance(options, dict)
+        or not all(isinstance(each, list) for each in (kernels, modules))
+        or not all(isinstance(text, str) for text in [*options.values(), *kernels, *modules])
+    ):
         raise InputError(
             f"{results.folder} is not a run of the study {name}",
             "name the study and the folder of the run that was interrupted",
         )
-    return request
+    return _Asked(
+        scale, options, results.manifest.seed, Path(source) if source else None, kernels, modules
+    )
 
 
 def _refuse_others(context: typer.Context, folder: Path) -> None:
-    """What a cell is cannot change on resume; how many there are can."""
-    for option in ("scale", "set_", "seed", "kernel", "modules"):
+    """Refuse options that would change cells on resume. The number of repetitions may change."""
+    for option in ("scale", "set", "source", "seed", "kernel", "modules"):
         if str(context.get_parameter_source(option)).endswith("COMMANDLINE"):
             raise InputError(
-                f"--resume {folder} continues as it began; --{option.strip('_')} would change it",
+                f"--resume {folder} keeps the run's original options; --{option} cannot be changed",
                 "leave the option out, or start a new run",
             )

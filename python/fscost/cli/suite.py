@@ -24,7 +24,7 @@ class _Table(BaseModel):
 
 
 class Stop(_Table):
-    """When there are enough repetitions."""
+    """Rule that ends the repetitions."""
 
     min_repetitions: int | None = Field(None, ge=1)
     """Minimum repetitions (3)."""
@@ -35,18 +35,18 @@ class Stop(_Table):
     metric: str | None = None
     """Metric whose interval decides (device_write_bytes)."""
     precision: float | None = Field(None, gt=0, lt=1)
-    """Width of the interval that is narrow enough: 0.02 is ± 2 %."""
+    """Width of the interval at which the repetitions end: 0.02 is ± 2 %."""
 
 
 class _Options(_Table):
     """Options of `fscost compare`, under the same names."""
 
     profiles: list[str] | None = Field(None, min_length=1)
-    """File systems as mkfs and mount spell them, as after --on; braces make several."""
+    """Profiles as mkfs and mount spell them, as after --on; braces expand to several."""
     baseline: str | None = None
     """Profile that ratios are computed against; the first by default."""
     stop: Stop | None = None
-    """When there are enough repetitions."""
+    """Rule that ends the repetitions."""
     seed: int | None = None
     """Seed for all random choices."""
     size: str | None = None
@@ -58,7 +58,7 @@ class _Options(_Table):
     aged: float | None = None
     """Days by which the times of prepared files are set back."""
     settle: Literal["sync", "remount", "none"] | None = None
-    """How each phase ends."""
+    """End of each phase: sync, remount, or nothing."""
     drop_caches: bool | None = None
     """Empty the page cache before each phase."""
     probe: int | None = None
@@ -80,7 +80,7 @@ class _Options(_Table):
     modules: list[str] | None = None
     """Folder of modules of each kernel that is an image."""
     disk: list[str] | None = None
-    """NAME=MODEL[,size=SIZE]: give a disk the time of a device."""
+    """NAME=MODEL[,size=SIZE]: give a disk the timing of a device."""
     logical_block_size: Literal[512, 1024, 2048, 4096] | None = None
     """Logical sector size in bytes (512)."""
     physical_block_size: Literal[512, 1024, 2048, 4096] | None = None
@@ -95,7 +95,7 @@ class WorkloadEntry(_Options):
     builtin: str | None = None
     """A built-in workload, as after --workload."""
     scale: float | None = None
-    """Size of a built-in workload; 1 is its own."""
+    """Size factor of a built-in workload; 1 is its default size."""
     source: str | None = None
     """Repository or tarball that a built-in workload uses."""
     set: dict[str, str | int] | None = None
@@ -113,7 +113,7 @@ class WorkloadEntry(_Options):
     ignore_failure: bool | None = None
     """Measure the command even if it exits with an error."""
     per: str | None = None
-    """Operations that the command does: 500:tx."""
+    """Number and name of the command's operations: 500:tx."""
 
 
 class Suite(_Options):
@@ -122,15 +122,15 @@ class Suite(_Options):
     version: Literal[1]
     """Version of this format."""
     name: str | None = None
-    """Name before each run's own."""
+    """Prefix of each run's name."""
     lab: Literal["native", "vm"] | None = None
-    """This kernel as root, or guests."""
+    """Lab: this kernel as root, or guests."""
     workloads: dict[str, WorkloadEntry] = Field(min_length=1)
     """Workloads by name."""
 
 
 def load(path: Path) -> Suite:
-    """A suite file; InputError names the file, the field and the remedy."""
+    """Load a suite file. InputError names the file, the field and the remedy."""
     try:
         with files.open_regular(path) as file:
             content = files.content(file, LONGEST_BYTES)
@@ -151,13 +151,14 @@ def load(path: Path) -> Suite:
 
 
 def requests(suite: Suite, path: Path) -> dict[str, Request]:
-    """What each workload asks of a run, by its name. Relative paths begin in the folder of the
-    suite's file, `path`."""
+    """Return the request of each workload, by name. Relative paths are relative to the folder of
+    the suite's file, `path`."""
     for name, entry in suite.workloads.items():
         if (entry.command is None) == (entry.builtin is None):
             there = "neither" if entry.command is None else "both"
             raise InputError(
-                f"{path}: workloads.{name} has {there} of command and builtin", "give one of them"
+                f"{path}: workloads.{name} sets {there} of command and builtin",
+                "give exactly one of them",
             )
     folder = path.absolute().parent
     return {name: _request(suite, name, entry, folder) for name, entry in suite.workloads.items()}
@@ -203,7 +204,7 @@ def _model(text: str, folder: Path) -> str:
 
 
 def _told(path: Path, error: Mapping[str, Any]) -> InputError:
-    """A complaint of pydantic in our words."""
+    """Translate a pydantic error into an InputError."""
     place = ".".join(str(part) for part in error["loc"])
     kind, given = error["type"], error.get("input")
     if kind == "extra_forbidden":
@@ -220,7 +221,7 @@ def _told(path: Path, error: Mapping[str, Any]) -> InputError:
 
 
 def _fields(place: tuple[str | int, ...]) -> list[str]:
-    """Of the table at this place."""
+    """List the fields that the table at this place may have."""
     model: type[BaseModel] = Suite
     if place[:1] == ("workloads",):
         model = WorkloadEntry

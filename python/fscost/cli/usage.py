@@ -1,6 +1,7 @@
-"""Errors in the use of commands and options, in the words of all other errors.
+"""Usage errors of commands and options, in the format of all other errors.
 
-typer checks options before any of our code runs; its own messages have another form and quote pydantic.
+Typer checks options before any fscost code runs. Its own messages have another format and quote
+pydantic.
 """
 
 import contextlib
@@ -16,7 +17,7 @@ from fscost.cli.help import Group
 from fscost.errors import FscostError, InputError, did_you_mean
 
 READER_GONE = 141
-"""Exit status that a shell reports for a program that SIGPIPE ended."""
+"""Exit status that a shell reports for a program killed by SIGPIPE."""
 
 _NOT_A_NUMBER = {
     "int_parsing": "is not a whole number",
@@ -32,19 +33,21 @@ _OTHER_NAMES = {
     "--runs": "--min-repetitions and --max-repetitions",
     "--repetitions": "--min-repetitions and --max-repetitions",
 }
-"""Options of similar tools, and what they are called here."""
+"""Options of similar tools, and their names in fscost."""
 
 
 def some_path(text: str) -> Path:
-    """A path of the command line: an empty one would be the working directory."""
+    """Parse a path. An empty path is refused, because it would be the working directory."""
     if not text:
         raise InputError("'' is not a path", "name a file or a folder")
     return Path(text)
 
 
 def run_path(text: str) -> Path:
-    """A run's folder or a recording; a link in the same folder, as `latest` is, stands for what it
-    points to."""
+    """Parse the path of a run's folder or a recording.
+
+    A symbolic link to an entry of its own folder, such as `latest`, is replaced by its target.
+    """
     path = some_path(text)
     if path.is_symlink():
         target = path.readlink()
@@ -54,7 +57,10 @@ def run_path(text: str) -> Path:
 
 
 class Commands(Group):
-    """A group of commands that refuses an unknown one in our words, and ends quietly when its reader has gone (`fscost profiles | head`)."""
+    """Group of commands with fscost's error for an unknown command.
+
+    The group exits quietly when its reader closes the pipe (`fscost profiles | head`).
+    """
 
     def make_context(self, *arguments: Any, **options: Any) -> Any:
         with _until_the_reader_goes():
@@ -83,7 +89,7 @@ def _until_the_reader_goes() -> Iterator[None]:
 
 
 def explained(error: Any) -> FscostError | None:
-    """What a person is told of an error that typer raised; None where help is printed instead."""
+    """Translate a typer error into an fscost error. Return None if help was printed instead."""
     kind = type(error).__name__
     if kind == "NoArgsIsHelpError":
         print(error.message, file=sys.stderr)
@@ -132,7 +138,7 @@ def _bad_value(error: Any, see: str) -> InputError:
 
 
 def _name(parameter: Any) -> str:
-    """`--scale` for an option, `RUN` for an argument."""
+    """Return the name of a parameter: `--scale` for an option, `RUN` for an argument."""
     option = max(parameter.opts, key=len, default="")
     return option if option.startswith("-") else parameter.metavar or option.upper()
 

@@ -12,7 +12,7 @@ _MOST = 64
 
 
 def variants(asked: Request, runs: Sequence[str], lists: Sequence[str]) -> dict[str, Request]:
-    """What each run asks, by its name; one without a name where nothing varies."""
+    """Return the request of each run, by name. If nothing varies, the only run has no name."""
     commands = _commands(asked, runs)
     choices = [_listed(text) for text in lists]
     found: dict[str, Request] = {}
@@ -21,7 +21,9 @@ def variants(asked: Request, runs: Sequence[str], lists: Sequence[str]) -> dict[
             name = ", ".join(filter(None, [label, *(f"{key}={value}" for key, value in chosen)]))
             found[name] = _filled(request, chosen, name)
     if len(found) > _MOST:
-        raise InputError(f"the lists make {len(found)} runs", f"name at most {_MOST}")
+        raise InputError(
+            f"the lists combine to {len(found)} runs", f"shorten them to at most {_MOST} runs"
+        )
     return found
 
 
@@ -30,7 +32,7 @@ def _commands(asked: Request, runs: Sequence[str]) -> dict[str, Request]:
         return {"": asked}
     if asked.command or asked.workload is not None:
         raise InputError(
-            "--run names the commands already", "drop the command after --, or --workload"
+            "--run already gives the commands", "drop the command after --, or --workload"
         )
     found = {}
     for text in runs:
@@ -45,7 +47,7 @@ def _commands(asked: Request, runs: Sequence[str]) -> dict[str, Request]:
 
 
 def _listed(text: str) -> list[tuple[str, str]]:
-    """`mode=delete,wal`: what `cli.help` makes of `-L mode delete,wal`."""
+    """Parse `mode=delete,wal`, the form into which `cli.help` joins `-L mode delete,wal`."""
     name, _, values = text.partition("=")
     found = [each.strip() for each in values.split(",")]
     if not name.isidentifier() or "" in found or len(set(found)) < len(found):
@@ -57,7 +59,7 @@ def _listed(text: str) -> list[tuple[str, str]]:
 
 
 def _filled(request: Request, chosen: Sequence[tuple[str, str]], name: str) -> Request:
-    """Each `{key}` replaced, wherever it stands; one that stands nowhere would make equal runs."""
+    """Replace each `{key}` in all options. Refuse unused keys, which would make identical runs."""
 
     used = set()
 
@@ -82,5 +84,5 @@ def _filled(request: Request, chosen: Sequence[tuple[str, str]], name: str) -> R
 
 
 def _title(given: str | None, name: str) -> str | None:
-    """Of one run among several; of the only run, what was given."""
+    """Return the title of one run among several, or the given title of the only run."""
     return f"{given}: {name}" if given and name else (name or given)

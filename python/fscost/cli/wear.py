@@ -2,11 +2,13 @@
 
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from fscost.cli.declare import with_fields
 from fscost.cli.kept import Kept, every_kept
 from fscost.cli.usage import some_path
 from fscost.errors import InputError
@@ -28,160 +30,182 @@ TOP = 8
 _MOST_STEPS = 200
 
 
-def wear(
+@dataclass(frozen=True)
+class Options:
+    """Options of `fscost wear`."""
+
     source: Annotated[
         Path,
         typer.Argument(
             parser=some_path,
             metavar="RECORDING|RUN|TRACE",
-            help="A recording, a run's folder (all recordings that it kept), or a block trace (docs/traces.md).",
+            help=(
+                "A recording, a run's folder (all recordings that it kept), or a block trace"
+                " (docs/traces.md)."
+            ),
         ),
-    ],
+    ]
     ssd: Annotated[
         str,
         typer.Option(
             metavar="MODEL|FILE.toml",
             help="A device from `fscost devices`, or a TOML file that describes one.",
         ),
-    ],
+    ]
     by: Annotated[
         ByName | None,
         typer.Option(
             help="Charge wear to causes, structures, paths or steps. (default: cause)",
             show_default=False,
         ),
-    ] = None,
+    ] = None
     sweep: Annotated[
         str | None,
         typer.Option(
             metavar="spare=7..50",
-            help="Repeat for each spare share of NAND, in percent; also fill=…. 7..50:5 sets the step.",
+            help=(
+                "Repeat for each value of spare (share of NAND) or fill, in percent; 7..50:5 has"
+                " steps of 5."
+            ),
         ),
-    ] = None,
+    ] = None
     fill: Annotated[
         float,
         typer.Option(
             metavar="PERCENT", min=0, max=100, help="Share of the device that holds data."
         ),
-    ] = 100.0,
+    ] = 100.0
     place: Annotated[
         PlaceName,
         typer.Option(
-            help="Size of the model: the recorded disk, or only the addresses that the workload writes."
+            help=(
+                "Size of the modelled device: that of the recorded disk, or of all addresses"
+                " written."
+            )
         ),
-    ] = "disk",
+    ] = "disk"
     runs_per_day: Annotated[
         float | None,
         typer.Option(
             metavar="N",
-            help="Runs of the workload per day. (default: back to back, at the speed of the first profile)",
+            help=(
+                "Runs of the workload per day. (default: back to back, at the speed of the first"
+                " profile)"
+            ),
         ),
-    ] = None,
+    ] = None
     profile: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help="Only this profile of a run; repeatable."),
-    ] = None,
-    format_: Annotated[
+    ] = None
+    format: Annotated[
         FormatName | None,
         typer.Option(
             "--format",
             help="Format of a trace. (default: detected from the content)",
             show_default=False,
         ),
-    ] = None,
+    ] = None
     disk: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
             help="Replay only this disk. (default: each disk on a device of its own)",
         ),
-    ] = None,
+    ] = None
     array: Annotated[
         str | None,
         typer.Option(
             metavar="LEVEL,members=N,…",
-            help="Treat the disk as an md array of such devices: raid5,members=3,chunk=64K (docs/wear.md).",
+            help=(
+                "Treat the disk as an md array of --ssd devices: raid5,members=3,chunk=64K"
+                " (docs/wear.md)."
+            ),
         ),
-    ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed for all random choices of the model.")] = 1,
+    ] = None
+    seed: Annotated[int, typer.Option(min=0, help="Seed for all random choices of the model.")] = 1
     top: Annotated[
         int, typer.Option(metavar="N", min=1, help="Rows of wear by cause; the rest share one row.")
-    ] = TOP,
+    ] = TOP
     trust: Annotated[
         bool,
         typer.Option("--trust", help="Read a run folder that another user owns or can write to."),
-    ] = False,
-    json_: Annotated[
+    ] = False
+    json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object instead of tables.")
-    ] = False,
+    ] = False
     csv: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="Write the rows as CSV; - for standard output."),
-    ] = None,
+    ] = None
     markdown: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="Write the tables as Markdown; - for standard output."),
-    ] = None,
-) -> None:
+    ] = None
+
+
+@with_fields
+def wear(options: Options) -> None:
     """Estimate the wear that recorded writes cause on an SSD, a card or an eMMC."""
     from fscost import wear as room
     from fscost.cli.output import wear as output
     from fscost.cli.output.emit import Outputs
 
-    outputs = Outputs(json_, csv, markdown)
+    outputs = Outputs(options.json, options.csv, options.markdown)
     outputs.check()
-    if sweep is not None and by is not None:
-        raise InputError(
-            "--by and --sweep cannot be combined",
-            "drop one: a sweep prints one row per step and profile",
+    _refuse_combinations(options)
+    source, by, sweep, disk = options.source, options.by, options.sweep, options.disk
+    device, fill = room.find(options.ssd), options.fill / 100
+    settings: dict[str, Any] = {"place": room.Place(options.place), "seed": options.seed}
+    variants = [("", device, fill)] if sweep is None else _variants(sweep, device, fill)
+
+    def report(entries: "list[Entry]", charged: "By | None", **more: Any) -> output.Report:
+        return output.Report(
+            str(source),
+            device,
+            charged,
+            entries,
+            settings["place"],
+            options.runs_per_day,
+            options.top,
+            **more,
         )
-    if array is not None and by is not None:
-        raise InputError(
-            "--by and --array cannot be combined",
-            "drop one: fscost does not attribute requests of members",
-        )
-    if runs_per_day is not None and runs_per_day <= 0:
-        raise InputError(f"--runs-per-day {runs_per_day:g} is too small", "give a number above 0")
-    device = room.find(ssd)
-    settings: dict[str, Any] = {"place": room.Place(place), "seed": seed}
-    variants = [("", device, fill / 100)] if sweep is None else _variants(sweep, device, fill / 100)
-    if format_ is not None or not (source.is_dir() or room.is_recording(source)):
-        if by is not None or profile or array is not None:
+
+    if options.format is not None or not (source.is_dir() or room.is_recording(source)):
+        if by is not None or options.profile or options.array is not None:
             raise InputError(
                 "--by, --profile and --array need a recording",
                 f"{source} is a trace: drop these options",
             )
-        entries = _of_trace(source, variants, format_, disk, settings)
-        report = output.Report(
-            str(source),
-            device,
-            None,
-            entries,
-            room.Place(place),
-            runs_per_day,
-            top,
-            is_trace=True,
-        )
-        output.emit(report, outputs, sys.stdout)
+        entries = _of_trace(source, variants, options.format, disk, settings)
+        output.emit(report(entries, None, is_trace=True), outputs, sys.stdout)
         return
-    kept = every_kept(source, profile or [], trust=trust)
-    if array is not None:
-        entries, loads = _members(kept, variants, room.parse_array(array), disk, settings)
-        output.emit(
-            output.Report(
-                str(source), device, None, entries, room.Place(place), runs_per_day, top, loads
-            ),
-            outputs,
-            sys.stdout,
-        )
+    kept = every_kept(source, options.profile or [], trust=options.trust)
+    if options.array is not None:
+        entries, loads = _members(kept, variants, room.parse_array(options.array), disk, settings)
+        output.emit(report(entries, None, loads=loads), outputs, sys.stdout)
         return
     charged = room.By(by or "cause") if sweep is None else None
-    entries = _entries(kept, variants, charged, disk, settings, _program_bytes(source, trust=trust))
-    output.emit(
-        output.Report(str(source), device, charged, entries, room.Place(place), runs_per_day, top),
-        outputs,
-        sys.stdout,
-    )
+    program_bytes = _program_bytes(source, trust=options.trust)
+    entries = _entries(kept, variants, charged, disk, settings, program_bytes)
+    output.emit(report(entries, charged), outputs, sys.stdout)
+
+
+def _refuse_combinations(options: Options) -> None:
+    if options.sweep is not None and options.by is not None:
+        raise InputError(
+            "--by and --sweep cannot be combined",
+            "drop one: a sweep prints one row per step and profile",
+        )
+    if options.array is not None and options.by is not None:
+        raise InputError(
+            "--by and --array cannot be combined",
+            "drop one: fscost does not attribute requests of members",
+        )
+    if options.runs_per_day is not None and options.runs_per_day <= 0:
+        raise InputError(
+            f"--runs-per-day {options.runs_per_day:g} is too small", "give a number above 0"
+        )
 
 
 def _entries(
@@ -198,8 +222,8 @@ def _entries(
     found = []
     charged: set[str] = set()
     for each in kept:
-        # The first repetition of each profile says what is charged: explaining takes longer than
-        # all the rest.
+        # Only the first repetition of each profile is explained and charged, because explaining
+        # takes longer than everything else.
         is_explained = by is not None and each.profile not in charged
         charged.add(each.profile)
         for source in room.sources(
@@ -225,7 +249,10 @@ def _members(
     disk: str | None,
     settings: dict[str, Any],
 ) -> "tuple[list[Entry], list[Loaded]]":
-    """Each member as a disk of its own; and the load of all, of the first repetition of each profile."""
+    """Measure each member as a separate disk.
+
+    Also return the load of all members, in the first repetition of each profile.
+    """
     from fscost import wear as room
     from fscost.cli.output.members import Loaded
     from fscost.cli.output.wear import Entry
@@ -274,7 +301,7 @@ def _of_trace(
 
 
 def _program_bytes(source: Path, *, trust: bool) -> dict[str, int]:
-    """By cell of a run: what its commands wrote."""
+    """Return the bytes that the commands of each cell of a run wrote, by cell."""
     if not source.is_dir():
         return {}
     from fscost.results import TOTAL, load
@@ -289,7 +316,7 @@ def _program_bytes(source: Path, *, trust: bool) -> dict[str, int]:
 
 
 def _variants(sweep: str, device: "Device", fill: float) -> "list[tuple[str, Device, float]]":
-    """`spare=7..50:5`: the device with each of these values, in percent."""
+    """Parse a sweep such as `spare=7..50:5`, and return the device with each value, in percent."""
     form = "write it as spare=7..50, fill=20..100 or spare=7..50:1"
     name, _, bounds = sweep.partition("=")
     bounds, _, step_text = bounds.partition(":")

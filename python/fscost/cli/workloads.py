@@ -1,4 +1,4 @@
-"""`fscost workloads`: what can be named after --workload."""
+"""`fscost workloads`: list of names that --workload accepts."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -42,7 +42,8 @@ def _list() -> None:
     print_lines(entries)
     print("\nOptions and steps of one: `fscost workloads NAME`")
     print(
-        "Any other workload: a command of yours, as in\n`fscost compare -- 'tar xf {here}/src.tar && make -C src'`"
+        "Any other workload: a command of yours, as in\n`fscost compare -- 'tar xf {here}/src.tar"
+        " && make -C src'`"
     )
 
 

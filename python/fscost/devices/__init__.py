@@ -1,5 +1,5 @@
-"""Devices described in TOML, from the catalogue or from users: one file for the models of wear and
-of latency."""
+"""Devices described in TOML, from the catalogue or from users. One file serves the wear model and
+the latency model."""
 
 from fscost.devices.file import (
     Device,

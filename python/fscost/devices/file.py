@@ -1,5 +1,5 @@
-"""Files of devices: sections of values, each of which may name its source. What a field means, its
-model says."""
+"""Device files: sections of values, each with an optional source. The models define the meaning of
+the fields."""
 
 import tomllib
 from collections.abc import Mapping
@@ -13,14 +13,14 @@ from fscost import files
 from fscost.errors import InputError, did_you_mean
 
 _LARGEST_FILE_BYTES = 1 << 20
-_NAME_A_FILE = "name a TOML file that describes a device, or a device of `fscost devices`"
+_NAME_A_FILE = "name a TOML file that describes a device, or a device that `fscost devices` lists"
 SECTIONS = {"wear": "NAND, its mapping and its rated cycles", "latency": "times of requests"}
-"""The sections that a file may have, and what they describe."""
+"""Sections that a file may have, and their contents."""
 
 
 @dataclass(frozen=True)
 class Section:
-    """A section's values, and the sources of those that name one."""
+    """Values of a section, and the sources of the values that name one."""
 
     values: Mapping[str, Any]
     sources: Mapping[str, str]
@@ -39,7 +39,7 @@ class Device:
     text: str
 
     def section(self, name: str) -> Section:
-        """A section; InputError where the file has none."""
+        """Return a section. InputError if the file does not have it."""
         if name not in self.sections:
             having = ", ".join(each.name for each in catalogue() if name in each.sections)
             raise InputError(
@@ -51,7 +51,7 @@ class Device:
 
 @cache
 def catalogue() -> tuple[Device, ...]:
-    """The devices that come with fscost, by name."""
+    """Return the devices that come with fscost, by name."""
     folder = resources.files("fscost.devices") / "catalogue"
     found = sorted(
         (file for file in folder.iterdir() if file.name.endswith(".toml")),
@@ -84,7 +84,7 @@ def find(name: str) -> Device:
 
 
 def read_device(path: Path) -> Device:
-    """A user's file."""
+    """Read a user's device file."""
     try:
         with files.open_regular(path) as file:
             content = files.content(file, _LARGEST_FILE_BYTES)
@@ -100,13 +100,13 @@ def read_device(path: Path) -> Device:
 
 
 def parse(name: str, file: str, text: str) -> Device:
-    """A device from TOML; InputError names the file, the field and the remedy. A value is itself,
-    or `{ value = …, source = "…" }`."""
+    """Parse a device from TOML. An InputError names the file, the field and the remedy. A field is
+    a plain value, or `{ value = …, source = "…" }`."""
     try:
         table = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise InputError(
-            f"{file}: {error}", "`fscost devices NAME --toml` prints a file to begin with"
+            f"{file}: {error}", "`fscost devices NAME --toml` prints a template"
         ) from None
     for key in table:
         if key not in (*SECTIONS, "summary", "kind", "aliases"):
@@ -130,7 +130,7 @@ def parse(name: str, file: str, text: str) -> Device:
 
 
 def wrong(file: str, name: str, what: str, remedy: str) -> InputError:
-    """A field that cannot be used."""
+    """Return the error for a field that cannot be used."""
     return InputError(f"{file}: {name}: {what}", remedy)
 
 
@@ -155,7 +155,7 @@ def _section(file: str, name: str, table: Any) -> Section:
                 raise wrong(
                     file,
                     f"{name}.{key}",
-                    "is a table of something else",
+                    "is not a table of value and source",
                     'write it as { value = …, source = "…" }',
                 )
             values[key] = found["value"]

@@ -1,23 +1,22 @@
-"""How fscost opens, makes and replaces files.
+"""Safe opening, creation and replacement of files.
 
-fscost runs as root in folders that others may own, so nothing else in the program opens a file for
+fscost runs as root in folders that other users may own, so no other module opens a file for
 writing by its path:
 
-- `replacing(path)`: a result under a name that a person gave, or that fscost gives in its own
-  folder. A regular file is the old one or the new one,
-  whole, whatever happens; a character device, a FIFO or a descriptor (`/dev/stdout`) is written and
-  never replaced.
-- `creating(path)`: a file that must not exist, whole or not at all, 0600.
-- `growing(path)`: a log that others see grow; it must not exist, 0600.
-- `check_output(path)`: the refusals of `replacing`, before long work.
+- `replacing(path)`: a result under a name chosen by the user, or by fscost in its own folder. A
+  regular file holds either the old or the new content, complete, whatever happens; a character
+  device, a FIFO or a descriptor (`/dev/stdout`) is written to and never replaced.
+- `creating(path)`: a new file, complete or absent, mode 0600.
+- `growing(path)`: a new log that others can read while it grows, mode 0600.
+- `check_output(path)`: the errors of `replacing`, before long work.
 
-What somebody else may have made is read with `open_regular`, and a run's folder is opened with
-`own_folder`, which refuses one that others decide about.
+Files that another user may have made are read with `open_regular`. A run's folder is opened with
+`own_folder`, which refuses a folder that other users control.
 
-Files made under sudo belong to the user who called it (`owner`).
+Files created under sudo belong to the user who called it (`owner`).
 
-A symbolic link on the way is followed only where it belongs to the caller or to root. What cannot
-be written is one `InputError` or `HostError`.
+A symbolic link is followed only if it belongs to the caller or to root. A file that cannot be
+written is reported as one `InputError` or `HostError`.
 """
 
 from fscost.files.owner import given_to_caller

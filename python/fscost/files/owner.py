@@ -1,8 +1,8 @@
-"""What root makes for the user who called sudo: it is given to that user.
+"""Ownership of files that root creates for the user who called sudo: they are given to that user.
 
-Nothing is changed by its path. A folder is root's while root writes in it, so that nobody can put
-something else in place of what is given away; only regular files and folders of root with a single
-name are given, and none that was root's before.
+No file is changed by its path. A folder belongs to root while root writes in it, so nobody can
+replace a file before it is given away. Only root's regular files and folders with a single name are
+given away, and none that belonged to root before.
 """
 
 import os
@@ -20,8 +20,8 @@ _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 @contextmanager
 def given_to_caller(folder: Path) -> Iterator[None]:
-    """What the block makes in `folder` belongs to the caller of sudo afterwards, and `folder` and
-    the folders made for it too. Those that the block leaves empty are removed again."""
+    """Give everything that the block creates in `folder` to the caller of sudo, including `folder`
+    and the folders created for it. Folders that the block leaves empty are removed again."""
     caller = sudo_caller()
     if caller is None:
         yield
@@ -31,7 +31,8 @@ def given_to_caller(folder: Path) -> Iterator[None]:
         make_folder(folder)
         opened = [stack.enter_context(_opened(each)) for each in missing]
         run = opened[0] if missing else stack.enter_context(_opened(folder))
-        # Made just now, they are root's and empty but for each other; anything else was put there.
+        # Folders made just now belong to root and hold only each other; another user put in
+        # anything else.
         are_ours = all(os.fstat(each).st_uid == 0 for each in opened) and (
             not missing or not os.listdir(run)  # noqa: PTH208  # of an open folder
         )
@@ -51,7 +52,8 @@ def given_to_caller(folder: Path) -> Iterator[None]:
 
 
 def _take_back(folder: int, caller: Ids) -> frozenset[Ids]:
-    """All folders in it are root's from now on; returns the files that were root's already."""
+    """Make root the owner of all folders in `folder`; return the files that belonged to root
+    before."""
     before = set()
 
     def take(descriptor: int) -> None:
@@ -92,7 +94,7 @@ def _each(
     *,
     is_folder_first: bool = False,
 ) -> None:
-    """The folder, and every file and folder in it; no link is followed."""
+    """Call `do` on the folder, and on every file and folder in it. Links are not followed."""
     with _opened(path, within) as folder:
         if is_folder_first:
             do(folder)

@@ -1,5 +1,5 @@
-"""Where a path leads: a folder, held open, and the last name in it. No link that somebody else made
-is followed on the way."""
+"""Resolution of a path to an open folder and the last name in it. No symbolic link that another
+user made is followed on the way."""
 
 import os
 import stat
@@ -22,9 +22,9 @@ _KINDS = {
 }
 _FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _MOST_LINKS = 40
-"""As many as the kernel follows (path_resolution(7))."""
+"""Maximum number of symbolic links in a path, equal to the kernel's limit (path_resolution(7))."""
 _PROC_ROOT_INODE = 1
-"""include/linux/proc_fs.h, PROC_ROOT_INO."""
+"""Inode number of the root of procfs (include/linux/proc_fs.h, PROC_ROOT_INO)."""
 
 
 Ids = tuple[int, int]
@@ -32,8 +32,8 @@ Ids = tuple[int, int]
 
 @dataclass(frozen=True)
 class Place:
-    """A name in an open folder, and what it names. `status` is None where there is nothing, and is
-    a link only for one that procfs resolves by itself."""
+    """A name in an open folder, and the status of the file it names. `status` is None if there is
+    no such file. It describes a link only if procfs resolves that link itself."""
 
     path: Path
     folder: int
@@ -42,8 +42,8 @@ class Place:
 
     @property
     def descriptor(self) -> int | None:
-        """The number of our own descriptor that this is another name of (`/dev/stdout`,
-        `/dev/fd/63`)."""
+        """Number of the file descriptor of this process that the name stands for (`/dev/stdout`,
+        `/dev/fd/63`), or None."""
         if (
             self.status is None
             or not stat.S_ISLNK(self.status.st_mode)
@@ -55,20 +55,20 @@ class Place:
 
 
 def kind(mode: int) -> str:
-    """What stat(2) says it is."""
+    """Name of the file type in a mode of stat(2)."""
     return _KINDS.get(stat.S_IFMT(mode), "no file")
 
 
 def trusted_owners() -> frozenset[int]:
-    """Whose files and links the caller may rely on: its own and root's; for root, also those of the
-    user who called sudo, as git does (safe.directory)."""
+    """User IDs whose files and links the caller may rely on: its own and root's. Root also trusts
+    the user who called sudo, as git does (safe.directory)."""
     caller = os.geteuid()
     sudo = os.environ.get("SUDO_UID", "")
     return frozenset({0, caller} | ({int(sudo)} if caller == 0 and sudo.isdecimal() else set()))
 
 
 def sudo_caller() -> Ids | None:
-    """User and group that called sudo; None where nobody did, or root itself."""
+    """User and group that called sudo; None without sudo, or if root called it."""
     user, group = (os.environ.get(name, "") for name in ("SUDO_UID", "SUDO_GID"))
     if os.geteuid() or not (user.isdecimal() and group.isdecimal()) or int(user) == 0:
         return None
@@ -76,7 +76,7 @@ def sudo_caller() -> Ids | None:
 
 
 def give(descriptor: int, folder: int) -> None:
-    """A new file, to the caller of sudo if the folder is theirs."""
+    """Give a new file to the caller of sudo if the folder belongs to that user."""
     caller = sudo_caller()
     if caller is not None and os.fstat(folder).st_uid == caller[0]:
         with suppress(OSError):
@@ -85,7 +85,7 @@ def give(descriptor: int, folder: int) -> None:
 
 @contextmanager
 def found(path: Path) -> Iterator[Place]:
-    """Where `path` leads; OSError where one of its folders is missing."""
+    """Resolve `path`; OSError if one of its folders is missing."""
     folder = os.open("/" if path.is_absolute() else ".", _FOLDER)
     left = deque(_names(path) or ["."])
     links = 0
@@ -103,8 +103,8 @@ def found(path: Path) -> Iterator[Place]:
                 yield Place(path, folder, name, status)
                 return
             else:
-                # A folder behind a link of procfs (/proc/self/cwd) is not found by that link's
-                # text.
+                # The text of a procfs link (/proc/self/cwd) need not lead to its target, so the
+                # link is opened.
                 magic = status is not None and stat.S_ISLNK(status.st_mode)
                 folder = _moved(folder, name, _FOLDER & ~os.O_NOFOLLOW if magic else _FOLDER)
     finally:
@@ -125,8 +125,8 @@ def _status(name: str, folder: int, *, is_last: bool) -> os.stat_result | None:
 
 
 def _is_magic(folder: int) -> bool:
-    """Whether links in this folder are resolved by procfs itself, not by their text
-    (proc_pid_fd(5)); those of its root are plain ones."""
+    """Check that procfs itself resolves the links in this folder, not by their text
+    (proc_pid_fd(5)). The links in its root are ordinary ones."""
     here = os.fstat(folder)
     return here.st_ino != _PROC_ROOT_INODE and here.st_dev == Path("/proc").stat().st_dev
 
@@ -134,18 +134,19 @@ def _is_magic(folder: int) -> bool:
 def _target(path: Path, name: str, folder: int, status: os.stat_result, links: int) -> str:
     if links > _MOST_LINKS:
         raise InputError(f"{path}: too many symbolic links", "name the file itself")
-    # Somebody who may not make a link of root's can still give one of those a second name
-    # (protected_hardlinks, proc_sys_fs(5)).
+    # A user who cannot create root's links can still make a hard link to one (protected_hardlinks,
+    # proc_sys_fs(5)).
     if status.st_uid not in trusted_owners() or status.st_nlink > 1:
         raise InputError(
-            f"{path}: {name} is a symbolic link that user {status.st_uid} made, and fscost does not write where others point",
+            f"{path}: {name} is a symbolic link of user {status.st_uid}; fscost does not write"
+            " through other users' links",
             f"name the file itself: {os.path.realpath(path)}",
         )
     return os.readlink(name, dir_fd=folder)
 
 
 def _moved(folder: int, name: str, flags: int) -> int:
-    """The open folder `name` in place of `folder`."""
+    """Open the folder `name` in place of `folder`, and close `folder`."""
     moved = os.open(name, flags, dir_fd=folder)
     os.close(folder)
     return moved

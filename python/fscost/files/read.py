@@ -1,5 +1,5 @@
-"""Files opened for reading that somebody else may have made: regular ones only, and never more of
-them than was asked for."""
+"""Safe reading of files that another user may have made: regular files only, and never more bytes
+than requested."""
 
 import os
 import stat
@@ -12,11 +12,11 @@ from fscost.files.place import kind
 
 
 def open_regular(path: Path, folder: int | None = None) -> BufferedReader:
-    """A regular file; with `folder`, a name in that open folder, and no link there. InputError for
-    any other kind, OSError where it cannot be opened.
+    """Open a regular file; with `folder`, by its name in that open folder, and not through a link.
+    InputError for any other type of file, OSError if it cannot be opened.
 
-    It is looked at before it is opened: a FIFO would be waited for, and some devices act as soon as
-    they are opened (a watchdog).
+    The type is checked before the file is opened: opening a FIFO could block, and some devices act
+    as soon as they are opened (a watchdog).
     """
     named = os.open(
         path, os.O_PATH | os.O_CLOEXEC | (0 if folder is None else os.O_NOFOLLOW), dir_fd=folder
@@ -31,13 +31,13 @@ def open_regular(path: Path, folder: int | None = None) -> BufferedReader:
 
 
 def content(file: IO[bytes], most_bytes: int) -> bytes | None:
-    """All of it, or None where that is more than `most_bytes`: a size that was looked up before
-    would be one that can change."""
+    """Read the whole file; None if it holds more than `most_bytes`. The size is not looked up
+    first, because it could change before the read."""
     found = file.read(most_bytes + 1)
     return found if len(found) <= most_bytes else None
 
 
 def is_device_name(name: str) -> bool:
-    """True for the path of a device, where a name or a TOML file may stand as well. Nothing is
-    looked at: it may have gone."""
+    """Return True for the path of a device, in places that also accept a name or a TOML file. Only
+    the text is checked: the device may no longer exist."""
     return name.startswith("/dev/") and not name.endswith(".toml")

@@ -1,8 +1,8 @@
-"""Run folders: whose they are, and what may be removed from them.
+"""Ownership of run folders, and what may be removed from them.
 
-A run's folder says which command is run, as whom, and which folders are swept away. So it is used
-only where nobody but the caller decides what is in it,
-as ssh does with its keys and git with `safe.directory`.
+A run's folder determines which command runs, as which user, and which folders are removed. It is
+therefore used only if nobody but the caller controls its content, as ssh does with its keys and git
+with `safe.directory`.
 """
 
 import os
@@ -23,9 +23,9 @@ _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 @contextmanager
 def own_folder(path: Path, inside: Sequence[str] = (), *, trust: bool = False) -> Iterator[int]:
-    """The folder, open. InputError where another user owns it, or those named `inside` it, or can
-    write there, unless the caller does `trust` it; a link in
-    place of one of those is always refused. OSError where there is no folder."""
+    """Open a run's folder. InputError if another user owns it or a folder named in `inside`, or can
+    write there, unless the caller sets `trust`. A link in place of one of these folders is always
+    refused. OSError if there is no folder."""
     with found(path) as place:
         folder = os.open(place.name, _OPEN, dir_fd=place.folder)
     try:
@@ -41,8 +41,8 @@ def own_folder(path: Path, inside: Sequence[str] = (), *, trust: bool = False) -
 
 
 def make_folder(path: Path) -> None:
-    """The folder and those that it is in, where they are missing; nobody else can write there,
-    whatever the umask."""
+    """Create the folder and its missing parents. Other users cannot write there, whatever the
+    umask."""
     for each in (*reversed(path.parents), path):
         if not each.is_dir():
             each.mkdir(mode=0o755)
@@ -50,8 +50,8 @@ def make_folder(path: Path) -> None:
 
 
 def remove_folders(folder: Path, inside: str, is_ours: Callable[[str], bool]) -> None:
-    """The folders in `folder`/`inside` whose names are ours, then `inside` if nothing is left in
-    it. No link is followed; what cannot be removed stays."""
+    """Remove the folders in `folder`/`inside` whose names are ours, then `inside` if it is empty.
+    Links are not followed; anything that cannot be removed stays."""
     with suppress(OSError):
         parent = os.open(folder, _OPEN)
         try:
@@ -76,13 +76,16 @@ def _check(path: Path, status: os.stat_result, *, trust: bool) -> None:
         return
     if status.st_uid not in trusted_owners():
         raise InputError(
-            f"{path} belongs to {_name(status.st_uid)}, who decides what is in it: commands that run, and folders that are removed",
+            f"{path} belongs to {_name(status.st_uid)}, who could make fscost run commands and"
+            " remove folders",
             "look at its manifest.json; if it is what you expect, add --trust",
         )
     if status.st_mode & _OTHERS_WRITE:
         raise InputError(
-            f"others can write to {path} (mode {stat.S_IMODE(status.st_mode):04o}), and decide what is in it",
-            "look at its manifest.json; if it is what you expect, chmod go-w the folder, or add --trust",
+            f"others can write to {path} (mode {stat.S_IMODE(status.st_mode):04o}), and could make"
+            " fscost run commands and remove folders",
+            "look at its manifest.json; if it is what you expect, chmod go-w the folder, or add"
+            " --trust",
         )
 
 

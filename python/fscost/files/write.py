@@ -1,5 +1,5 @@
-"""Files made and replaced: whole or not at all, on the disk before they have their name, and
-nothing but regular files replaced."""
+"""Creation and replacement of files: whole or not at all, durable before they get their name, and
+replacing only regular files."""
 
 import errno
 import hashlib
@@ -20,19 +20,19 @@ PRIVATE = 0o600
 _NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _NO_UNNAMED = (errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL)
-"""What open(2) answers to O_TMPFILE where the file system, or what stands before it, has none."""
+"""Errors of open(2) for O_TMPFILE if the file system, or a layer above it, does not support it."""
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOENT)
 ANOTHER = "name another file"
 
 
 @contextmanager
 def replacing(path: Path, remedy: str = ANOTHER) -> Iterator[IO[bytes]]:
-    """A file to fill; afterwards `path` has this content, or the old one if the block raises.
+    """Yield a file to fill. Afterwards `path` has the new content, or keeps the old one if the
+    block raises.
 
-    A new file gets the caller's umask. One that is replaced keeps mode and owner, and its other
-    names (hard links) keep the old content; one without write
-    permission for its owner is refused, also to root. A link is followed to what it names, missing
-    or not.
+    A new file gets the caller's umask. A replaced file keeps its mode and owner; its other hard
+    links keep the old content. A file without write permission for its owner is refused, also for
+    root. A symbolic link is followed to its target, whether or not the target exists.
     """
     with _errors(path, remedy), found(path) as place:
         if _is_stream(place):
@@ -50,11 +50,11 @@ def replacing(path: Path, remedy: str = ANOTHER) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def creating(path: Path, remedy: str = ANOTHER) -> Iterator[IO[bytes]]:
-    """A file to fill, which `path` names only once it is whole; nothing may have that name. 0600:
-    recordings hold what files held.
+    """Yield a file to fill, which gets the name `path` only once it is complete; the name must be
+    free. Its mode is 0600, because recordings hold the content of files.
 
-    Native code opens it by its descriptor (`file.fileno()`), so that nobody can put another in its
-    place.
+    Native code opens the file by its descriptor (`file.fileno()`), so nobody can put another file
+    in its place.
     """
     with _errors(path, remedy), found(path) as place:
         _refuse_existing(place)
@@ -67,20 +67,20 @@ def creating(path: Path, remedy: str = ANOTHER) -> Iterator[IO[bytes]]:
 
 
 def require_space(file: IO[bytes], path: Path, size_bytes: int) -> None:
-    """Raise DiskFullError where the file system of `file` has no room for so much, before the first
-    byte of it."""
+    """Raise DiskFullError if the file system of `file` has less than `size_bytes` free, before the
+    first byte is written."""
     room = os.fstatvfs(file.fileno())
     free = room.f_bavail * room.f_frsize
     if size_bytes > free:
         raise DiskFullError(
-            f"{path} would take {size_bytes:,} bytes, and {free:,} are free there",
+            f"{path} needs {size_bytes:,} bytes, but only {free:,} are free there",
             f"free some space there, or {ANOTHER}",
         )
 
 
 def growing(path: Path, *, again: bool = False) -> BinaryIO:
-    """A new file, 0600, that is seen while it grows. With `again`, an earlier attempt may have
-    begun it, and no link is followed."""
+    """Open a new file of mode 0600 that is visible while it grows. With `again`, an earlier attempt
+    may have begun it. Links are not followed."""
     with _errors(path, ANOTHER), found(path) as place:
         if again:
             flags = _NEW & ~os.O_EXCL
@@ -93,7 +93,7 @@ def growing(path: Path, *, again: bool = False) -> BinaryIO:
 
 
 def seal(path: Path) -> str:
-    """A file that has been written by others is on the disk, with its name; returns its SHA-256."""
+    """Make a file that others have written durable, with its name; return its SHA-256."""
     with open_regular(path) as file:
         os.fsync(file.fileno())
         found = hashlib.file_digest(file, "sha256").hexdigest()
@@ -102,7 +102,7 @@ def seal(path: Path) -> str:
 
 
 def check_output(path: Path) -> None:
-    """Raise, before long work, what `replacing` would raise after it."""
+    """Raise the errors of `replacing` in advance, before long work."""
     with _errors(path, ANOTHER), found(path) as place:
         if _is_stream(place):
             return
@@ -129,8 +129,8 @@ def _errors(path: Path, remedy: str) -> Iterator[None]:
 
 
 def _is_stream(place: Place) -> bool:
-    """What is written as it comes: a link of procfs to something open, a character device, a
-    FIFO."""
+    """Check for a target that is written directly: a procfs link to an open file, a character
+    device or a FIFO."""
     mode = 0 if place.status is None else place.status.st_mode
     return stat.S_ISLNK(mode) or stat.S_ISCHR(mode) or stat.S_ISFIFO(mode)
 
@@ -138,7 +138,7 @@ def _is_stream(place: Place) -> bool:
 def _refuse(place: Place) -> None:
     mode = stat.S_IFREG | stat.S_IWUSR if place.status is None else place.status.st_mode
     if not stat.S_ISREG(mode):
-        raise InputError(f"{place.path} is {kind(mode)}, and is not written", ANOTHER)
+        raise InputError(f"{place.path} is {kind(mode)}; fscost writes regular files only", ANOTHER)
     if not mode & stat.S_IWUSR:
         raise InputError(
             f"{place.path} is write-protected (mode {stat.S_IMODE(mode):04o})",
@@ -148,19 +148,18 @@ def _refuse(place: Place) -> None:
 
 def _refuse_existing(place: Place) -> None:
     if place.status is not None or os.path.lexists(place.path):
-        raise InputError(f"{place.path} exists", "name a file that does not")
+        raise InputError(f"{place.path} exists", "name a file that does not exist yet")
 
 
 @contextmanager
 def _stream(place: Place) -> Iterator[IO[bytes]]:
     own = place.descriptor
     if own is not None:
-        # Opened again, a regular file behind it would be written from its beginning, and a socket
-        # not at all.
+        # Reopening would write a regular file behind it from the beginning, and fails for a socket.
         sys.stdout.flush()
         descriptor = os.dup(own)
     else:
-        # A FIFO that nobody reads is an error (ENXIO, fifo(7)), not a wait for ever.
+        # A FIFO without a reader is an error (ENXIO, fifo(7)) rather than an endless wait.
         descriptor = os.open(
             place.name,
             os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC,
@@ -172,8 +171,8 @@ def _stream(place: Place) -> Iterator[IO[bytes]]:
 
 
 class _Part:
-    """A file in the making, in the folder where its name will be: without a name where the file
-    system can do that, so that SIGKILL leaves nothing."""
+    """A file being written, in its final folder. It has no name if the file system supports that,
+    so SIGKILL leaves nothing behind."""
 
     def __init__(self, place: Place) -> None:
         self._place = place
@@ -189,7 +188,7 @@ class _Part:
         self.file: IO[bytes] = os.fdopen(descriptor, "w+b")
 
     def _random_name(self) -> str:
-        # Not of the target's name: that may be as long as a name can be.
+        # The name does not include the target's, which may already have the maximum length.
         self._name = f".fscost-{secrets.token_hex(8)}.part"
         return self._name
 
@@ -209,14 +208,15 @@ class _Part:
                 os.fchown(descriptor, old.st_uid, old.st_gid)
             except PermissionError:
                 raise InputError(
-                    f"{self._place.path} belongs to user {old.st_uid}, group {old.st_gid}, which a new file could not",
+                    f"{self._place.path} belongs to user {old.st_uid}, group {old.st_gid}; a new"
+                    " file cannot be given that owner",
                     ANOTHER,
                 ) from None
-        # Without set-user-ID and the like: the content is another.
+        # Drop set-user-ID and similar bits, because the content is different.
         os.fchmod(descriptor, stat.S_IMODE(old.st_mode) & 0o777)
 
     def take_place(self) -> None:
-        """Get the name, whatever had it."""
+        """Take the name, replacing any file that has it."""
         if not self._name:
             self._link(self._random_name())
         os.rename(
@@ -228,7 +228,7 @@ class _Part:
         self._name = ""
 
     def take_new_name(self) -> None:
-        """Get the name unless something has it."""
+        """Take the name unless a file has it."""
         place = self._place
         try:
             if not self._name:
@@ -249,7 +249,9 @@ class _Part:
                 _refuse_existing(place)
                 self.take_place()
         except FileExistsError:
-            raise InputError(f"{place.path} exists", "name a file that does not") from None
+            raise InputError(
+                f"{place.path} exists", "name a file that does not exist yet"
+            ) from None
 
     def _link(self, name: str) -> None:
         os.link(
@@ -260,7 +262,7 @@ class _Part:
         )
 
     def remove(self) -> None:
-        with suppress(OSError):  # what was to be said has been said
+        with suppress(OSError):  # errors were reported before
             self.file.close()
         if self._name:
             with suppress(OSError):
@@ -277,11 +279,11 @@ def _part(place: Place) -> Iterator[_Part]:
 
 
 def sync_folder(path: Path | str, folder: int | None = None) -> None:
-    """The names in it are on the disk, too."""
+    """Make the names in a folder durable."""
     try:
         readable = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
     except PermissionError:
-        return  # a folder that may be written and not listed
+        return  # a folder that is writable but not readable
     try:
         os.fsync(readable)
     finally:
@@ -289,6 +291,7 @@ def sync_folder(path: Path | str, folder: int | None = None) -> None:
 
 
 def _umask() -> int:
-    """Read, not set: umask(2) is the whole process's, and other threads make files."""
+    """Read the umask from procfs. umask(2) would change it for the whole process while other
+    threads create files."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next((int(line.split()[1], 8) for line in lines if line.startswith("Umask:")), 0o077)

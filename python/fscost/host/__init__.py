@@ -1,8 +1,9 @@
-"""What this host has: privilege, devices, file systems, tools; used by the native lab and by
-`fscost doctor`."""
+"""The host's privileges, devices, file systems and tools, for the native lab and `fscost
+doctor`."""
 
 from fscost.host.conditions import (
     Check,
+    FrontEnd,
     base_directory,
     checks,
     front_end,
@@ -14,6 +15,7 @@ from fscost.host.tools import install_command, kernel_has, missing_tools, search
 
 __all__ = [
     "Check",
+    "FrontEnd",
     "base_directory",
     "checks",
     "environment",

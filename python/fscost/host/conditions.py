@@ -1,4 +1,4 @@
-"""What `fscost doctor` looks at for the native lab, and what that refuses to start without."""
+"""Conditions that `fscost doctor` checks for the native lab, and those that the lab requires."""
 
 import ctypes
 import errno
@@ -8,25 +8,29 @@ import os
 import shutil
 import stat
 import subprocess
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence, Set
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Final, Literal
 
 from fscost.errors import HostError
 from fscost.host.machine import memory_bytes
 from fscost.host.tools import install_command, kernel_has, tool
+from fscost.profile.families import mkfs_programs
 
 CAP_SYS_ADMIN = 21  # include/uapi/linux/capability.h
-MOUNT_SETATTR_SYSCALL = 442  # the same number on every architecture (since 5.1 numbers are shared)
+MOUNT_SETATTR_SYSCALL = 442  # on every architecture (numbers are shared since 5.1)
 _DEVICES = {"/dev/fuse": (10, 229), "/dev/loop-control": (10, 237)}  # include/linux/miscdevice.h
 LOOP_CONFIGURE = 0x4C0A  # include/uapi/linux/loop.h
+FrontEnd = Literal["fuse", "ublk"]
+FUSE: Final = "fuse"
 BASE_CANDIDATES = (Path("/mnt"), Path("/media"), Path("/srv"), Path("/opt"))
 
 
 @dataclass(frozen=True)
 class Check:
-    """One thing looked at. `required` ones stop every cell; the others only some. `remedy` is empty
-    when `ok`."""
+    """Result of one check. A failed `required` check stops every cell; other failures stop only
+    some. `remedy` is empty if `ok`."""
 
     name: str
     ok: bool
@@ -36,8 +40,8 @@ class Check:
 
 
 def base_directory(candidates: Iterable[Path] | None = None) -> Path:
-    """A directory that the agent may cover with its private tmpfs: empty and no mount point, so
-    that nothing is hidden from a workload."""
+    """Find a directory that the agent may cover with its private tmpfs: empty and not a mount
+    point, so that nothing is hidden from a workload."""
     tried = []
     for candidate in candidates or BASE_CANDIDATES:
         tried.append(str(candidate))
@@ -51,63 +55,59 @@ def base_directory(candidates: Iterable[Path] | None = None) -> Path:
         except OSError:
             continue
     raise HostError(
-        f"no empty directory to mount on: none of {', '.join(tried)} is an empty directory and no mount point",
+        f"no directory to mount on: none of {', '.join(tried)} is empty and not already a mount"
+        " point",
         "empty one of them, for example `mkdir -p /srv`",
     )
 
 
 def checks(
-    binaries: Iterable[tuple[str, Path | None]] = (),
+    binaries: Sequence[tuple[str, Path | None]] = (),
     tools: Iterable[str] = (),
     out: Path | None = None,
 ) -> list[Check]:
-    """Everything `fscost doctor` prints: what is required first, then file systems and tools, then
-    room."""
+    """Run all checks that `fscost doctor` prints: required conditions first, then file systems and
+    tools, then free space and memory."""
+    servers = [path for name, path in binaries if name == "fscost-disk" and path]
+    found = [front_end(server) for server in servers]
+    required = {name for name, _ in found} or {FUSE}
     return [
-        *required_checks(),
+        *required_checks(required),
+        # Real devices are always served over FUSE.
+        *(replace(each, required=False) for each in _fuse_checks() if FUSE not in required),
         *(_binary(name, path) for name, path in binaries),
-        *(_front_end(path) for name, path in binaries if name == "fscost-disk" and path),
-        *(_file_system(name, _MKFS.get(name, f"mkfs.{name}")) for name in _FILE_SYSTEMS),
+        *(_front_end(name, because) for name, because in found),
+        *(_file_system(name, mkfs) for name, mkfs in mkfs_programs().items()),
         *(_tool(name) for name in dict.fromkeys([*_WORKLOAD_TOOLS, *tools])),
         _space(out or Path.cwd()),
         _memory(),
     ]
 
 
-def required_checks() -> list[Check]:
-    """Those without which no cell can run."""
+def required_checks(front_ends: Set[FrontEnd] = frozenset({FUSE})) -> list[Check]:
+    """Run the checks that every cell needs if its disks are served over `front_ends`."""
     return [
         _root(),
         _sys_admin(),
-        *map(_device, ("/dev/fuse", "/dev/loop-control")),
         _mount_api(),
-        _loop_configure(),
+        *(_fuse_checks() if FUSE in front_ends else ()),
         _base(),
     ]
 
 
-def require() -> None:
-    """Raise for the first condition that stops every cell."""
-    for check in required_checks():
+def _fuse_checks() -> list[Check]:
+    """Check FUSE and the loop devices that it needs."""
+    return [*map(_device, ("/dev/fuse", "/dev/loop-control")), _loop_configure()]
+
+
+def require(front_ends: Set[FrontEnd]) -> None:
+    """Raise HostError for the first failed condition that stops every cell over these front
+    ends."""
+    for check in required_checks(front_ends):
         if not check.ok:
             raise HostError(f"{check.name}: {check.detail}", check.remedy)
 
 
-_FILE_SYSTEMS = (
-    "ext2",
-    "ext3",
-    "ext4",
-    "xfs",
-    "btrfs",
-    "f2fs",
-    "jfs",
-    "nilfs2",
-    "reiserfs",
-    "ntfs3",
-    "exfat",
-    "vfat",
-)
-_MKFS = {"ntfs3": "mkfs.ntfs"}  # where it is not called mkfs.TYPE
 _WORKLOAD_TOOLS = ("git", "make", "cc", "tar", "fio", "sqlite3", "find", "python3")
 
 
@@ -133,8 +133,8 @@ def _root() -> Check:
 
 
 def _owns_machine(uid_map: str) -> bool:
-    """Whether every user is itself (user_namespaces(7)): so it is in the first user namespace, and
-    next to nowhere else."""
+    """True if the user ID map is the identity (user_namespaces(7)), which holds in the initial
+    user namespace and almost nowhere else."""
     return uid_map.split() == ["0", "0", "4294967295"]
 
 
@@ -152,7 +152,7 @@ def _sys_admin() -> Check:
 def _device(path: str) -> Check:
     module = {"/dev/fuse": "fuse", "/dev/loop-control": "loop"}[path]
     try:
-        # A container may have something else in its place, which opens as well.
+        # A container may have another file in its place, which also opens.
         found = Path(path).stat()
         if not stat.S_ISCHR(found.st_mode) or found.st_rdev != os.makedev(*_DEVICES[path]):
             raise OSError(errno.ENODEV, "it is another device or file")
@@ -164,8 +164,8 @@ def _device(path: str) -> Check:
 
 
 def _mount_api() -> Check:
-    """mount_setattr(2), since 5.12. Asked with a null argument of no size: a kernel that knows the
-    call says so otherwise than by ENOSYS."""
+    """Check for mount_setattr(2), available since Linux 5.12. The call gets a null argument of size
+    zero: a kernel that has it fails with an error other than ENOSYS."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.syscall(MOUNT_SETATTR_SYSCALL, -1, None, 0, None, 0)
     known = ctypes.get_errno() != errno.ENOSYS
@@ -173,10 +173,10 @@ def _mount_api() -> Check:
 
 
 def _loop_configure() -> Check:
-    """LOOP_CONFIGURE, since 5.8. Asked with a bad address on any loop device: EFAULT when it is
-    known (`lo_ioctl` copies first).
+    """Check for LOOP_CONFIGURE, available since Linux 5.8. The call gets a bad address on any loop
+    device: a kernel that has it fails with EFAULT (`lo_ioctl` copies the argument first).
 
-    Without a loop device to ask, the answer is left to the first cell, which makes one.
+    If no loop device exists yet, the check passes, and the first cell creates one.
     """
     for node in sorted(Path("/dev").glob("loop[0-9]*")):
         try:
@@ -220,20 +220,20 @@ def _binary(name: str, path: Path | None) -> Check:
     return Check(name, True, str(path), required=True)
 
 
-def front_end(server: Path) -> tuple[str, str]:
-    """How the kernel would reach recorded disks, `ublk` or `fuse`, and why it is not ublk."""
+def front_end(server: Path) -> tuple[FrontEnd, str]:
+    """Return the front end through which the kernel would reach recorded disks, and why it is not
+    ublk."""
     try:
         ended = subprocess.run(
             [server, "front-end"], check=True, capture_output=True, text=True, timeout=10
         )
         told = json.loads(ended.stdout)
-        return str(told["front_end"]), str(told["because"] or "")
+        return "ublk" if told["front_end"] == "ublk" else FUSE, str(told["because"] or "")
     except (OSError, subprocess.SubprocessError, ValueError, KeyError) as error:
-        return "fuse", f"{server} does not say: {error}"
+        return FUSE, f"{server} did not report its front end: {error}"
 
 
-def _front_end(server: Path) -> Check:
-    name, because = front_end(server)
+def _front_end(name: FrontEnd, because: str) -> Check:
     if name == "ublk":
         return Check("front end", True, "ublk: a block device of its own for each recorded disk")
     absent = "/dev/ublk-control: No such file" in because

@@ -1,5 +1,5 @@
-"""The machine a run was made on, for its manifest: a time or a default of mkfs means nothing
-without it."""
+"""Description of the machine for a run's manifest: times and mkfs defaults mean nothing without
+it."""
 
 import importlib.metadata
 import os
@@ -21,7 +21,7 @@ _VERSION_COMMANDS = {
     "mkfs.reiserfs": ("mkfs.reiserfs", "-V"),
     "mkfs.ntfs": ("mkfs.ntfs", "--version"),
     "mkfs.exfat": ("mkfs.exfat", "-V"),
-    "mkfs.vfat": ("fatlabel", "--version"),  # of one package; mkfs.vfat does not say
+    "mkfs.vfat": ("fatlabel", "--version"),  # same package; mkfs.vfat has no option for it
     "mdadm": ("mdadm", "--version"),
     "fio": ("fio", "--version"),
     "sqlite3": ("sqlite3", "--version"),
@@ -39,8 +39,8 @@ _WRITEBACK_SETTINGS = (
 
 
 def environment(out: Path | None = None) -> dict[str, Any]:
-    """Kernel, CPU, memory, versions of the tools, settings of the page cache, and where recordings
-    are written (`out`)."""
+    """Collect kernel, CPU, memory, tool versions, page cache settings, and the file system that
+    recordings are written to (`out`)."""
     uname = os.uname()
     return {
         "kernel": {"release": uname.release, "version": uname.version, "machine": uname.machine},
@@ -61,7 +61,7 @@ def environment(out: Path | None = None) -> dict[str, Any]:
 
 
 def folder_facts(folder: Path) -> dict[str, str]:
-    """The file system that `folder` lies on: times depend on it (tmpfs: no disk behind)."""
+    """File system that holds `folder`. Times depend on it: a tmpfs has no disk behind it."""
     folder = folder.absolute()
     while not folder.exists():
         folder = folder.parent
@@ -73,8 +73,8 @@ def folder_facts(folder: Path) -> dict[str, str]:
         point = fields.split()[4]
         kind, source = tail.split()[:2]
         inside = folder == Path(point) or Path(point) in folder.parents
-        # btrfs gives files a device number of their own, so the longest mount point decides where
-        # no number matches.
+        # Files on btrfs have device numbers of their own, so the longest mount point decides if no
+        # number matches.
         rank = len(point) + (1 << 16 if fields.split()[2] == number else 0)
         if inside and rank > best[0]:
             best = (rank, kind, source)
@@ -82,7 +82,7 @@ def folder_facts(folder: Path) -> dict[str, str]:
 
 
 def memory_bytes(field: str) -> int:
-    """A line of /proc/meminfo."""
+    """Value of a line of /proc/meminfo, in bytes; 0 if the line is missing."""
     for line in Path("/proc/meminfo").read_text().splitlines():
         if line.startswith(f"{field}:"):
             return int(line.split()[1]) * 1024
@@ -98,7 +98,8 @@ def _cpu_model() -> str:
 
 
 def _virtualisation() -> str:
-    """A hint only: what systemd finds, else whether the CPU says that a hypervisor is below."""
+    """Name of the virtualisation, as a hint: systemd's answer, else whether the CPU reports a
+    hypervisor."""
     if tool("systemd-detect-virt") is not None:
         answer = _output(("systemd-detect-virt",))
         if answer:
@@ -118,7 +119,7 @@ def _distribution() -> str:
 
 
 def _version(command: tuple[str, ...]) -> str:
-    """The first line that a tool prints about itself (mkfs.ext4 prints it as an error)."""
+    """First line of a tool's version output (mkfs.ext4 prints it to stderr)."""
     lines = _output(command).splitlines()
     return lines[0] if lines else "unknown"
 

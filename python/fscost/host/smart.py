@@ -1,5 +1,5 @@
-"""SMART counters of a drive, read by smartctl or nvme-cli. Any field may be missing, of another
-type, or absurd."""
+"""SMART counters of a drive, read with smartctl or nvme-cli. Any field may be missing, have another
+type, or hold an absurd value."""
 
 import json
 import subprocess
@@ -12,8 +12,8 @@ from fscost.host.tools import tool
 _TIMEOUT_S = 30
 _MOST = 1 << 80
 _DATA_UNIT_BYTES = 512_000
-"""NVM Express base specification, SMART / Health Information: units of a thousand times 512
-bytes."""
+"""Size of a data unit in the NVM Express base specification, SMART / Health Information: a thousand
+times 512 bytes."""
 _SECTOR_BYTES = 512
 _HOST_BYTES = {
     "Total_LBAs_Written": _SECTOR_BYTES,
@@ -27,13 +27,13 @@ _NAND_BYTES = {
     "NAND_GiB_Written": 1 << 30,
     "NAND_GB_Written_TLC": 1 << 30,
 }
-"""By the names of smartmontools' drivedb.h: bytes in one unit of the raw value."""
+"""Bytes in one unit of the raw value, by the attribute names of smartmontools' drivedb.h."""
 
 
 def read(device: Path) -> dict[str, Any]:
-    """`tool`, `model`, and of these what the drive tells: `host_write_bytes`, `nand_write_bytes`,
-    `percent_used`, `power_on_hours`, `media_errors`;
-    or `unavailable`, the reason."""
+    """Read a drive's counters: `tool`, `model`, and those that the drive reports of
+    `host_write_bytes`, `nand_write_bytes`, `percent_used`, `power_on_hours` and `media_errors`. If
+    none can be read, return `unavailable` with the reason."""
     if tool("smartctl") is not None:
         return _asked(["smartctl", "--json", "--all", str(device)], of_smartctl)
     if tool("nvme") is not None and device.name.startswith("nvme"):
@@ -43,7 +43,7 @@ def read(device: Path) -> dict[str, Any]:
 
 def _asked(command: list[str], parse: Any) -> dict[str, Any]:
     try:
-        # smartctl's exit status says what is wrong with the drive: it answers all the same
+        # smartctl's exit status reports the drive's problems; it prints its output in any case
         # (smartctl(8), EXIT STATUS).
         answer = subprocess.run(
             [str(tool(command[0])), *command[1:]],
@@ -59,12 +59,12 @@ def _asked(command: list[str], parse: Any) -> dict[str, Any]:
     return (
         {"tool": command[0], **found}
         if found
-        else {"unavailable": f"{command[0]} tells no counter of this drive"}
+        else {"unavailable": f"{command[0]} reports no counters for this drive"}
     )
 
 
 def of_smartctl(value: Any) -> dict[str, Any]:
-    """From `smartctl --json --all` of a SATA or NVMe drive."""
+    """Parse the output of `smartctl --json --all` for a SATA or NVMe drive."""
     root = _mapping(value)
     found: dict[str, Any] = {}
     if isinstance(model := root.get("model_name"), str):
@@ -91,8 +91,8 @@ def of_smartctl(value: Any) -> dict[str, Any]:
 
 
 def of_nvme(value: Any) -> dict[str, Any]:
-    """From `nvme smart-log -o json`, or the same log in smartctl's answer, which spells some names
-    in another way."""
+    """Parse the output of `nvme smart-log -o json`, or the same log in smartctl's output, which
+    spells some names differently."""
     log = _mapping(value)
     found: dict[str, Any] = {}
     names = {
@@ -125,7 +125,7 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 
 def _number(value: Any) -> int | None:
-    """A counter: nvme-cli prints large ones as text."""
+    """Parse a counter; nvme-cli prints large ones as text."""
     if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 40:
         value = int(value)
     return (

@@ -1,1 +1,2 @@
-"""Places where cells run: each takes one cell and says what happened, or why it cannot."""
+"""Labs, which run cells: each takes one cell and returns its outcome, or the reason why it cannot
+run."""

@@ -1,4 +1,4 @@
-"""What a lab is to the rest: it runs one cell and says what happened. Labs never read results."""
+"""Interface of a lab: it runs one cell and returns the outcome. Labs never read results."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,16 +10,16 @@ from fscost.matrix import Cell
 from fscost.profile.model import Profile
 
 VIRTUAL_UNITS = {"s": "virtual_s", "ns": "virtual_ns"}
-"""Units of times in an emulated guest, whose clock counts instructions, one a nanosecond: they are
-times of no device."""
+"""Units of times in an emulated guest, whose clock counts one nanosecond per instruction. They are
+not times of any device."""
 ALL_PHASES = "total"
-"""Phase of a sample that is about all measured phases together."""
+"""Phase of a sample that covers all measured phases together."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """One measured number of one interval of one cell. `disk` is empty for sums and for what has no
-    disk."""
+    """One measured number of one interval of one cell. `disk` is empty for sums over all disks and
+    for metrics that have no disk."""
 
     phase: str
     measured: bool
@@ -31,97 +31,96 @@ class Sample:
 
 @dataclass
 class CellResult:
-    """`status` is done, failed or skipped; `because` says why for the last two."""
+    """Outcome of a cell. `status` is done, failed or skipped; `because` gives the reason for the
+    last two."""
 
     cell: Cell
     status: str
     because: str = ""
     samples: list[Sample] = field(default_factory=list)
     totals: list[Sample] = field(default_factory=list)
-    """Of all measured phases together, where that is no sum of theirs."""
+    """Samples of all measured phases together, for metrics whose total is not the sum over the
+    phases."""
     facts: dict[str, Any] = field(default_factory=dict)
-    """What the kernel really did: mountinfo, features, queue, device model, commands; JSON-able."""
+    """JSON-compatible facts about what the kernel really did: mountinfo, features, queue, device
+    model, commands."""
     recorded: Sequence[RecordedInterval] = ()
-    """What the recording holds, by interval; of a cell that was recorded and is being looked at."""
+    """Bytes in the recording by interval, for a cell that was recorded and is being examined."""
     recording: Path | None = None
     output: Path | None = None
     keep_recording: bool = False
-    """Whether somebody will want to look at the recording, whatever the options say."""
+    """True if the recording is worth keeping for investigation, whatever the options say."""
     kind: str = ""
-    """Of a failed cell: the `kind` of the agent's `failed` event (docs/cell-protocol.md); `mkfs`
-    and `mount` are not tried again."""
+    """Kind of failure: the `kind` of the agent's `failed` event (docs/cell-protocol.md). Cells that
+    fail in `mkfs` or `mount` are not tried again."""
 
 
 @dataclass(frozen=True)
 class LabOptions:
-    """How one cell is run. `keep_recording` decides for this cell whether its recording stays after
-    its tables are made."""
+    """Options for running one cell."""
 
     cell_dir: Path
     disk_size_bytes: int
     settle: str | None = None
     drop_caches: bool = False
     probe_interval_ms: int | None = None
-    keep_recording: bool = False
     device: Path | None = None
     timeout_s: float | None = None
-    """Limit of the whole cell by the host's clock; None: each step has the limit of its
+    """Time limit of the whole cell by the host's clock. None: each step has the limit of its
     workload."""
     device_models: Mapping[str, str] = field(default_factory=dict)
-    """Text of each device model that a disk of the run names, as TOML."""
+    """TOML text of each device model that a disk of the run names."""
     max_recording_bytes: int | None = None
-    """Size at which the recording of a cell ends it; None: only the host's free space limits it."""
+    """Size at which a cell's recording is ended. None: only the host's free space limits it."""
     writable: tuple[Path, ...] = ()
-    """Folders of the host that steps may write to (native lab)."""
+    """Host folders that steps may write to (native lab)."""
     network: bool = False
     """Give steps the host's network (native lab)."""
-    look: Callable[[CellResult, Path], None] | None = None
-    """Shown a cell that is done and its recording, before that is packed or removed; may add
-    samples and facts, or fail the cell."""
 
 
 class Lab(Protocol):
-    """A place where cells run."""
+    """A lab, in which cells run."""
 
     name: str
 
     @property
     def side_by_side(self) -> int:
-        """How many cells may run at once without one changing what is measured of another. Asked
+        """Number of cells that may run at once without affecting each other's measurements. Read
         after `check`."""
         ...
 
     def interrupt(self) -> None:
-        """End what runs side by side, from another thread: each `run` returns soon, or raises.
-        Nothing is run afterwards."""
+        """End all running cells, from another thread: each `run` returns soon, or raises. No
+        further cell is run."""
         ...
 
     def guess_s(self, write_bytes: int) -> float:
-        """What a cell that writes so much may take; measured times replace it as soon as there are
-        any."""
+        """Estimate the seconds that a cell takes if it writes this many bytes. Measured times
+        replace the estimate as soon as there are any."""
         ...
 
     def check(self) -> None:
-        """Raise HostError when no cell at all can run here."""
+        """Raise HostError if no cell at all can run here."""
         ...
 
-    def why_not(self, cell: Cell, disk_size_bytes: int | None = None) -> str | None:
-        """None when the cell can run here, on a disk of that size; else what is missing and what
-        would enable it."""
+    def unsupported_reason(self, cell: Cell, disk_size_bytes: int | None = None) -> str | None:
+        """Return None if the cell can run here on a disk of this size; otherwise what is missing
+        and what would enable it."""
         ...
 
     def commands(self, cell: Cell, options: LabOptions) -> list[str]:
-        """Every command `run` would execute, as shell text, for --dry-run."""
+        """Return every command that `run` would execute, as shell text for --dry-run."""
         ...
 
     def run(self, cell: Cell, options: LabOptions, on_step: Callable[[str], None]) -> CellResult:
-        """Run the cell; `on_step` hears the name of each interval as it begins. Raises HostError
-        when no cell can run.
+        """Run the cell, and keep the recording if the cell is done. `on_step` receives the name of
+        each interval as it begins. Raises HostError if no cell can run.
 
-        On KeyboardInterrupt the cell is ended, and waited for, before the exception goes on.
+        On KeyboardInterrupt, the cell is ended and waited for before the exception propagates.
         """
         ...
 
     def environment(self, profiles: Sequence[Profile]) -> dict[str, Any]:
-        """Of a run of these profiles: kernel, CPU, versions of mkfs; kept in the manifest."""
+        """Describe the environment of a run of these profiles for the manifest: kernel, CPU,
+        versions of mkfs."""
         ...

@@ -1,5 +1,5 @@
-"""A lab that runs nothing: deterministic numbers with noise, and failures on request. For tests of
-everything else."""
+"""A lab that runs nothing. It returns deterministic numbers with noise, and failures on request,
+for tests of everything else."""
 
 import math
 import random
@@ -18,10 +18,12 @@ _TYPE_FACTOR = {"ext4": 1.0, "xfs": 0.9, "btrfs": 1.6, "ext2": 0.8, "ext3": 1.1}
 
 @dataclass
 class FakeLab:
-    """`skip`: profile → because. `fail`: profile, or cell id → (kind, message). `stop_at`: order of
-    a cell → the exception raised in its middle.
-    `unexplained`: profile → because. `miscount`: profile → bytes that its explanation has too
-    many."""
+    """A lab that only pretends to run cells.
+
+    `skip`: profile → because. `fail`: profile, or cell id → (kind, message). `stop_at`: order of a
+    cell → exception raised in the middle of the cell. `unexplained`: profile → because. `miscount`:
+    profile → excess bytes in its explanation.
+    """
 
     skip: Mapping[str, str] = field(default_factory=dict)
     fail: Mapping[str, tuple[str, str]] = field(default_factory=dict)
@@ -34,11 +36,12 @@ class FakeLab:
     name: str = "fake"
     side_by_side: int = 1
     ran: list[str] = field(default_factory=list)
-    """Ids of the cells that were begun, in order."""
+    """IDs of the cells that began, in order."""
 
     @staticmethod
     def from_text(text: str) -> "FakeLab":
-        """`delay_s=0.1,noise=0.01,skip=xfs,fail=btrfs`: what `--lab fake:TEXT` takes."""
+        """Parse the text of `--lab fake:TEXT`, such as
+        `delay_s=0.1,noise=0.01,skip=xfs,fail=btrfs`."""
         lab = FakeLab()
         skip, fail, unexplained, miscount = {}, {}, {}, {}
         for part in filter(None, text.split(",")):
@@ -53,7 +56,7 @@ class FakeLab:
             elif key == "fail_mkfs":
                 fail[value] = ("mkfs", "mkfs refused: invalid option")
             elif key == "unexplained":
-                unexplained[value] = f"fscost knows no file system that {value} is"
+                unexplained[value] = f"{value} is not a supported file system"
             elif key == "miscount":
                 miscount[value] = 4096
             elif key == "side_by_side":
@@ -69,27 +72,30 @@ class FakeLab:
         return lab
 
     def interrupt(self) -> None:
-        """Cells are short."""
+        """Do nothing: cells are short."""
 
     def guess_s(self, write_bytes: int) -> float:
-        """Nothing is written."""
+        """Return the delay: nothing is written."""
         return self.delay_s
 
     def check(self) -> None:
-        """A fake lab runs anywhere."""
+        """Succeed: a fake lab runs anywhere."""
 
-    def why_not(self, cell: Cell, disk_size_bytes: int | None = None) -> str | None:
-        """What `skip` says."""
+    def unsupported_reason(self, cell: Cell, disk_size_bytes: int | None = None) -> str | None:
+        """Return the reason that `skip` gives for the profile."""
         return self.skip.get(cell.profile.name)
 
     def commands(self, cell: Cell, options: LabOptions) -> list[str]:
-        """Looks like the native lab's."""
+        """Return commands that resemble those of the native lab."""
         mkfs = " ".join([f"mkfs.{cell.profile.type}", *cell.profile.mkfs_flags, "{disk.main}"])
-        mount = f"mount -t {cell.profile.type} -o {cell.profile.mount_options or 'defaults'} {{disk.main}} {{dir}}"
+        mount = (
+            f"mount -t {cell.profile.type} -o {cell.profile.mount_options or 'defaults'}"
+            " {disk.main} {dir}"
+        )
         return [mkfs, mount, *(step.shell for step in cell.workload.steps), "umount {dir}"]
 
     def environment(self, profiles: Sequence[Profile]) -> dict[str, Any]:
-        """Nothing of the real host, so that golden files stay golden."""
+        """Describe no real host, so that golden files stay unchanged."""
         return {
             "kernel": {"release": self.kernel},
             "disk_server": "fake disk",
@@ -97,7 +103,7 @@ class FakeLab:
         }
 
     def run(self, cell: Cell, options: LabOptions, on_step: Callable[[str], None]) -> CellResult:
-        """Numbers that depend on the profile and the cell's seed alone."""
+        """Return numbers that depend only on the profile and the cell's seed."""
         self.ran.append(cell.id)
         assert not any(options.cell_dir.iterdir()), "a cell begins in an empty folder"
         output = options.cell_dir / "output.log"
@@ -121,8 +127,6 @@ class FakeLab:
                 recording=recording,
                 kind=failure[0],
             )
-        if not options.keep_recording:
-            recording.unlink()
         samples = self._samples(cell)
         facts: dict[str, Any] = {
             "mounted": {
@@ -137,7 +141,7 @@ class FakeLab:
             "done",
             samples=samples,
             facts=facts,
-            recording=recording if options.keep_recording else None,
+            recording=recording,
             output=output,
         )
 
@@ -192,7 +196,7 @@ class FakeLab:
 
 
 def _explained(cell: Cell, written: int) -> dict[str, int]:
-    """Some of what the classifier would say: a third of journal and metadata is access times,
+    """Imitate part of the classifier's output: a third of journal and metadata is access times,
     unless they are off."""
     profile = cell.profile
     data = written * 6 // 10
@@ -216,7 +220,7 @@ def _explained(cell: Cell, written: int) -> dict[str, int]:
     }
     reasons = {
         "data": data,
-        "names": written - data - atime,
+        "directory_entries": written - data - atime,
         "atime": atime,
         "mixed": 0,
         "journal_atime": journal_atime,

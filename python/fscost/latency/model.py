@@ -1,4 +1,4 @@
-"""The section [latency] of a device. crates/latency checks it and knows what each field means."""
+"""Section [latency] of a device. crates/latency checks it and defines its fields."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from fscost.latency import native
 
 @dataclass(frozen=True)
 class Parameter:
-    """A field of the section: meaning, default (None: required) and range."""
+    """Field of the section: meaning, default (None: required) and range."""
 
     name: str
     meaning: str
@@ -22,8 +22,8 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Model:
-    """The model of a device. `text` is its file, which the disk server and the replay read;
-    `sources` holds the source of each given value."""
+    """Model of a device. `text` is its file, which the disk server and the replay read; `sources`
+    holds the source of each given value."""
 
     name: str
     summary: str
@@ -36,7 +36,7 @@ class Model:
 
 @cache
 def catalogue() -> tuple[Model, ...]:
-    """The devices of the catalogue that have a section [latency], by name."""
+    """Return the devices of the catalogue that have a section [latency], by name."""
     return tuple(of_file(each) for each in devices.catalogue() if "latency" in each.sections)
 
 
@@ -47,7 +47,8 @@ def find(name: str) -> Model:
 
 
 def of_file(file: devices.Device) -> Model:
-    """The section [latency] of a device; InputError names the file, the field and the remedy."""
+    """Read the section [latency] of a device. An InputError names the file, the field and the
+    remedy."""
     section = file.section("latency")
     native.check(file.origin, file.text)
     return Model(
@@ -62,5 +63,5 @@ def of_file(file: devices.Device) -> Model:
 
 
 def parameters(kind: str) -> tuple[Parameter, ...]:
-    """The fields that the section of such a model has, beside `model`."""
+    """Return the fields of this kind of model, except `model`."""
     return tuple(Parameter(*each) for each in native.parameters(kind))

@@ -1,4 +1,4 @@
-"""The native module, as this room uses it."""
+"""Access to the latency functions of the native module."""
 
 from fscost import _native
 from fscost.errors import InputError
@@ -8,7 +8,7 @@ Described = tuple[str, str, float | None, float, float]
 
 
 def check(file: str, text: str) -> None:
-    """Refuse a device file whose section [latency] is wrong."""
+    """Raise InputError if the section [latency] of a device file is invalid."""
     try:
         _native.latency_check(file, text)
     except ValueError as error:
@@ -17,5 +17,5 @@ def check(file: str, text: str) -> None:
 
 
 def parameters(kind: str) -> list[Described]:
-    """The parameters of a kind of model."""
+    """Return the parameters of a kind of model."""
     return _native.latency_parameters(kind)

@@ -1,4 +1,4 @@
-"""Recordings replayed on device models: how long the disks would have taken."""
+"""Replay of recordings on device models, to find the time the disks would take."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,21 +12,21 @@ from fscost.latency.model import Model, find
 
 OPS = ("read", "write", "flush", "discard")
 DEFAULT = "ram"
-"""The model of disks that no one names."""
+"""Model of disks for which none is named."""
 
 
 class Waits(Enum):
-    """What a request waits for. The recording cannot tell what a program waited for."""
+    """Assumption about which other requests a request waits for. A recording cannot show this."""
 
     FLUSHES = "flushes"
-    """Flushes and FUA order requests: a lower bound of the time."""
+    """Flushes and FUA alone order requests. The result is a lower bound of the time."""
     ALL = "all"
-    """Each request waits for everything that had completed when it was submitted."""
+    """Each request waits for all requests that had completed when it was submitted."""
 
 
 @dataclass(frozen=True)
 class Latencies:
-    """Latencies of requests: buckets (smallest, largest, count) at most 1/16 wide, and the exact
+    """Latencies of requests: buckets (smallest, largest, count) at most 1/16 wide, with the exact
     sum and maximum."""
 
     buckets: Sequence[tuple[int, int, int]] = ()
@@ -35,17 +35,17 @@ class Latencies:
 
     @property
     def count(self) -> int:
-        """Requests."""
+        """Number of requests."""
         return sum(count for _, _, count in self.buckets)
 
     @property
     def mean_ns(self) -> float | None:
-        """None: there are none."""
+        """Mean latency; None if there are no requests."""
         return self.sum_ns / self.count if self.count else None
 
     def percentile_ns(self, percent: float) -> int | None:
-        """Upper end of the bucket in which so many percent of the requests end; None: there are
-        none."""
+        """Return the upper end of the bucket that holds this percentile; None if there are no
+        requests."""
         wanted, passed = self.count * percent / 100, 0
         for _, most, count in self.buckets:
             passed += count
@@ -66,7 +66,7 @@ class Latencies:
 
 @dataclass(frozen=True)
 class DiskTimes:
-    """A disk on its model. `busy_s`: any request was in flight."""
+    """Times of a disk on its model. `busy_s`: time during which any request was in flight."""
 
     disk: str
     model: str
@@ -76,30 +76,31 @@ class DiskTimes:
 
     @property
     def utilisation(self) -> float | None:
-        """Busy ÷ elapsed time; None where no time passed."""
+        """Busy ÷ elapsed time; None if no time passed."""
         return self.busy_s / self.elapsed_s if self.elapsed_s else None
 
     @property
     def queue_depth(self) -> float | None:
-        """Mean number of requests in flight (Little's law); None where no time passed."""
+        """Mean number of requests in flight (Little's law); None if no time passed."""
         in_flight_s = sum(each.sum_ns for each in self.latencies.values()) / 1e9
         return in_flight_s / self.elapsed_s if self.elapsed_s else None
 
 
 @dataclass(frozen=True)
 class Replay:
-    """The measured phases of a recording on models. `disks` are those of the closed replay."""
+    """Replay of a recording's measured phases on models. `disks` come from the closed replay."""
 
     recorded_s: float
     least_s: float
-    """Only flushes and FUA are waited for: a lower bound."""
+    """Lower bound of the time: only flushes and FUA order requests."""
     closed_s: float
-    """Each request waits for all that had completed before it."""
+    """Time of the closed replay: each request waits for all requests that had completed before
+    it."""
     disks: Sequence[DiskTimes]
 
 
 def parse_models(asked: Sequence[str]) -> dict[str, Model]:
-    """Models by disk, as `main=hdd-7200` spells them."""
+    """Parse models by disk, in the syntax `main=hdd-7200`."""
     found: dict[str, Model] = {}
     for each in asked:
         disk, equals, name = each.partition("=")
@@ -124,7 +125,9 @@ def replay(
     names = [each["name"] for each in capture.info(recording)["disks"]]
     for disk in models:
         if disk not in names:
-            raise InputError(f"{recording} has no disk {disk!r}", f"its disks: {', '.join(names)}")
+            raise InputError(
+                f"{recording} has no disk {disk!r}", f"name one of its disks: {', '.join(names)}"
+            )
     chosen = [models.get(name) or find(DEFAULT) for name in names]
     phases = set(measured or analyze.measured_phases(recording))
     least, _ = _run(recording, chosen, Waits.FLUSHES, phases, seed)
@@ -150,8 +153,9 @@ def live(
     waits: Waits,
     seed: int,
 ) -> list[dict[str, Any]]:
-    """Intervals of a recording of disks that had models, on models: origin and text of each disk's.
-    `completions`: pairs of 64-bit numbers, a request and when its model had completed it."""
+    """Replay a recording whose disks ran on models; return its intervals. `texts`: origin and text
+    of each disk's model. `completions`: pairs of 64-bit numbers, a request and the time at which
+    its model completed it."""
     with capture.opened(recording) as source:
         return list(source.replay(list(texts), waits.value, seed, completions))
 
@@ -159,7 +163,7 @@ def live(
 def _run(
     recording: Path, models: Sequence[Model], waits: Waits, phases: set[str], seed: int
 ) -> tuple[float, list[dict[str, Any]]]:
-    """Seconds of the phases, and their intervals."""
+    """Return the seconds of the phases, and their intervals."""
     texts = [(each.origin, each.text) for each in models]
     with capture.opened(recording) as source:
         intervals = source.replay(texts, waits.value, seed)

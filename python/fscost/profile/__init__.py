@@ -1,4 +1,4 @@
-"""Profiles: from what people spell to what is formatted and mounted."""
+"""Profiles: from their spelling to what is formatted and mounted."""
 
 from fscost.errors import InputError, did_you_mean
 from fscost.profile.array import on_array, without_array
@@ -25,19 +25,19 @@ __all__ = [
     "plan_format",
     "resolve",
     "suggestion",
-    "why_not",
+    "unsupported_reason",
     "with_run_disks",
 ]
 
 
 def catalogue() -> list[Profile]:
-    """Every profile that has a name of its own."""
+    """Return every profile that has a name of its own."""
     return list(load_catalogue())
 
 
 def resolve(text: str) -> Profile:
-    """The profile that `text` spells: a name of the catalogue or a type, then flags of its mkfs,
-    `-o` mount options, and `on md` an array."""
+    """Parse the spelling of a profile: a name of the catalogue or a type, then flags of its mkfs,
+    `-o` mount options, and `on md` with an array."""
     words = split_words(text)
     first, rest = words[0], words[1:]
     named = {profile.name: profile for profile in catalogue()}
@@ -50,7 +50,7 @@ def resolve(text: str) -> Profile:
         )
         if "," in first and {*first.split(",")} <= {*named, *known_types()}:
             remedy = " ".join(f"--on {each}" for each in first.split(","))
-            remedy = f"name each by itself: {remedy}"
+            remedy = f"give each its own --on: {remedy}"
         raise InputError(
             f"profile '{text}': no file system or profile is called '{first}'",
             f"{remedy} (`fscost profiles` lists all)",
@@ -63,22 +63,26 @@ def resolve(text: str) -> Profile:
         raise InputError(f"profile '{name}': {error.what}", error.remedy) from None
 
 
-def why_not(profile: Profile) -> str | None:
-    """Why no lab of this version can format `profile`, or None: a lab skips the cell with these
-    words."""
+def unsupported_reason(profile: Profile) -> str | None:
+    """Return why no lab of this version can format `profile`, or None. A lab skips the cell with
+    this message."""
     if family_of(profile.type) is not None:
         return None
     tool = LATER.get(profile.type, f"mkfs.{profile.type}")
-    return f"{profile.type}: fscost cannot format it yet; it needs {tool} ({package_of(tool)}), kernel support and a later lab"
+    return (
+        f"{profile.type}: fscost cannot format it yet; it needs {tool} ({package_of(tool)}), kernel"
+        " support and a later version of fscost"
+    )
 
 
-def plan_format(profile: Profile, *, disk_size_bytes: int, seed: int) -> FormatPlan:
-    """Every command that makes and mounts `profile`; `disk_size_bytes` is the size of disks that do
-    not set their own."""
+def plan_format(profile: Profile, disk_size_bytes: int, seed: int) -> FormatPlan:
+    """Plan every command that makes and mounts `profile`. `disk_size_bytes` is the size of disks
+    that do not set their own."""
     family = family_of(profile.type)
     if family is None:
         raise InputError(
-            f"profile '{profile.name}': {why_not(profile)}", f"use {', '.join(formattable_types())}"
+            f"profile '{profile.name}': {unsupported_reason(profile)}",
+            f"use {', '.join(formattable_types())}",
         )
     flags, _ = split_flags(family.grammar(profile.type), profile.mkfs_flags)
     main = profile.disks[0]

@@ -1,5 +1,5 @@
-"""md arrays: `… on md -l 5 -n 3`, mdadm's own flags. The members are disks of the cell, `{disk.m0}`
-and so on, and `{disk.main}` is the array."""
+"""md arrays: `… on md -l 5 -n 3`, with mdadm's own flags. The members are disks of the cell
+(`{disk.m0}` and so on); `{disk.main}` is the array."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,11 +12,11 @@ from fscost.profile.model import Array, DiskSpec, FormatPlan, Profile
 _DEVICE = "/dev/md0"
 _WORDS = ("on", "md")
 _LEVELS = {"linear": 2, "0": 2, "1": 2, "4": 3, "5": 3, "6": 4, "10": 2}
-"""Level, and how many members it needs at least."""
+"""Minimum number of members by level."""
 _MOST_MEMBERS = 16
 
-# mdadm(8), create mode: what shapes an array. Spares, journals and bitmaps in files would be disks
-# and files of the host.
+# mdadm(8), create mode: options that shape an array. Spares, journals and bitmaps in files would be
+# disks and files of the host.
 _GRAMMAR = Grammar(
     "mdadm --create",
     "l:n:c:p:b:e:k:",
@@ -34,8 +34,8 @@ _GRAMMAR = Grammar(
 
 
 def split_array(words: Sequence[str]) -> tuple[list[str], Array | None, list[str]]:
-    """The words before `on md`; the array behind it, if any; and the mount options that came after
-    it."""
+    """Split off the array: return the words before `on md`, the array that follows, if any, and the
+    mount options after it."""
     places = [at for at in range(len(words)) if tuple(words[at : at + 2]) == _WORDS]
     if not places:
         return list(words), None, []
@@ -43,7 +43,7 @@ def split_array(words: Sequence[str]) -> tuple[list[str], Array | None, list[str
     for bitmap in values_of(flags, "-b", "--bitmap"):
         if bitmap not in ("internal", "none"):
             raise InputError(
-                f"md: --bitmap {bitmap} would be a file of the host",
+                f"md: --bitmap {bitmap} would be a file on the host",
                 "write --bitmap internal or --bitmap none",
             )
     rest = [flag for flag in flags if flag[0] not in ("-l", "--level", "-n", "--raid-devices")]
@@ -59,18 +59,19 @@ def split_array(words: Sequence[str]) -> tuple[list[str], Array | None, list[str
         or not _LEVELS[level] <= int(members[:3]) <= _MOST_MEMBERS
     ):
         raise InputError(
-            f"md: level {level} on {members} disks", f"it takes {_LEVELS[level]} to {_MOST_MEMBERS}"
+            f"md: level {level} on {members} disks",
+            f"give it {_LEVELS[level]} to {_MOST_MEMBERS} disks",
         )
     return list(words[: places[0]]), Array(level, int(members), words_of(rest)), options
 
 
 def member_disks(array: Array) -> tuple[DiskSpec, ...]:
-    """Each of the size that the run asks for."""
+    """Return the member disks, each of the size that the run requests."""
     return tuple(DiskSpec(f"m{number}") for number in range(array.members))
 
 
 def without_array(profile: Profile) -> Profile:
-    """The profile as its mkfs sees it: the array is the main disk."""
+    """Return the profile as its mkfs sees it: the array is the main disk."""
     members = 0 if profile.array is None else profile.array.members
     return (
         replace(profile, array=None, disks=(DiskSpec(), *profile.disks[members:]))
@@ -80,10 +81,10 @@ def without_array(profile: Profile) -> Profile:
 
 
 def on_array(plan: FormatPlan, array: Array, seed: int) -> FormatPlan:
-    """The plan of a file system, on an array instead of on `{disk.main}`.
+    """Move the plan of a file system from `{disk.main}` to an array.
 
-    The disks are fresh, all zeroes, and so is their parity: `--assume-clean` says what is true, and
-    no resync writes after the mount.
+    The disks are new and all zeroes, so their parity is correct. `--assume-clean` is therefore
+    accurate, and no resync writes after the mount.
     """
     create = (
         *(

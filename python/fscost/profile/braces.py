@@ -1,13 +1,14 @@
-"""Several spellings in one, as a shell expands them: `ext4 -o commit={5,30}`."""
+"""Brace expansion of profile spellings, as in a shell: `ext4 -o commit={5,30}`."""
 
 import re
 
 _CHOICE = re.compile(r"\{([^{}]*,[^{}]*)\}")
-"""Braces with a comma: `{disk.journal}` names a disk."""
+"""Braces with a comma; braces without one name a disk, as `{disk.journal}`."""
 
 
 def expand(spelling: str) -> list[str]:
-    """Each combination, the last brace changing first; the spelling itself where it has none."""
+    """Return every combination, with the last brace changing first, or only the spelling itself if
+    it has no braces to expand."""
     found = _CHOICE.search(spelling)
     if found is None:
         return [spelling]

@@ -1,5 +1,5 @@
-"""Sizes and device models of a profile's disks, as `--disk NAME=MODEL,size=SIZE`: a word of the
-profile, or an option for all profiles."""
+"""Sizes and device models of a profile's disks: `--disk NAME=MODEL,size=SIZE`, as a word of the
+profile or as an option for all profiles."""
 
 import re
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ _SMALLEST_BYTES, _LARGEST_BYTES = 64 << 10, 1 << 40
 
 @dataclass(frozen=True)
 class DiskOption:
-    """What is asked of one disk. An empty model and a size of 0 leave it as it is."""
+    """Options of one disk. An empty model and a size of 0 leave it unchanged."""
 
     name: str
     model: str
@@ -28,7 +28,7 @@ class DiskOption:
 
 
 def parse_disk(text: str) -> DiskOption:
-    """`NAME=MODEL`, `NAME=size=SIZE` or `NAME=MODEL,size=SIZE`."""
+    """Parse `NAME=MODEL`, `NAME=size=SIZE` or `NAME=MODEL,size=SIZE`."""
     name, equals, rest = text.partition("=")
     if not equals or not _NAME.fullmatch(name) or not rest:
         raise InputError(f"{FLAG} {text}: not NAME=MODEL", _EXAMPLE)
@@ -44,7 +44,7 @@ def parse_disk(text: str) -> DiskOption:
 
 
 def split_disks(words: Sequence[str]) -> tuple[list[str], list[DiskOption]]:
-    """The other words, and the options between them."""
+    """Split off the disk options: return the other words, and the options among them."""
     rest: list[str] = []
     options: list[DiskOption] = []
     remaining = iter(words)
@@ -58,11 +58,13 @@ def split_disks(words: Sequence[str]) -> tuple[list[str], list[DiskOption]]:
 
 
 def with_disks(profile: Profile, options: Sequence[DiskOption]) -> Profile:
-    """The profile with these options, each of a disk that it has."""
+    """Apply options to a profile; it must have each option's disk."""
     disks = {disk.name: disk for disk in profile.disks}
     for option in options:
         if option.name not in disks:
-            remedy = did_you_mean(option.name, disks) or f"its disks: {', '.join(disks)}"
+            remedy = (
+                did_you_mean(option.name, disks) or f"name one of its disks: {', '.join(disks)}"
+            )
             raise InputError(f"{FLAG} {option.name}: the profile has no such disk", remedy)
         disks[option.name] = _changed(disks[option.name], option)
     return replace(profile, disks=tuple(disks.values()))
@@ -71,8 +73,8 @@ def with_disks(profile: Profile, options: Sequence[DiskOption]) -> Profile:
 def with_run_disks(
     profiles: Sequence[Profile], options: Sequence[DiskOption]
 ) -> tuple[Profile, ...]:
-    """Profiles with the options of a run: each reaches the profiles that have its disk, which must
-    not name another model themselves."""
+    """Apply the options of a run. Each option applies to all profiles that have its disk; they must
+    not name a different model themselves."""
     for option in options:
         if sum(option.name == other.name for other in options) > 1:
             raise InputError(f"{FLAG} {option.name} is given twice", "give it once")
@@ -96,7 +98,8 @@ def with_run_disks(
 
 
 def _changed(disk: DiskSpec, option: DiskOption) -> DiskSpec:
-    # A file is named relative to where the command was typed, a run is resumed from anywhere.
+    # The path is relative to the original working directory, but a run can be resumed from
+    # anywhere.
     is_file = "/" in option.model or option.model.endswith(".toml")
     model = str(Path(option.model).absolute()) if is_file else option.model
     model = "" if model == RAM else model or disk.model

@@ -1,5 +1,5 @@
-"""The flags of one mkfs: split, checked for what must never be in a profile, and taken apart
-again."""
+"""Flags of one mkfs: splitting, checks for flags that no profile may use, and access to their
+values."""
 
 import getopt
 import re
@@ -14,11 +14,11 @@ Flag = tuple[str, str]  # ("-O", "^has_journal"); ("-K", "") for a flag without 
 
 @dataclass(frozen=True)
 class Grammar:
-    """What a mkfs accepts, in getopt's own notation, and what of it a profile may not use.
+    """Flags of a mkfs in getopt's notation, and those that a profile may not use.
 
-    `device_keys` lists the sub-options that name a device (`-J device=`), `device_flags` the flags
-    that do (`-j DEVICE`, also a comma list): a
-    profile may only give them one of the cell's own disks.
+    `device_keys` lists the sub-options that name a device (`-J device=`), and `device_flags` the
+    flags that do (`-j DEVICE`, also a comma list). A profile may only set them to one of the cell's
+    own disks.
     """
 
     program: str
@@ -30,21 +30,21 @@ class Grammar:
 
 
 def split_flags(grammar: Grammar, words: Sequence[str]) -> tuple[list[Flag], list[str]]:
-    """mkfs flags, and the values of every `-o`, which in a profile always means mount options
-    (mke2fs's own -o included)."""
+    """Return the mkfs flags and the values of every `-o`. In a profile, `-o` always means mount
+    options, even for mke2fs, which has an `-o` of its own."""
     short = grammar.short.replace("o:", "") + "o:"
     try:
         pairs, rest = getopt.gnu_getopt(list(words), short, list(grammar.long))
     except getopt.GetoptError as error:
         raise InputError(
             f"flags: {error.msg} (in '{' '.join(words)}')",
-            f"after the type come the flags of {grammar.program} as its manual page has them, and '-o' with mount options",
+            f"after the type, write flags as in {grammar.program}'s manual page, then -o with mount"
+            " options",
         ) from None
     if rest:
         raise InputError(
             f"flags: unexpected word '{rest[0]}'",
-            f"a mount option is written -o {rest[0]}; a profile names no device, "
-            "because fscost gives it disks of its own",
+            f"write a mount option as -o {rest[0]}, and name no device: fscost provides the disks",
         )
     for flag, value in pairs:
         _check(grammar, flag, value)
@@ -77,8 +77,8 @@ def _takes_value(grammar: Grammar, flag: str) -> bool:
 
 
 def check_device_value(where: str, value: str, joint: str = "=") -> None:
-    """Refuse a device that is not one of the cell's own disks: a profile must never reach a real
-    one."""
+    """Refuse a device other than the cell's own disks, because a profile must never reach a real
+    device."""
     if not DISK_PLACEHOLDER.fullmatch(value):
         raise InputError(
             f"{where}{joint}{value}: not a disk of this profile",
@@ -87,20 +87,20 @@ def check_device_value(where: str, value: str, joint: str = "=") -> None:
 
 
 def suboptions(value: str) -> list[tuple[str, str]]:
-    """`a=1,b` as [("a", "1"), ("b", "")]."""
+    """Split `a=1,b` into [("a", "1"), ("b", "")]."""
     return [(key, given) for key, _, given in (item.partition("=") for item in value.split(","))]
 
 
 def words_of(flags: Iterable[Flag]) -> tuple[str, ...]:
-    """The argument list again."""
+    """Join flags to an argument list."""
     return tuple(word for flag, value in flags for word in ((flag, value) if value else (flag,)))
 
 
 def values_of(flags: Iterable[Flag], *names: str) -> list[str]:
-    """The values of a flag under any of its names, in order."""
+    """Return the values of a flag under any of its names, in order."""
     return [value for flag, value in flags if flag in names]
 
 
 def has_suboption(flags: Iterable[Flag], name: str, key: str) -> bool:
-    """Whether `name` is given with `key=…` (or bare `key`) among its sub-options."""
+    """True if `name` has the sub-option `key=…` or bare `key`."""
     return any(key == given for value in values_of(flags, name) for given, _ in suboptions(value))

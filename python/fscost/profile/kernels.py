@@ -1,4 +1,4 @@
-"""A profile under several kernels."""
+"""Profiles under several kernels."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,7 +9,7 @@ from fscost.profile.model import Profile
 
 
 def on_kernels(found: Profile, kernels: Sequence[str]) -> list[Profile]:
-    """The profile under each kernel; named `ext4 @6.1` where there are several."""
+    """Return the profile under each kernel, with names such as `ext4 @6.1` if there are several."""
     if len(set(kernels)) != len(kernels):
         raise InputError(f"--kernel names one twice: {', '.join(kernels)}", "name each once")
     if len(kernels) < 2:

@@ -1,4 +1,4 @@
-"""The catalogue: profiles by name, read from `catalogue/*.toml` and checked field by field."""
+"""Catalogue of named profiles, read from `catalogue/*.toml` and checked field by field."""
 
 import re
 import tomllib
@@ -28,8 +28,8 @@ _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 @cache
 def load_catalogue() -> tuple[Profile, ...]:
-    """Every profile of our data files, in the order of the files. Read once: the files are part of
-    the program."""
+    """Load every profile of the catalogue, in the order of the files. The result is cached, because
+    the files are part of the program."""
     folder = resources.files("fscost.profile") / "catalogue"
     profiles: dict[str, Profile] = {}
     for file in sorted(folder.iterdir(), key=lambda file: file.name):
@@ -43,7 +43,7 @@ def load_catalogue() -> tuple[Profile, ...]:
 
 
 def read_catalogue(file: str, text: str) -> list[Profile]:
-    """The profiles of one file; InputError names the file and the field."""
+    """Read the profiles of one file; an InputError names the file and the field."""
     try:
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -93,7 +93,7 @@ def _read_profile(file: str, name: str, table: Any) -> Profile:
 def _disks(
     file: str, name: str, disks: tuple[DiskSpec, ...], table: Mapping[str, Any]
 ) -> tuple[DiskSpec, ...]:
-    """`disks.journal = { size_mib = 256 }`; size 0 is the size that the run asks for."""
+    """Parse `disks.journal = { size_mib = 256 }`; size 0 is the size that the run requests."""
     named = {disk.name: disk for disk in disks}
     for disk, spec in table.items():
         where = f"disks.{disk}"

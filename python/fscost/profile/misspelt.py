@@ -1,29 +1,41 @@
-"""Suggestions for words that mkfs or the kernel refused. Only they know what is right: nothing is
-refused by these lists."""
+"""Suggestions for words that mkfs or the kernel rejected. mkfs and the kernel alone decide what is
+valid: these lists never cause a rejection."""
 
 from fscost.errors import did_you_mean
 from fscost.profile.flags import suboptions
 from fscost.profile.model import Profile
 
-# mount(8) and the pages of each file system; those that people compare.
+# From mount(8) and the man pages of each file system: the options that users compare.
 _OPTIONS: dict[str, str] = {
     "": "noatime relatime strictatime lazytime nodiratime sync dirsync ro nodev nosuid noexec",
-    "ext": "data barrier nobarrier commit journal_checksum journal_async_commit delalloc nodelalloc discard nodiscard auto_da_alloc noauto_da_alloc "
-    "journal_ioprio inode_readahead_blks stripe dioread_lock dioread_nolock nombcache norecovery noload errors user_xattr acl quota",
-    "xfs": "logbsize logbufs allocsize discard nodiscard inode32 inode64 largeio noalign norecovery nouuid sunit swidth swalloc wsync attr2 quota prjquota",
-    "btrfs": "compress compress-force datacow nodatacow datasum nodatasum commit discard nodiscard ssd nossd ssd_spread space_cache flushoncommit "
-    "notreelog treelog max_inline metadata_ratio thread_pool autodefrag noautodefrag barrier nobarrier subvol",
+    "ext": (
+        "data barrier nobarrier commit journal_checksum journal_async_commit delalloc nodelalloc"
+        " discard nodiscard auto_da_alloc noauto_da_alloc journal_ioprio inode_readahead_blks"
+        " stripe dioread_lock dioread_nolock nombcache norecovery noload errors user_xattr acl"
+        " quota"
+    ),
+    "xfs": (
+        "logbsize logbufs allocsize discard nodiscard inode32 inode64 largeio noalign norecovery"
+        " nouuid sunit swidth swalloc wsync attr2 quota prjquota"
+    ),
+    "btrfs": (
+        "compress compress-force datacow nodatacow datasum nodatasum commit discard nodiscard ssd"
+        " nossd ssd_spread space_cache flushoncommit notreelog treelog max_inline metadata_ratio"
+        " thread_pool autodefrag noautodefrag barrier nobarrier subvol"
+    ),
 }
-# ext4(5).
+# From ext4(5).
 _FEATURES = (
-    "64bit bigalloc casefold dir_index dir_nlink ea_inode encrypt extent extra_isize fast_commit filetype flex_bg has_journal huge_file inline_data "
-    "large_dir large_file metadata_csum metadata_csum_seed meta_bg mmp orphan_file project quota resize_inode sparse_super sparse_super2 uninit_bg verity"
+    "64bit bigalloc casefold dir_index dir_nlink ea_inode encrypt extent extra_isize fast_commit"
+    " filetype flex_bg has_journal huge_file inline_data large_dir large_file metadata_csum"
+    " metadata_csum_seed meta_bg mmp orphan_file project quota resize_inode sparse_super"
+    " sparse_super2 uninit_bg verity"
 )
 
 
 def suggestion(profile: Profile, kind: str) -> str | None:
-    """For a profile that failed in `mkfs` or `mount`: the word that is close to a known one, and
-    that one."""
+    """Suggest a correction for a profile that failed in `mkfs` or `mount`: a word, and the known
+    word that it resembles."""
     family = "ext" if profile.type.startswith("ext") else profile.type
     if kind == "mount":
         given = (

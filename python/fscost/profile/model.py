@@ -1,4 +1,4 @@
-"""What is formatted and mounted."""
+"""Profiles: what is formatted and mounted."""
 
 from dataclasses import dataclass, field
 
@@ -7,26 +7,26 @@ from fscost import files
 
 @dataclass(frozen=True)
 class DiskSpec:
-    """One disk of a profile. `size_bytes` 0 means the size that the run asks for."""
+    """One disk of a profile. `size_bytes` 0 means the size that the run requests."""
 
     name: str = "main"
     size_bytes: int = 0
     logical_block_bytes: int = 512
     physical_block_bytes: int = 4096
     model: str = ""
-    """Device model that times its requests: a name of the catalogue, or the path of a TOML file.
-    Or a real device that carries them out: its path below /dev. Empty: requests complete at
-    once."""
+    """Device model that times the disk's requests: a name of the catalogue, or the path of a TOML
+    file. Alternatively, the path below /dev of a real device that carries them out. Empty: requests
+    complete at once."""
 
     @property
     def device(self) -> str:
-        """Path of the real device behind it; empty where there is none."""
+        """Path of the real device behind the disk; empty if there is none."""
         return self.model if files.is_device_name(self.model) else ""
 
 
 @dataclass(frozen=True)
 class Array:
-    """An md array below a file system: level, number of members, and the other flags of `mdadm
+    """An md array below a file system: its level, number of members, and other flags of `mdadm
     --create`."""
 
     level: str
@@ -36,13 +36,12 @@ class Array:
 
 @dataclass(frozen=True)
 class Profile:
-    """A file system as people spell it: type, mkfs's own flags, mount options.
+    """A file system as users spell it: type, mkfs flags, mount options.
 
-    `after_mkfs`, `after_mount` and `background` are argument lists run as root, with `{disk.main}`,
-    `{disk.journal}` and `{dir}` replaced by
-    the agent. `after_mkfs` belongs to the interval `mkfs`, `after_mount` to the interval `mount`;
-    `background` runs as long as the file
-    system is mounted: a cleaner.
+    `after_mkfs`, `after_mount` and `background` are argument lists that run as root; the agent
+    replaces `{disk.main}`, `{disk.journal}` and `{dir}`. `after_mkfs` belongs to the interval
+    `mkfs`, and `after_mount` to the interval `mount`. `background` runs as long as the file system
+    is mounted, as a cleaner does.
     """
 
     name: str
@@ -56,16 +55,17 @@ class Profile:
     background: tuple[tuple[str, ...], ...] = ()
     summary: str = ""
     kernel: str = ""
-    """Of the VM lab: a name that it knows, or the path of an image; empty: the lab's own."""
+    """Guest kernel in the VM lab: a known name, or the path of an image. Empty: the lab's
+    default."""
     refused: str = ""
-    """Why today's kernels do not mount it; empty for what works. Such a profile is still run: the
-    kernel has the last word."""
+    """Reason why current kernels refuse to mount the profile; empty if they mount it. Such a
+    profile still runs, because the kernel decides."""
 
 
 @dataclass(frozen=True)
 class FormatPlan:
-    """What the lab runs for a profile on given disks: every command complete but for the
-    `{disk.NAME}` and `{dir}` placeholders."""
+    """Commands that the lab runs for a profile on given disks, complete except for the placeholders
+    `{disk.NAME}` and `{dir}`."""
 
     mkfs: tuple[tuple[str, ...], ...]
     mount_type: str
@@ -76,8 +76,8 @@ class FormatPlan:
     background: tuple[tuple[str, ...], ...] = ()
     after_unmount: tuple[tuple[str, ...], ...] = ()
     sync_tracepoints: tuple[str, ...] = ()
-    """The kernel's tracepoints that each fsync, fdatasync and O_SYNC write on such a file system
-    passes once."""
+    """Kernel tracepoints that each fsync, fdatasync and O_SYNC write on such a file system passes
+    once."""
     needs_tools: tuple[str, ...] = field(default=())
-    """Programs that must be on PATH; the cell is skipped, with the package that brings it, when one
-    is missing."""
+    """Programs that must be on PATH. If one is missing, the cell is skipped, with the name of the
+    package that provides it."""

@@ -1,4 +1,4 @@
-"""Which distribution package brings a program: for 'needs …, apt-get install …' in skips and in
+"""Distribution packages that provide programs, for 'needs …, apt-get install …' in skips and in
 `fscost doctor`."""
 
 # Names are Debian's and Ubuntu's; other distributions mostly agree.
@@ -60,6 +60,6 @@ PACKAGES: dict[str, str] = {
 
 
 def package_of(tool: str) -> str:
-    """The package that brings `tool`; the tool's own name when it is not in our table, which is
-    right more often than not."""
+    """Return the package that provides `tool`. If the table does not list the tool, return its own
+    name, which is usually right."""
     return PACKAGES.get(tool, tool)

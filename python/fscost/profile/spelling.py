@@ -1,5 +1,5 @@
-"""A profile as people write it: the type or a name of the catalogue, mkfs's own flags, `-o` with
-mount options, `on md` with mdadm's."""
+"""Spelling of a profile: the type or a name of the catalogue, mkfs flags, `-o` with mount options,
+and `on md` with mdadm flags."""
 
 import shlex
 from collections.abc import Sequence
@@ -14,14 +14,14 @@ from fscost.profile.model import DiskSpec, Profile
 
 JOURNAL_BYTES = (
     256 << 20
-)  # of a second disk whose size nobody gave; plenty for any journal, and soon zeroed by mkfs.xfs
+)  # default size of a second disk; plenty for any journal, and soon zeroed by mkfs.xfs
 
 _LONGEST = 1000  # characters; a profile is the name of a row in every table
 
 _DEVICE_OPTIONS = frozenset({"device", "jdev", "journal_dev", "journal_path", "logdev", "rtdev"})
 
-# Of each set the kernel heeds one, not always the last (mount(2): strictatime beats noatime): an
-# extension replaces its base's.
+# The kernel honours one option of each set, not always the last (mount(2): strictatime overrides
+# noatime), so an extension replaces the option of its base.
 _EXCLUSIVE = (
     frozenset({"atime", "noatime", "relatime", "norelatime", "strictatime", "nostrictatime"}),
     frozenset({"lazytime", "nolazytime"}),
@@ -29,8 +29,7 @@ _EXCLUSIVE = (
 
 
 def split_words(text: str) -> list[str]:
-    """The words of a profile as a shell would split them; InputError for what no shell would
-    take."""
+    """Split a profile into words as a shell would; InputError if a shell would reject the text."""
     if unprintable := next((c for c in text if not c.isprintable() and c != "\t"), None):
         is_byte = 0xDC80 <= ord(unprintable) <= 0xDCFF  # os.fsdecode()
         what = (
@@ -57,7 +56,7 @@ def split_words(text: str) -> list[str]:
 
 
 def extend(base: Profile, name: str, words: Sequence[str]) -> Profile:
-    """`base` with more flags and mount options, called `name`."""
+    """Add flags and mount options to `base`, and name the result `name`."""
     family = family_of(base.type)
     if family is None:
         return replace(base, name=name, mkfs_flags=(*base.mkfs_flags, *words))
@@ -69,7 +68,7 @@ def extend(base: Profile, name: str, words: Sequence[str]) -> Profile:
     profile = replace(
         base,
         name=name,
-        summary="",  # the base's no longer holds
+        summary="",  # the base's summary no longer applies
         refused="",
         mkfs_flags=base.mkfs_flags + words_of(flags),
         mount_options=merge_mount_options(base.mount_options, added),
@@ -83,14 +82,14 @@ def extend(base: Profile, name: str, words: Sequence[str]) -> Profile:
 
 
 def check_mount_options(options: str) -> None:
-    """Refuse empty items, blanks, and devices that are not the cell's."""
+    """Refuse empty items, whitespace, and devices that are not the cell's."""
     if not options:
         return
     for item in options.split(","):
         key, _, value = item.partition("=")
         if not key or any(c.isspace() for c in item):
             raise InputError(
-                f"-o: '{options}' is not a comma list of mount options",
+                f"-o: '{options}' is not a comma-separated list of mount options",
                 "write them as in -o noatime,commit=30",
             )
         if key == "loop":
@@ -102,7 +101,7 @@ def check_mount_options(options: str) -> None:
 
 
 def merge_mount_options(base: str, added: str) -> str:
-    """Both lists; words of `base` that exclude one of `added` are dropped."""
+    """Merge both lists. Words of `base` that conflict with one of `added` are dropped."""
     new = added.split(",") if added else []
     overridden = {word for group in _EXCLUSIVE if group & set(new) for word in group}
     kept = [item for item in base.split(",") if item and item not in overridden]
@@ -110,8 +109,8 @@ def merge_mount_options(base: str, added: str) -> str:
 
 
 def _with_mentioned_disks(profile: Profile) -> tuple[DiskSpec, ...]:
-    """The profile's disks, and one more for each `{disk.NAME}` that its flags or options speak
-    of."""
+    """Return the profile's disks, and one more for each other `{disk.NAME}` in its flags or
+    options."""
     known = {disk.name for disk in profile.disks} | {"main"}
     text = " ".join((*profile.mkfs_flags, profile.mount_options))
     mentioned = dict.fromkeys(DISK_PLACEHOLDER.findall(text))

@@ -1,1 +1,1 @@
-"""What is shown, written for one medium each: terminal, Markdown, JSON, CSV."""
+"""Writers of views, one for each medium: terminal, Markdown, JSON, CSV."""

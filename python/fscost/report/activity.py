@@ -1,4 +1,4 @@
-"""Pictures of a disk's activity: block offset over time, as SVG beside the requests as Parquet."""
+"""Pictures of a disk's activity: block offset over time, as SVG, with the requests as Parquet."""
 
 from collections.abc import Mapping
 from html import escape
@@ -23,8 +23,8 @@ _LAST_NS = (1 << 63) - 1
 
 
 def keep(results: RunResults, disk: str = "journal") -> list[Path]:
-    """Draw this disk during the measured phases of the first finished cell of each profile that has
-    it, in the run's folder; the files made."""
+    """Draw this disk during the measured phases, in the run's folder: the first finished cell of
+    each profile that has the disk. Return the files made."""
     made: list[Path] = []
     drawn: set[str] = set()
     for cell in results.manifest.done:
@@ -46,7 +46,7 @@ def keep(results: RunResults, disk: str = "journal") -> list[Path]:
 
 
 def _measured(facts: Mapping[str, Any]) -> tuple[int, int]:
-    """The span of the measured phases; everything where the manifest has no such span."""
+    """Return the span of the measured phases, or all time if the manifest has none."""
     match facts.get("measured_span_ns"):
         case [int(begin_ns), int(end_ns)]:
             return begin_ns, end_ns
@@ -71,8 +71,8 @@ def _write(path: Path, table: pa.Table, title: str) -> list[Path]:
 
 
 def svg(table: pa.Table, title: str) -> str:
-    """A mark for each request, at its submission and from its first byte to its last; flushes below
-    the axis. Requests of one pixel are drawn once."""
+    """Draw a mark for each request, at its submission time and from its first byte to its last,
+    with flushes below the axis. Requests that fall on the same pixels are drawn once."""
     time_s = (table["submit_ns"].to_numpy() - table["submit_ns"].to_numpy().min()) / 1e9
     offset = table["offset"].to_numpy().astype(float)
     end = offset + table["length"].to_numpy()

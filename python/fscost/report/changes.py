@@ -5,7 +5,7 @@ from fscost.view.changes import Changes, grid, headline, reasons
 
 
 def text(found: Changes) -> str:
-    """The answer, regressions first, and the causes that changed most."""
+    """Write the answer, the changes with regressions first, and the causes that changed most."""
     blocks = [
         f"## {escape(found.before)} → {escape(found.after)}",
         f"**{escape(headline(found))}**",

@@ -1,4 +1,4 @@
-"""Documents for programs: JSON objects that name the schema which they follow."""
+"""Documents for programs: JSON objects that name the schema they follow."""
 
 import json
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ from importlib.resources.abc import Traversable
 from typing import Any
 
 SUITE = "suite"
-"""The one kind that fscost reads; it prints all others."""
+"""The only kind that fscost reads; it writes all others."""
 VERSIONS = dict.fromkeys(
     (
         SUITE,
@@ -24,25 +24,26 @@ VERSIONS = dict.fromkeys(
     ),
     1,
 )
-"""Of each kind's schema. Raised when a reader of the version before could fail or be misled."""
+"""Version of each kind's schema. It is raised if a reader of the previous version could fail or be
+misled."""
 
 
 def name(kind: str) -> str:
-    """Name and version of a kind's schema."""
+    """Return name and version of a kind's schema."""
     return f"fscost-{kind}-{VERSIONS[kind]}"
 
 
 def folder() -> Traversable:
-    """Where the schemas are."""
+    """Return the folder of the schemas."""
     return resources.files("fscost.report") / "schemas"
 
 
 def schema(kind: str) -> str:
-    """The schema itself, as JSON."""
+    """Return the schema as JSON."""
     return (folder() / f"{name(kind)}.json").read_text("utf-8")
 
 
 def text(kind: str, value: Mapping[str, Any]) -> str:
-    """The document, which names its schema first."""
+    """Serialize a document, which names its schema first."""
     named = {"schema": name(kind), **value}
     return json.dumps(named, indent=1, allow_nan=False) + "\n"

@@ -1,4 +1,4 @@
-"""The figures of a run, by name: those of a page, and what `fscost plot` draws."""
+"""Figures of a run, by name: those of a page, and those that `fscost plot` draws."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,8 +18,8 @@ LATENCY = "latency-"
 
 @dataclass(frozen=True)
 class Figure:
-    """A chart with a name, a title and a sentence for those who do not see it. `profile` is empty
-    for a figure of all profiles."""
+    """A chart with a name, a title and a text alternative. `profile` is empty for a figure of all
+    profiles."""
 
     name: str
     title: str
@@ -30,12 +30,12 @@ class Figure:
 
     @property
     def identity(self) -> str:
-        """Unique among the figures of a page."""
+        """Identifier that is unique among the figures of a page."""
         return f"{self.name}-{self.anchor}" if self.anchor else self.name
 
 
 def figures(page: Page) -> Iterator[Figure]:
-    """All that the run has data for."""
+    """Yield all figures that the run has data for."""
     if "claims" in page.tables:
         yield from of_claims(page.tables["claims"].data)
     yield from _of_run(page)
@@ -47,7 +47,7 @@ def figures(page: Page) -> Iterator[Figure]:
 
 
 def of_claims(table: pa.Table) -> Iterator[Figure]:
-    """One for each claim and unit that something was measured for, in the table's order."""
+    """Yield one figure for each claim and unit with measurements, in the table's order."""
     for number in dict.fromkeys(table["claim"].to_pylist()):
         mine = table.filter(pc.and_(pc.equal(table["claim"], number), pc.is_valid(table["median"])))
         for place, unit in enumerate(dict.fromkeys(mine["unit"].to_pylist())):
@@ -84,7 +84,7 @@ def _of_times(table: pa.Table) -> Iterator[Figure]:
             yield Figure(
                 f"{LATENCY}{slug(what)}",
                 f"Share that took longer: {what}",
-                f"A line for each profile: which share of {what} took longer than how long.",
+                f"A line for each profile: the share of {what} that took longer than a given time.",
                 charts.latencies(mine),
             )
 
@@ -102,13 +102,14 @@ def _of_models(page: Page) -> Iterator[Figure]:
         yield Figure(
             "loads",
             models.loads.title,
-            "A bar for each disk: bytes written, parity and copies apart, and read.",
+            "A bar for each disk: bytes written (parity and copies shown separately) and read.",
             charts.loads(models.loads.data),
         )
 
 
 def of_recording(each: Explained, causes: Sequence[str]) -> Iterator[Figure]:
-    """Where and when; `causes` in the order of their colours in the figures of the run."""
+    """Yield the figures of one recording. `causes` are in the order of their colours in the run's
+    figures."""
     profile = each.profile
     if (maps := each.maps) is not None:
         yield Figure(
@@ -123,8 +124,8 @@ def of_recording(each: Explained, causes: Sequence[str]) -> Iterator[Figure]:
             yield from _of_disk(each, disk)
         yield Figure(
             "writes-per-place",
-            "Places of the disk, by how often each was written",
-            f"{profile}: bytes of places written once, twice and so on.",
+            "Locations on the disk, by number of writes",
+            f"{profile}: bytes at locations written once, twice and so on.",
             charts.writes_per_place(maps.writes_per_place),
             profile,
             each.anchor,
@@ -140,7 +141,7 @@ def of_recording(each: Explained, causes: Sequence[str]) -> Iterator[Figure]:
         )
     for name, table in (("files", each.files), ("directories", each.directories)):
         if table.num_rows:
-            about = f"{profile}: the {name} that most bytes were written for."
+            about = f"{profile}: the {name} with the most bytes written for them."
             yield Figure(
                 name, f"Most expensive {name}", about, charts.paths(table), profile, each.anchor
             )
@@ -155,7 +156,7 @@ def _of_disk(each: Explained, disk: str) -> Iterator[Figure]:
     yield Figure(
         f"block-map{suffix}",
         f"Block map{words}: offset over time",
-        f"{each.profile}{words}: which places were written when, coloured by structure.",
+        f"{each.profile}{words}: where and when the disk was written, coloured by structure.",
         charts.block_map(blocks, maps.phases),
         each.profile,
         each.anchor,

@@ -1,5 +1,5 @@
-"""Tables and sentences as lines of a given width. A number is never parted from its unit, and
-nothing is cut."""
+"""Layout of tables and sentences as lines of a given width. A number is never separated from its
+unit, and no text is cut off."""
 
 import re
 import textwrap
@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from fscost.view.grid import Grid
 
 _LONGEST_WORD = 24
-"""A longer word may be broken."""
+"""Length from which a word may be broken."""
 _BEHIND_PLUS = r"(?<=\w\+)(?=\w)"
-"""Joined names, as of causes, may part there."""
+"""Position after a plus sign, where joined names, such as causes, may be broken."""
 _TIE = "\u00a0"
-"""A blank that no line breaks at; it is a blank again in what is printed."""
+"""A space at which no line breaks; it becomes an ordinary space in the output."""
 _TIES = re.compile(
-    r"(?<=\d) (?=(?:[KMGTP]i?B|B|M|%|s|ms|µs|ns|min|h|years?|days?)\b|%)|(?<=[≈~±<>]) (?=[\d.])|(?<=→) "
+    r"(?<=\d) (?=(?:[KMGTP]i?B|B|M|%|s|ms|µs|ns|min|h|years?|days?)\b|%)|(?<=[≈~±<>])"
+    r" (?=[\d.])|(?<=→) "
 )
 
 
@@ -24,7 +25,7 @@ class _Wrapper(textwrap.TextWrapper):
 
 
 def wrapped(text: str, width: int, indent: str = "") -> list[str]:
-    """At blanks; lines after the first begin with `indent`."""
+    """Wrap text at spaces; lines after the first begin with `indent`."""
     lines = []
     for part in text.split("\n"):
         tied = _TIES.sub(_TIE, part)
@@ -40,7 +41,7 @@ def wrapped(text: str, width: int, indent: str = "") -> list[str]:
 
 @dataclass(frozen=True)
 class Placed:
-    """A grid, or a part of one, whose columns have these widths, `gap` blanks apart."""
+    """A grid, or a part of one, with the widths of its columns, which are `gap` spaces apart."""
 
     grid: Grid
     widths: Sequence[int]
@@ -48,7 +49,7 @@ class Placed:
 
 
 def tables(grid: Grid, width: int) -> Iterator[Placed]:
-    """The grid, or the parts of it that fit beside each other."""
+    """Yield the grid, or parts of it whose columns fit side by side."""
     least = [max(map(_longest_word, column)) for column in _columns(grid)]
     chosen = list(range(len(grid.header)))
     gap = 2 if _width(least, chosen, 2) <= width else 1
@@ -100,7 +101,8 @@ def _part(grid: Grid, chosen: Sequence[int], title: str) -> Grid:
 
 
 def _widened(grid: Grid, widths: list[int], width: int, gap: int) -> list[int]:
-    """The first column takes what room there is, then the others, as far as they need it."""
+    """Distribute the spare width: first to the first column, then to the others, as far as they
+    need it."""
     spare = width - _width(widths, range(len(widths)), gap)
     for index, column in enumerate(_columns(grid)):
         wanted = max(len(line) for text in column for line in text.split("\n"))
@@ -111,7 +113,7 @@ def _widened(grid: Grid, widths: list[int], width: int, gap: int) -> list[int]:
 
 
 def rows(placed: Placed) -> Iterator[list[list[str]]]:
-    """The header and each row, as lines of cells that have their widths."""
+    """Yield the header and each row, as lines of cells padded to their widths."""
     grid, widths = placed.grid, placed.widths
     for row in (grid.header, *grid.rows):
         cells = [wrapped(text, widths[index]) for index, text in enumerate(row)]

@@ -1,4 +1,5 @@
-"""A run for programs: one JSON object, or one CSV line for each profile, phase and metric."""
+"""Output of a run for programs: one JSON object, or one CSV line for each profile, phase and
+metric."""
 
 import csv
 from dataclasses import asdict, fields
@@ -14,8 +15,8 @@ _COLUMNS = [field.name for field in fields(Row)]
 
 
 def json_text(results: RunResults, view: View) -> str:
-    """`schema`, `run`, `rows`, `headline`, `why`, `cautions`, `findings`, `skipped`, `failed`,
-    `not_explained`: exactly one object."""
+    """Return exactly one object: `schema`, `run`, `rows`, `headline`, `why`, `cautions`,
+    `findings`, `skipped`, `failed`, `not_explained`."""
     manifest = results.manifest.to_json()
     cells = manifest.pop("cells")
     skipped = manifest.pop("skipped")
@@ -43,7 +44,7 @@ def json_text(results: RunResults, view: View) -> str:
 
 
 def csv_text(view: View) -> str:
-    """The rows, with a header; nothing where there is no value."""
+    """Return the rows, with a header; missing values are empty."""
     buffer = StringIO()
     writer = csv.DictWriter(buffer, _COLUMNS, lineterminator="\n")
     writer.writeheader()

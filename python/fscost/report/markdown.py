@@ -1,4 +1,4 @@
-"""A run as Markdown: for issues, READMEs and wikis."""
+"""A run as Markdown, for issues, READMEs and wikis."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ _ESCAPED = str.maketrans(
 
 
 def text(view: View, folder: str) -> str:
-    """The same tables and notes as on a terminal."""
+    """Write the same tables and notes as for a terminal."""
     blocks = [f"## {escape(view.title)}"]
     if view.headline:
         blocks.append(f"**{escape(view.headline)}**")
@@ -25,7 +25,7 @@ def text(view: View, folder: str) -> str:
             table(found.grid),
             "  \n".join(map(escape, found.notes)),
         ]
-    for title, lines in (("Why", view.why), ("Caution", view.cautions)):
+    for title, lines in ((view.why_title, view.why), ("Caution", view.cautions)):
         if lines:
             blocks += [f"{title}:", "\n".join(f"- {escape(line)}" for line in lines)]
     for grid in (view.times, view.live_times, view.disks, view.phases):
@@ -38,7 +38,7 @@ def text(view: View, folder: str) -> str:
 
 
 def table(grid: Grid) -> str:
-    """A Markdown table."""
+    """Write a Markdown table."""
     rule = [":--" if index in grid.left else "--:" for index in range(len(grid.header))]
     return "\n".join(
         _line(row)
@@ -55,5 +55,5 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def escape(text: str) -> str:
-    """Text that means nothing but itself."""
+    """Escape text, so that none of it is interpreted as Markdown."""
     return text.translate(_ESCAPED)

@@ -1,4 +1,4 @@
-"""A figure as a file, with where its numbers come from in the file's metadata."""
+"""A figure as a file, with the provenance of its numbers in the file's metadata."""
 
 import json
 import struct
@@ -13,14 +13,14 @@ from fscost.report.charts import LARGE, themed
 
 PNG_SCALE = 2.0
 KEYWORD = "fscost"
-"""The keyword of the PNG's text chunk (PNG specification, 11.3.4.5, iTXt)."""
+"""Keyword of the PNG's text chunk (PNG specification, 11.3.4.5, iTXt)."""
 _PNG_HEADER_BYTES = 8 + 25
-"""Signature and IHDR chunk; text may come right behind them."""
+"""Size of signature and IHDR chunk; text may follow directly."""
 _FORMATS = ("png", "svg", "html")
 
 
 def drawn(chart: Any, form: str, provenance: Mapping[str, Any]) -> bytes:
-    """The chart as `png`, `svg` or `html`."""
+    """Draw the chart as `png`, `svg` or `html`."""
     spec = themed(chart, LARGE, "white").to_dict()
     if form == "svg":
         return with_svg_metadata(vl_convert.vegalite_to_svg(spec), provenance).encode()
@@ -31,7 +31,7 @@ def drawn(chart: Any, form: str, provenance: Mapping[str, Any]) -> bytes:
 
 
 def with_png_metadata(png: bytes, provenance: Mapping[str, Any]) -> bytes:
-    """The picture with an iTXt chunk."""
+    """Add an iTXt chunk to the picture."""
     body = KEYWORD.encode() + b"\0\0\0\0\0" + json.dumps(provenance).encode()
     chunk = b"iTXt" + body
     whole = struct.pack(">I", len(body)) + chunk + struct.pack(">I", zlib.crc32(chunk))
@@ -39,7 +39,7 @@ def with_png_metadata(png: bytes, provenance: Mapping[str, Any]) -> bytes:
 
 
 def with_svg_metadata(svg: str, provenance: Mapping[str, Any]) -> str:
-    """The picture with a <metadata> element."""
+    """Add a <metadata> element to the picture."""
     head, end, rest = svg.partition(">")
     text = escape(json.dumps(provenance))
     return f"{head}{end}<metadata>{text}</metadata>{rest}"

@@ -1,4 +1,4 @@
-"""Runs of several studies as one Markdown page, with a picture for each."""
+"""Runs of several studies as one Markdown page, with a picture for each study."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,19 +12,19 @@ from fscost.study import Report
 from fscost.view import repeat
 from fscost.view.posts import Post, Posts, posts
 
-_ABOUT = """Published experiments on what file systems write, run again and judged by a program.
-Every figure and every verdict on this page comes from the samples of the named runs.
-The same rules judge every run; no run changes them
-([how a verdict comes about](studies.md#how-a-verdict-comes-about)).
-The runs are smaller than the published experiments,
-so *cannot be told* is often a limit of the run, not of the post."""
-_READING = """Dot: measured, with its 95 % interval.
-Diamond: published.
-The criterion holds in the band."""
+_RULES = "[how a verdict comes about](studies.md#how-a-verdict-comes-about)"
+_ABOUT = f"""fscost repeated published experiments on file-system writes and judged their claims.
+Every figure and verdict on this page comes from the samples of the runs listed below.
+All runs are judged by the same fixed rules ({_RULES}).
+The runs are smaller than the published experiments, so *cannot be told* often reflects a limit of \
+the run, not of the post."""
+_READING = """Dot: measured value with its 95 % interval.
+Diamond: published value.
+Band: values for which the criterion holds."""
 
 
 def write(reports: list[Report], path: Path, command: str) -> list[Path]:
-    """The page, and its pictures in a folder of the same name; the files made."""
+    """Write the page, and its pictures in a folder of the same name; return the files made."""
     found = posts(reports)
     folder = path.with_suffix("")
     made = [path]
@@ -44,12 +44,12 @@ def write(reports: list[Report], path: Path, command: str) -> list[Path]:
 
 
 def text(found: Posts, pictures: dict[str, str], command: str) -> str:
-    """The page. `pictures`: a path for each study that has one."""
+    """Return the page. `pictures`: a path for each study that has one."""
     blocks = [
         f"# {found.title}",
         _ABOUT,
         f"```console\n$ {command}\n```",
-        "## The verdicts, counted",
+        "## Verdicts per study",
         markdown.table(found.summary),
         "\n".join(f"- {markdown.escape(line)}" for line in found.rules),
     ]
@@ -68,14 +68,12 @@ def _post(post: Post, picture: str | None) -> list[str]:
         markdown.table(post.verdicts),
     ]
     if picture is not None:
-        blocks.append(
-            f"![What decided: measured, published and bounds of each criterion]({picture})"
-        )
+        blocks.append(f"![Measured and published value and bounds of each criterion]({picture})")
         blocks.append(_READING)
     if post.decided.rows:
-        blocks += ["What decided:", markdown.table(post.decided)]
+        blocks += ["Decided criteria:", markdown.table(post.decided)]
     if post.undecided:
-        blocks += ["What is open, and why:", _items(post.undecided)]
+        blocks += ["Open criteria, counted by reason:", _items(post.undecided)]
     return blocks
 
 

@@ -1,4 +1,4 @@
-"""The site of `fscost serve`: reads a folder of runs for browsers on this machine, and writes
+"""Site of `fscost serve`: it shows a folder of runs to browsers on this machine, and writes
 nothing."""
 
 from collections.abc import Callable
@@ -18,16 +18,16 @@ from fscost.view.runs import Listed, key, listed
 
 LOOPBACK = "127.0.0.1"
 _MOST_PAGES = 16
-"""Pages that are kept: one is made of recordings, and takes seconds."""
+"""Number of pages kept in memory: making one takes seconds, because it explains recordings."""
 _REQUEST_LIMIT_S = 30
 
 
 class _NotFoundError(FscostError):
-    """No page has this address."""
+    """Error for an address without a page."""
 
 
 class Site(ThreadingHTTPServer):
-    """The server, listening. OSError where the port is taken."""
+    """The listening server. OSError if the port is taken."""
 
     daemon_threads = True
 
@@ -36,21 +36,22 @@ class Site(ThreadingHTTPServer):
         self.folder = folder
         self.trust = trust
         self._pages: dict[tuple[Path, int], str] = {}
-        # The chart compiler is one for the process, and two pages would take twice the memory.
+        # The process has one chart compiler, and building two pages at once would double the
+        # memory.
         self._lock = Lock()
 
     @property
     def address(self) -> str:
-        """Of its first page."""
+        """Address of the first page."""
         return f"http://{LOOPBACK}:{self.server_port}/"
 
     def is_own(self, host: str) -> bool:
-        """Whether a request's Host names this server. A page elsewhere whose name is made to lead
-        to 127.0.0.1 (DNS rebinding) must not read runs."""
+        """Check that a request's Host names this server. A foreign page whose host name resolves to
+        127.0.0.1 (DNS rebinding) must not read runs."""
         return host in {f"{name}:{self.server_port}" for name in (LOOPBACK, "localhost")}
 
     def text(self, target: str) -> str:
-        """The page at this address. FscostError where there is none, or it cannot be made."""
+        """Return the page at this address. FscostError if there is none, or it cannot be made."""
         address = urlsplit(target)
         query = parse_qs(address.query, errors="replace")
         parts = [part for part in address.path.split("/") if part]
@@ -65,7 +66,8 @@ class Site(ThreadingHTTPServer):
         raise _NotFoundError("there is no such page", "begin with the list of all runs")
 
     def _run(self, wanted: str) -> Listed:
-        """By its key: only what the folder lists is read, whatever an address says."""
+        """Find a run by its key among the listed runs, so that no address can reach other
+        folders."""
         for run in listed(self.folder, trust=self.trust):
             if run.key == wanted:
                 return run
@@ -128,4 +130,4 @@ class _Handler(BaseHTTPRequestHandler):
             return HTTPStatus.UNPROCESSABLE_ENTITY, site.problem(title, what, remedy)
 
     def log_message(self, *_: Any) -> None:
-        """Nothing: what is asked for is nobody's news."""
+        """Log no requests."""

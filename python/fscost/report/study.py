@@ -1,4 +1,4 @@
-"""A study's report written: for a terminal, as Markdown, as JSON."""
+"""Writers of a study's report: terminal, Markdown and JSON."""
 
 import sys
 from collections.abc import Sequence
@@ -33,7 +33,8 @@ _STYLES = {
 
 
 def keep(report: Report) -> None:
-    """study.md and study.json beside the run's tables, and pictures if the study asks for them."""
+    """Write study.md and study.json beside the run's tables, and pictures if the study requests
+    them."""
     for name, text in (
         (STUDY_MARKDOWN, markdown_text(study_view(report))),
         (STUDY_JSON, json_text(report)),
@@ -45,7 +46,8 @@ def keep(report: Report) -> None:
 
 
 def show(report: Report, file: TextIO = sys.stdout, *, is_by_disk: bool = False) -> None:
-    """As wide as `file` is (80 to 120 columns); colour only on a terminal."""
+    """Print the report to `file`, in its width (80 to 120 columns), with colour only on a
+    terminal."""
     view = study_view(report, is_by_disk=is_by_disk)
     if file.isatty():
         _print(view, Console(file=file, width=columns(file), highlight=False))
@@ -54,7 +56,7 @@ def show(report: Report, file: TextIO = sys.stdout, *, is_by_disk: bool = False)
 
 
 def terminal_text(view: StudyView, width: int) -> str:
-    """Without colour."""
+    """Return the report without colour."""
     buffer = StringIO()
     _print(
         view,
@@ -64,7 +66,7 @@ def terminal_text(view: StudyView, width: int) -> str:
 
 
 def markdown_text(view: StudyView) -> str:
-    """The same in the same order."""
+    """Return the report as Markdown, in the same order."""
     blocks = [f"## {markdown.escape(view.title)}", *map(markdown.escape, view.about)]
     for section in view.sections:
         blocks.append(f"### {markdown.escape(section.title)}")
@@ -75,7 +77,8 @@ def markdown_text(view: StudyView) -> str:
 
 
 def json_text(report: Report, *, is_by_disk: bool = False) -> str:
-    """One object: what was published, what was measured, what decided each verdict. The samples are in samples.parquet."""
+    """Return one object: published values, measured values, and the values that decided each
+    verdict. The samples are in samples.parquet."""
     manifest = report.results.manifest
     value = {
         "study": report.study.name,
@@ -151,9 +154,9 @@ def _claim(judged: JudgedClaim) -> dict[str, Any]:
         "criteria": [
             {
                 "label": entry.criterion.label,
-                "formula": None
-                if entry.criterion.formula is None
-                else entry.criterion.formula.text,
+                "formula": (
+                    None if entry.criterion.formula is None else entry.criterion.formula.text
+                ),
                 "unit": entry.criterion.unit,
                 "at_least": entry.criterion.at_least,
                 "at_most": entry.criterion.at_most,
@@ -218,8 +221,7 @@ def _table(grid: Grid, width: int) -> Table:
     )
     for index, name in enumerate(grid.header):
         justify = _justify(index, grid.rows)
-        # A word is never broken where there is room for it; a claim or a label may be cut between
-        # words.
+        # Words are not broken if there is room; a claim or a label may wrap between words.
         words = [name, *(row[index] for row in grid.rows)] if justify == "left" else [name]
         longest = max((len(word) for text in words for word in text.split()), default=0)
         table.add_column(
@@ -231,6 +233,6 @@ def _table(grid: Grid, width: int) -> Table:
 
 
 def _justify(column: int, rows: Sequence[Sequence[str]]) -> Any:
-    """Numbers to the right, words to the left."""
+    """Align numbers to the right and words to the left."""
     words = column == 0 or all(not row[column] or row[column][0].isalpha() for row in rows)
     return "left" if words else "right"

@@ -1,5 +1,4 @@
-"""A run for people at a terminal, or in a pipe: there without colour and without trailing
-blanks."""
+"""Output of a run for a terminal or a pipe; in a pipe, without colour and trailing spaces."""
 
 from collections.abc import Iterator, Sequence
 from typing import TextIO
@@ -14,7 +13,7 @@ from fscost.view.grid import Grid
 from fscost.view.run import View
 
 _MOST_READABLE = 120
-"""Sentences are not wider than this."""
+"""Maximum width of sentences."""
 _CHANGE_STYLES = {
     "−": "green",
     "+": "red",
@@ -24,23 +23,23 @@ _CHANGE_STYLES = {
     "s": "yellow",
     "f": "red",
 }
-"""By the first character of a change: less, more, no difference, baseline, not called, skipped,
-failed."""
+"""Style by the first character of a change: less, more, no difference, baseline, not decided,
+skipped, failed."""
 _MARK_STYLES = dict(zip(BAR_MARKS, ("blue", "magenta", "yellow", "red", "dim"), strict=True))
 
 
 def print_view(view: View, file: TextIO, folder: str) -> None:
-    """Write it to `file`, as wide as that is."""
+    """Print the view to `file`, in its width."""
     _print(_view(view, folder, columns(file)), file)
 
 
 def print_parts(title: str, parts: Sequence[Grid | str], file: TextIO) -> None:
-    """Tables and lines below each other, lines that follow each other without a gap."""
+    """Print tables and lines below each other; consecutive lines follow without a gap."""
     _print(_titled_parts(title, parts, columns(file)), file)
 
 
 def text(view: View, folder: str, width: int) -> str:
-    """Without colour."""
+    """Return the view without colour."""
     return _plain(_view(view, folder, width))
 
 
@@ -72,7 +71,7 @@ def _view(view: View, folder: str, width: int) -> Iterator[Text]:
         yield from _table(view.breakdown.grid, width)
         for note in view.breakdown.notes:
             yield from map(_marked, layout.wrapped(note, min(width, _MOST_READABLE)))
-    yield from _list("Why", view.why, width)
+    yield from _list(view.why_title, view.why, width)
     yield from _list("Caution", view.cautions, width)
     for grid in (view.times, view.live_times, view.disks, view.phases):
         if grid is not None and grid.rows:
@@ -85,7 +84,7 @@ def _view(view: View, folder: str, width: int) -> Iterator[Text]:
     yield Text()
     for line in view.conditions:
         yield from _sentence(line, width)
-    # What is there to be copied, a path or a command, is never folded.
+    # Text to be copied, such as a path or a command, is never wrapped.
     for line in (f"Results: {folder}", *view.way_on):
         yield Text(line)
 
@@ -143,7 +142,7 @@ def _cell(grid: Grid, index: int, text: str, *, is_header: bool) -> Text:
 
 
 def _marked(text: str) -> Text:
-    """With the marks of bars in their colours, where there is colour."""
+    """Colour the marks of bars, if there is colour."""
     marked = Text()
     for character in text:
         marked.append(character, _MARK_STYLES.get(character))

@@ -1,4 +1,5 @@
-"""How wide a medium is. Apart from what is printed, so that asking costs no import."""
+"""Width of the output medium, in a module of its own so that other modules can ask without
+importing the printers."""
 
 import os
 from typing import TextIO
@@ -9,7 +10,7 @@ _WIDEST = 200
 
 
 def columns(file: TextIO) -> int:
-    """COLUMNS, the terminal's, or what suits a file."""
+    """Return COLUMNS, the terminal's width, or a default for files."""
     asked = os.environ.get("COLUMNS", "")
     if asked.isdecimal() and int(asked) > 0:
         found = int(asked)
@@ -21,5 +22,6 @@ def columns(file: TextIO) -> int:
 
 
 def given_columns(file: TextIO) -> int | None:
-    """COLUMNS or the terminal's; None for a pipe or a file, where nothing needs to be cut."""
+    """Return COLUMNS or the terminal's width; None for a pipe or a file, where nothing needs to be
+    cut."""
     return columns(file) if file.isatty() or os.environ.get("COLUMNS", "").isdecimal() else None

@@ -1,4 +1,4 @@
-"""What `fscost compare` and `fscost.compare` are asked: checked, resolved, and given a lab."""
+"""Requests of `fscost compare` and `fscost.compare`: validated, resolved, and given a lab."""
 
 from fscost.lab.vm import KERNELS
 from fscost.request.hooks import around

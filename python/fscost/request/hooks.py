@@ -13,7 +13,8 @@ STDERR = 2
 def around(
     setup: Sequence[str], cleanup: Sequence[str], say: Callable[[str], None]
 ) -> Iterator[None]:
-    """`setup` now; `cleanup` at the end, however the run ended, but not where `setup` failed."""
+    """Run `setup`, then the block, then `cleanup`. `cleanup` runs however the block ends, but not
+    if `setup` fails."""
     for command in setup:
         _run("--setup", command, say)
     try:
@@ -24,7 +25,8 @@ def around(
 
 
 def _run(option: str, command: str, say: Callable[[str], None]) -> None:
-    """By the shell, in the caller's folder; its output goes to standard error, apart from tables."""
+    """Run a hook with the shell in the caller's folder. Its output goes to standard error, so that
+    it does not mix with tables."""
     if not command.strip() or "\0" in command:
         raise InputError(f"{option} {command!r} is not a command", "give a shell command")
     say(f"{option} {command}")

@@ -1,4 +1,4 @@
-"""Which lab a run is made in."""
+"""Choice of the lab for a run."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -25,15 +25,15 @@ def choose_lab(
     *,
     say: Callable[[str], None],
 ) -> tuple[Lab, str]:
-    """The lab, and the lock that keeps others out. `fake:OPTIONS` is for tests; it measures nothing
-    and disturbs nobody."""
+    """Choose the lab, and the lock that excludes other runs. `fake:OPTIONS` is for tests: it
+    measures nothing, and its lock excludes nobody."""
     kind, _, options = name.partition(":")
     if kind == "fake":
         return FakeLab.from_text(options), f"{HOST}.fake.{id(options)}"
     kernels = [profile.kernel for profile in spec.profiles if profile.kernel]
     if modules and not _images(kernels):
         raise InputError(
-            "--modules goes with a --kernel that is an image",
+            "--modules requires a --kernel that is an image",
             "leave it out, or give --kernel the image's path",
         )
     if name == AUTO:
@@ -49,7 +49,8 @@ def choose_lab(
     if name == "native":
         if kernels:
             raise InputError(
-                f"--kernel {kernels[0]} is for guests, and --lab native is this machine's own kernel",
+                f"--kernel {kernels[0]} is for guests, and --lab native is this machine's own"
+                " kernel",
                 "leave one of the two out",
             )
         return NativeLab(device=device, real_disks=real_disks), HOST
@@ -61,12 +62,14 @@ def choose_lab(
             )
         if real_disks:
             raise InputError(
-                f"--disk with {next(iter(real_disks))} is for the native lab: a guest has recorded disks only",
+                f"--disk with {next(iter(real_disks))} is for the native lab: a guest has recorded"
+                " disks only",
                 "leave out --lab vm, or name a device model",
             )
         if spec.writable or spec.network:
             raise InputError(
-                "--writable and --network are for the native lab: a guest reads the host's files and has no network",
+                "--writable and --network are for the native lab: a guest reads the host's files"
+                " and has no network",
                 "leave them out",
             )
         images = {
@@ -87,23 +90,23 @@ def _images(kernels: Sequence[str]) -> list[str]:
 
 
 def _where(spec: RunSpec, say: Callable[[str], None]) -> tuple[str, str]:
-    """The native lab unless it cannot run what the VM lab can; and why."""
+    """Choose the native lab, unless only the VM lab can run a profile. Also return the reason."""
     guests = VmLab(say=say)
-    why_no_guests = guests.why_none()
+    no_guests_reason = guests.unavailable_reason()
     native = NativeLab()
     try:
         native.check()
     except HostError as error:
-        if why_no_guests is not None:
+        if no_guests_reason is not None:
             raise HostError(
                 error.what,
-                f"{error.remedy}; or for the VM lab, which needs no privilege: {why_no_guests}",
+                f"{error.remedy}; or for the VM lab, which needs no privilege: {no_guests_reason}",
             ) from None
         return "vm", f"the native lab cannot run here: {error.what}"
-    if why_no_guests is not None:
+    if no_guests_reason is not None:
         return "native", ""
     for cell in next(matrix.repetitions(spec.profiles, spec.workload, spec.seed)):
-        because = native.why_no_type(cell.profile)
-        if because is not None and guests.why_not(cell, spec.disk_size_bytes) is None:
+        because = native.unsupported_type_reason(cell.profile)
+        if because is not None and guests.unsupported_reason(cell, spec.disk_size_bytes) is None:
             return "vm", because
     return "native", ""

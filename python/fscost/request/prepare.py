@@ -1,4 +1,4 @@
-"""A request, ready to be run: its specification, its lab and the lock that keeps others out."""
+"""Preparation of a request: its specification, its lab and the lock that excludes other runs."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ from fscost.run import RunSpec
 
 @dataclass(frozen=True)
 class Place:
-    """Where runs take place, and what may be done there."""
+    """Place of a run, and permissions there."""
 
     lab: str
     out: Path | None = None
@@ -32,7 +32,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Prepared:
-    """What `run.execute` takes."""
+    """Arguments of `run.execute`."""
 
     spec: RunSpec
     lab: Lab
@@ -42,7 +42,8 @@ class Prepared:
 def prepared(
     asked: Request, place: Place, say: Callable[[str], None], command_line: Sequence[str]
 ) -> Prepared:
-    """Everything resolved, nothing run yet. `say` is told what a person should know."""
+    """Resolve everything without running anything. `say` is called with each remark for the
+    user."""
     claimed = real_device(asked.device, place.erase_device, place.force, say)
     spec = to_spec(
         asked,

@@ -1,4 +1,4 @@
-"""Real block devices that a command line names and confirms."""
+"""Real block devices that a command line names and confirms for erasure."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -11,13 +11,13 @@ from fscost.run import RunSpec
 
 _BLOCK_BYTES = 4096
 _LARGEST_BYTES = 1 << 40
-"""Of a recorded disk."""
+"""Largest size of a recorded disk."""
 
 
 def real_device(
     device: str | None, erase: Sequence[str], force: bool, say: Callable[[str], None]
 ) -> RealDevice | None:
-    """The device of --device, confirmed and checked."""
+    """Return the device of --device, confirmed and checked."""
     return None if device is None else _claimed(device, erase, force, "--device ", say)
 
 
@@ -27,7 +27,8 @@ def real_disks(
     force: bool,
     say: Callable[[str], None],
 ) -> dict[str, RealDevice]:
-    """The devices behind disks, confirmed and checked, by the path that the profiles give them."""
+    """Return the real devices of disks, confirmed and checked, keyed by their path in the
+    profiles."""
     found: dict[str, RealDevice] = {}
     for profile in profiles:
         of_profile: dict[Path, str] = {}
@@ -38,7 +39,8 @@ def real_disks(
             other = of_profile.setdefault(found[disk.device].path, disk.name)
             if other != disk.name:
                 raise InputError(
-                    f"{profile.name}: disks {other} and {disk.name} are the same device, {disk.device}",
+                    f"{profile.name}: disks {other} and {disk.name} are the same device,"
+                    f" {disk.device}",
                     "give each disk a device, or a partition, of its own",
                 )
     return found
@@ -47,24 +49,24 @@ def real_disks(
 def refuse_unneeded(
     devices: Sequence[RealDevice | None], erase: Sequence[str], force: bool
 ) -> None:
-    """--erase-device and --force without a device that they are about."""
+    """Raise InputError for an --erase-device or --force that applies to no device."""
     named = {each.path for each in devices if each is not None}
     if force and not named:
         raise InputError(
-            "--force goes with --device or a device of --disk, and there is none",
+            "--force requires --device, or a device in --disk",
             "leave it out: only a real device can hold something",
         )
     for each in erase:
         if Path(each).resolve() not in named:
             raise InputError(
-                f"--erase-device confirms --device or a device of --disk, and none is {each}",
-                f"--disk main={each} --erase-device {each}",
+                f"--erase-device {each} names neither --device nor a device of --disk",
+                f"use it with --device or --disk, as in --disk main={each} --erase-device {each}",
             )
 
 
 def with_real_disks(spec: RunSpec, claimed: Mapping[str, RealDevice], *, is_sized: bool) -> RunSpec:
-    """The run with the sectors of its devices, and with their sizes unless the command line gives
-    one (`is_sized`: --size)."""
+    """Return the run with the sector sizes of its devices, and with their sizes unless the command
+    line gives one (`is_sized`: --size)."""
     if not claimed:
         return spec
     size_bytes = spec.disk_size_bytes if is_sized else 0
@@ -75,7 +77,7 @@ def with_real_disks(spec: RunSpec, claimed: Mapping[str, RealDevice], *, is_size
             for disk in profile.disks
         ]
         profiles.append(replace(profile, disks=tuple(disks)))
-    # The first disk holds the file system: where all are of one size, it is the run's.
+    # The first disk holds the file system. If all first disks have the same size, the run uses it.
     sizes = {profile.disks[0].size_bytes or spec.disk_size_bytes for profile in profiles}
     size_bytes = sizes.pop() if len(sizes) == 1 else spec.disk_size_bytes
     return replace(spec, profiles=tuple(profiles), disk_size_bytes=size_bytes)
@@ -91,7 +93,8 @@ def _fitted(disk: DiskSpec, device: RealDevice, size_bytes: int) -> DiskSpec:
         )
     if chosen_bytes > _LARGEST_BYTES:
         raise InputError(
-            f"disk {disk.name}: {disk.device} has {whole_bytes} bytes, and a recorded disk at most 1T",
+            f"disk {disk.name}: {disk.device} has {whole_bytes} bytes, and a recorded disk at"
+            " most 1T",
             f"use a part of it: --disk {disk.name}={disk.device},size=1T",
         )
     return replace(

@@ -1,4 +1,4 @@
-"""What `fscost compare` was asked, as JSON keeps it: a resumed run asks the same again."""
+"""Request of `fscost compare`, stored as JSON so that a resumed run repeats it."""
 
 import re
 import shlex
@@ -23,7 +23,8 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 @dataclass(frozen=True)
 class Request:
-    """One field for each option that says what is measured or how long. The field's name is the option's."""
+    """Request with one field for each option that determines the measurement or its length. Field
+    names are option names."""
 
     on: tuple[str, ...] = ()
     baseline: str | None = None
@@ -67,7 +68,7 @@ class Request:
     physical_block_size: int | None = None
 
     def command_line(self) -> str:
-        """What a person would type to ask for it, defaults left out."""
+        """Return the command line of this request, without defaults."""
         words = ["fscost", "compare"]
         for name, value in asdict(self).items():
             if name == "command" or value == getattr(Request, name):
@@ -82,7 +83,7 @@ class Request:
         return shlex.join([*words, "--", *self.command] if self.command else words)
 
     def to_json(self) -> dict[str, Any]:
-        """As the manifest keeps it."""
+        """Return the request in the manifest's form."""
         return {
             name: list(value) if isinstance(value, tuple) else value
             for name, value in asdict(self).items()
@@ -90,22 +91,23 @@ class Request:
 
 
 STOPPING = ("min_repetitions", "max_repetitions", "max_minutes", "metric", "precision")
-"""May differ when a run is resumed: they say how many cells there are, not what a cell is."""
+"""Options that may change on resume: they determine the number of cells, not their content."""
 
 
 LIMITS = ("timeout", "max_recording")
-"""May differ, too: they say when a cell is ended, not what it is."""
+"""Options that may also change on resume: they limit a cell, but do not determine its content."""
 
 
 def resumed(
     stored: Mapping[str, Any], asked: Request, given: Sequence[str], folder: Path
 ) -> Request:
-    """The first part's request, with the stopping rule and the limits of `asked` where they were `given`. Anything else given must be as it was."""
+    """Return the stored request, with those stopping and limit options of `asked` that are in
+    `given`. Any other given option must match the stored request, otherwise InputError."""
     known = get_type_hints(Request)
     if set(stored) != set(known):
         raise InputError(
-            f"{folder} was not made by `fscost compare`, or by another version of it",
-            "resume it with what made it",
+            f"{folder} was not made by this version of `fscost compare`",
+            "resume it with the command and version that made it",
         )
     values: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in stored.items()
@@ -126,14 +128,15 @@ def resumed(
                 else f"--{name.replace('_', '-')} {_spelled(getattr(asked, name))}"
             )
             raise InputError(
-                f"{what} is not what {folder} was run with: {_spelled(getattr(before, name)) or 'nothing'}",
+                f"{what} differs from the original options of {folder}:"
+                f" {_spelled(getattr(before, name)) or 'nothing'}",
                 "leave it out, or start a new run",
             )
     return with_range(before, given)
 
 
 def with_range(request: Request, given: Sequence[str]) -> Request:
-    """Of the two bounds of repetitions the one that nobody gave gives way to the other."""
+    """Move the bound of repetitions that was not given, if it contradicts the other."""
     least, most = request.min_repetitions, request.max_repetitions
     if "min_repetitions" not in given and 1 <= most < least:
         return replace(request, min_repetitions=most)
@@ -143,7 +146,7 @@ def with_range(request: Request, given: Sequence[str]) -> Request:
 
 
 def _spelled(value: object) -> str:
-    """As people write it on a command line."""
+    """Spell a value as on a command line."""
     if isinstance(value, tuple):
         return shlex.join(value)
     return "" if value is None else str(value)
@@ -165,7 +168,7 @@ def to_spec(
     device_bytes: int | None = None,
     trust: bool = False,
 ) -> RunSpec:
-    """Everything resolved; InputError for what cannot be."""
+    """Resolve the request to a run specification. InputError if a part of it cannot be resolved."""
     chosen = _workload(request)
     if request.aged is not None:
         chosen = workload.aged(chosen, request.aged)
@@ -184,9 +187,11 @@ def to_spec(
         workload=chosen,
         folder=folder,
         seed=request.seed,
-        baseline=""
-        if request.baseline is None
-        else profile.on_kernels(profile.resolve(request.baseline), request.kernel)[0].name,
+        baseline=(
+            ""
+            if request.baseline is None
+            else profile.on_kernels(profile.resolve(request.baseline), request.kernel)[0].name
+        ),
         stopping=StoppingRule(**{name: getattr(request, name) for name in STOPPING}),
         disk_size_bytes=device_bytes or _size_bytes(request),
         settle=request.settle,
@@ -195,9 +200,9 @@ def to_spec(
         keep=request.keep,
         device=None if request.device is None else Path(request.device).resolve(),
         timeout_s=None if request.timeout is None else parse_duration_s(request.timeout),
-        max_recording_bytes=None
-        if request.max_recording is None
-        else parse_size_bytes(request.max_recording),
+        max_recording_bytes=(
+            None if request.max_recording is None else parse_size_bytes(request.max_recording)
+        ),
         writable=tuple(Path(each) for each in request.writable),
         network=request.network,
         wear_device=_ssd(request),
@@ -222,7 +227,7 @@ def _ssd(request: Request) -> wear.Device | None:
 
 
 def _size_bytes(request: Request) -> int:
-    """0 where none was given: as large as the workload needs."""
+    """Parse --size. Without it, return 0: the disk is as large as the workload needs."""
     if request.size is None:
         return 0
     try:
@@ -230,7 +235,7 @@ def _size_bytes(request: Request) -> int:
     except InputError as error:
         raise InputError(f"--size {error.what}", error.remedy) from None
     if size == 0:
-        raise InputError(f"--size {request.size} leaves no disk", "write it as 4G, 512M or 1T")
+        raise InputError(f"--size {request.size} is not above 0", "write it as 4G, 512M or 1T")
     return size
 
 
@@ -240,8 +245,8 @@ def _name(request: Request) -> str:
         return ""
     if not name.strip() or not name.isprintable() or len(name) > _LONGEST_NAME:
         raise InputError(
-            f"--name {name[:_LONGEST_NAME]!r} cannot be a name",
-            f"give 1 to {_LONGEST_NAME} characters that can be printed",
+            f"--name {name[:_LONGEST_NAME]!r} is not a valid name",
+            f"give 1 to {_LONGEST_NAME} printable characters",
         )
     return name
 
@@ -256,7 +261,7 @@ def _workload(request: Request) -> Workload:
         ):
             if value not in (None, ()):
                 raise InputError(
-                    f"{option} goes with a built-in workload, not with a command after --",
+                    f"{option} requires a built-in workload, not a command after --",
                     "leave one of the two out",
                 )
         if not request.command[0].strip():
@@ -271,13 +276,17 @@ def _workload(request: Request) -> Workload:
             ignore_failure=request.ignore_failure,
         )
     for option, given, remedy in (
-        ("--prepare", request.prepare, "built-in workloads prepare themselves"),
-        ("--conclude", request.conclude, "built-in workloads conclude themselves"),
-        ("--env", request.env, "built-in workloads have an environment of their own"),
-        ("--ignore-failure", request.ignore_failure, "a built-in workload that fails is an error"),
+        ("--prepare", request.prepare, "drop it: built-in workloads prepare themselves"),
+        ("--conclude", request.conclude, "drop it: built-in workloads conclude themselves"),
+        ("--env", request.env, "drop it: built-in workloads have their own environment"),
+        (
+            "--ignore-failure",
+            request.ignore_failure,
+            "drop it: a built-in workload that fails is an error",
+        ),
     ):
         if given:
-            raise InputError(f"{option} goes with a command after --", remedy)
+            raise InputError(f"{option} requires a command after --", remedy)
     return workload.resolve(
         DEFAULT_WORKLOAD if request.workload is None else request.workload,
         scale=request.scale,
@@ -288,7 +297,8 @@ def _workload(request: Request) -> Workload:
 
 
 def _words_or_shell(command: Sequence[str], *, is_prepared: bool) -> str | list[str]:
-    """One word with a blank is a text for the shell, unless a program has that name."""
+    """Return the command as text for the shell if it is one word with whitespace, unless a program
+    has that name; otherwise as words."""
     is_shell = len(command) == 1 and any(character.isspace() for character in command[0].strip())
     if is_shell and not Path(command[0]).exists():
         return command[0]
@@ -296,7 +306,7 @@ def _words_or_shell(command: Sequence[str], *, is_prepared: bool) -> str | list[
     is_here = not program.is_absolute() and "/" in command[0] and program.is_file()
     if is_here and not is_prepared:
         raise InputError(
-            f"{program} is not where the command starts: in the new file system, which is empty",
+            f"{program} does not exist where the command starts: in the new, empty file system",
             f"write {{here}}/{program}, or copy it with --prepare 'cp -r {{here}}/. .'",
         )
     return list(command)
@@ -313,7 +323,8 @@ def _env(texts: Sequence[str]) -> dict[str, str]:
 
 
 def absolute(asked: Request) -> Request:
-    """The request with `{here}` and relative paths replaced: it may be run again from elsewhere."""
+    """Replace `{here}` and relative paths, so that the request can be repeated from another
+    folder."""
     return replace(
         asked,
         command=_with_here(asked.command),
@@ -332,24 +343,24 @@ def absolute(asked: Request) -> Request:
 
 
 def _with_here(texts: Sequence[str]) -> tuple[str, ...]:
-    """`{here}` is the folder that fscost was started in."""
+    """Replace `{here}` with the folder in which fscost was started."""
     return tuple(
         text.replace("{here}", str(Path.cwd())) if "{here}" in text else text for text in texts
     )
 
 
 def _absolute_device(name: str | None) -> str | None:
-    """What --ssd was given: a file from anywhere, a name as it is."""
+    """Return the value of --ssd: an absolute path for a file, or the name as given."""
     return str(Path(name).absolute()) if name is not None and devices.is_file_name(name) else name
 
 
 def absolute_images(kernels: Sequence[str]) -> list[str]:
-    """What `--kernel` was given: an image from anywhere, a version as it is."""
+    """Return the values of `--kernel`: an absolute path for an image, or the version as given."""
     return [str(Path(each).absolute()) if "/" in each else each for each in kernels]
 
 
 def _absolute_model(text: str) -> str:
-    """`--disk` as given; the file of a model from anywhere."""
+    """Return the value of `--disk`, with an absolute path if the model is a file."""
     disk, equals, rest = text.partition("=")
     model, comma, size = rest.partition(",")
     if not devices.is_file_name(model):
@@ -358,7 +369,7 @@ def _absolute_model(text: str) -> str:
 
 
 def parse_options(texts: Sequence[str]) -> dict[str, str]:
-    """What `--set` was given."""
+    """Parse the values of `--set`."""
     found: dict[str, str] = {}
     for text in texts:
         key, equals, value = text.partition("=")

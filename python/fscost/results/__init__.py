@@ -1,4 +1,4 @@
-"""Samples and manifest of a run on disk, and read back."""
+"""Samples and manifest of a run: writing them to disk and reading them back."""
 
 from fscost.results import written
 from fscost.results.load import (

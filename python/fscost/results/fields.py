@@ -1,4 +1,4 @@
-"""Reading JSON that may be anything: each field checked, each complaint names the file and the
+"""Reader for untrusted JSON: every field is checked, and every error names the file and the
 field."""
 
 import math
@@ -14,32 +14,32 @@ REMEDY = (
 
 
 class Fields:
-    """A JSON object from `file`; `where` is its place in it."""
+    """A JSON object from `file`; `where` is its location in the file."""
 
     def __init__(self, file: Path, value: Any, where: str = "") -> None:
         self.file = file
         self._where = where
         if not isinstance(value, dict):
-            raise InputError(f"{file}: {where or 'its content'} is no JSON object", REMEDY)
+            raise InputError(f"{file}: {where or 'its content'} is not a JSON object", REMEDY)
         self._value = value
 
     def wrong(self, name: str, what: str, remedy: str = REMEDY) -> InputError:
-        """The error for a field."""
+        """Return the error for a field."""
         return InputError(f"{self.file}: {self._path(name)} {what}", remedy)
 
     def plain(self) -> dict[str, Any]:
-        """The object itself."""
+        """Return the object itself."""
         return self._value
 
     def text(self, name: str, default: str | None = None) -> str:
-        """A string."""
+        """Read a string."""
         value = self._value.get(name, default) if default is not None else self._get(name)
         if not isinstance(value, str):
             raise self.wrong(name, f"is {_kind(value)}, not a string")
         return value
 
     def integer(self, name: str) -> int:
-        """A whole number that fits 64 bits."""
+        """Read a whole number that fits 64 bits."""
         value = self._get(name)
         if not isinstance(value, int) or isinstance(value, bool):
             raise self.wrong(name, f"is {_kind(value)}, not a whole number")
@@ -48,7 +48,7 @@ class Fields:
         return value
 
     def number(self, name: str) -> float:
-        """A finite number."""
+        """Read a finite number."""
         value = self._get(name)
         if not isinstance(value, (int, float)) or isinstance(value, bool):
             raise self.wrong(name, f"is {_kind(value)}, not a number")
@@ -57,21 +57,21 @@ class Fields:
         return float(value)
 
     def object(self, name: str) -> dict[str, Any]:
-        """A JSON object, its fields not looked at."""
+        """Read a JSON object without checking its fields."""
         value = self._get(name)
         if not isinstance(value, dict):
             raise self.wrong(name, f"is {_kind(value)}, not an object")
         return value
 
     def objects(self, name: str) -> list["Fields"]:
-        """A list of JSON objects."""
+        """Read a list of JSON objects."""
         return [
             Fields(self.file, entry, f"{self._path(name)}[{index}]")
             for index, entry in enumerate(self._list(name))
         ]
 
     def texts(self, name: str) -> list[str]:
-        """A list of strings."""
+        """Read a list of strings."""
         values = self._list(name)
         for index, value in enumerate(values):
             if not isinstance(value, str):
@@ -79,18 +79,19 @@ class Fields:
         return values
 
     def one_of(self, name: str, allowed: Sequence[str]) -> str:
-        """One of a few words."""
+        """Read a string that must be one of `allowed`."""
         value = self.text(name)
         if value not in allowed:
-            raise self.wrong(name, f"is {value!r}, none of {', '.join(allowed)}")
+            raise self.wrong(name, f"is {value!r}, not one of {', '.join(allowed)}")
         return value
 
     def inside(self, name: str) -> str:
-        """A path that stays inside the run's folder; may be empty."""
+        """Read a path that stays inside the run's folder; it may be empty."""
         return self._inside(name, self.text(name))
 
     def text_by_path(self, name: str) -> dict[str, str]:
-        """Strings by paths that stay inside the run's folder; none where the field is missing."""
+        """Read strings keyed by paths that stay inside the run's folder; empty if the field is
+        missing."""
         found = Fields(self.file, self._value.get(name, {}), self._path(name))
         return {self._inside(name, path): found.text(path) for path in found.plain()}
 

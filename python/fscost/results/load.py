@@ -1,4 +1,4 @@
-"""Reading a run's folder back. Nothing in it is trusted."""
+"""Reader for a run's folder. Its content is untrusted."""
 
 import json
 import os
@@ -14,6 +14,7 @@ from fscost import files
 from fscost.errors import InputError
 from fscost.results.fields import REMEDY, Fields
 from fscost.results.manifest import CellRecord, Manifest
+from fscost.results.renamed import with_present_names
 from fscost.results.table import SCHEMA, digest, to_table
 
 MANIFEST = "manifest.json"
@@ -24,14 +25,14 @@ _LARGEST_MANIFEST_BYTES = 256 << 20
 _LARGEST_SAMPLES_BYTES = 256 << 20
 _LONGEST_TEXT_BYTES = 4096
 _MOST_SAMPLES = 4_000_000
-"""A run of a hundred cells has some ten thousand; a file that claims more was not written by
-fscost."""
+"""Maximum number of samples. A run of a hundred cells has about ten thousand; fscost never wrote a
+file with more than this."""
 _TEXTS = [field.name for field in SCHEMA if field.type == pa.string()]
 
 
 @dataclass(frozen=True)
 class RunResults:
-    """A run: its manifest, and the samples of its finished cells."""
+    """A run: its manifest and the samples of its finished cells."""
 
     folder: Path
     manifest: Manifest
@@ -39,12 +40,13 @@ class RunResults:
 
 
 def load(folder: Path, *, trust: bool = False) -> RunResults:
-    """A run's folder. Raises InputError that names the file, the field and what to do; also for a
-    folder that others decide about, unless it is trusted."""
+    """Load a run's folder. An InputError names the file, the field and the remedy. A folder that
+    other users control is refused unless it is trusted."""
     try:
         with files.own_folder(folder, (CELLS, INPUTS), trust=trust) as opened:
             manifest = _manifest(folder, opened)
-            return RunResults(folder, manifest, _samples(folder, opened, manifest))
+            samples = _samples(folder, opened, manifest)
+            return RunResults(folder, *with_present_names(manifest, samples))
     except OSError as error:
         raise InputError(
             f"{folder} holds no run: {error.strerror}", "name the folder that `fscost compare` made"
@@ -52,8 +54,8 @@ def load(folder: Path, *, trust: bool = False) -> RunResults:
 
 
 def salvaged(folder: Path, *, trust: bool = False) -> tuple[RunResults, list[str]]:
-    """A run whose samples may be missing or damaged, and one sentence for each such loss. Raises
-    InputError only where the manifest cannot be read: without it nothing has a name."""
+    """Load a run whose samples may be missing or damaged, with one sentence for each such loss.
+    InputError if the manifest cannot be read, because nothing else identifies the samples."""
     try:
         return load(folder, trust=trust), []
     except InputError as error:
@@ -68,8 +70,8 @@ def salvaged(folder: Path, *, trust: bool = False) -> tuple[RunResults, list[str
 
 
 def kept_recording(folder: Path, cell: CellRecord) -> Path | None:
-    """The recording of a cell. A manifest may come from anybody: what it names outside of its
-    folder is nobody's recording."""
+    """Path of a cell's recording, or None. A manifest is untrusted: a path that leads out of the
+    run's folder is ignored."""
     path = folder / cell.recording
     return (
         path
@@ -97,7 +99,7 @@ def _manifest(folder: Path, opened: int) -> Manifest:
         ) from error
     if content is None:
         raise InputError(
-            f"{path} is larger than {_LARGEST_MANIFEST_BYTES >> 20} MiB: no manifest of fscost",
+            f"{path} is larger than {_LARGEST_MANIFEST_BYTES >> 20} MiB: not a manifest of fscost",
             REMEDY,
         )
     try:
@@ -110,7 +112,7 @@ def _manifest(folder: Path, opened: int) -> Manifest:
 
 
 def _no_constant(word: str) -> Any:
-    raise ValueError(f"{word} is no JSON")
+    raise ValueError(f"{word} is not JSON")
 
 
 def _samples(folder: Path, opened: int, manifest: Manifest) -> pa.Table:
@@ -136,10 +138,11 @@ def _samples(folder: Path, opened: int, manifest: Manifest) -> pa.Table:
 
 
 def _check_size(path: Path, source: IO[bytes], claims: pq.FileMetaData) -> None:
-    """Before anything is unpacked: of the file itself, and of what it says it unpacks to."""
+    """Check, before anything is unpacked, the size of the file and the size it claims to unpack
+    to."""
     if os.fstat(source.fileno()).st_size > _LARGEST_SAMPLES_BYTES:
         raise InputError(
-            f"{path} is larger than {_LARGEST_SAMPLES_BYTES >> 20} MiB: no samples of fscost",
+            f"{path} is larger than {_LARGEST_SAMPLES_BYTES >> 20} MiB: not samples of fscost",
             REMEDY,
         )
     if claims.num_rows > _MOST_SAMPLES:
@@ -152,12 +155,13 @@ def _check_size(path: Path, source: IO[bytes], claims: pq.FileMetaData) -> None:
     )
     if unpacked > _LARGEST_SAMPLES_BYTES:
         raise InputError(
-            f"{path}: unpacks to {unpacked} bytes, which is no table of fscost", REMEDY
+            f"{path}: unpacks to {unpacked} bytes, too many for a table of fscost", REMEDY
         )
 
 
 def _check_texts(path: Path, table: pa.Table) -> None:
-    """A text that many rows share is stored once, and would be there as often as there are rows."""
+    """Check the size of all texts once expanded: a text that many rows share is stored only
+    once."""
     total = 0
     for name in _TEXTS:
         for chunk in table[name].chunks:
@@ -170,14 +174,14 @@ def _check_texts(path: Path, table: pa.Table) -> None:
             total += pc.sum(lengths.take(chunk.indices)).as_py() or 0
     if total > _LARGEST_SAMPLES_BYTES:
         raise InputError(
-            f"{path}: its texts come to {total} bytes, which is no table of fscost", REMEDY
+            f"{path}: its texts have {total} bytes, too many for a table of fscost", REMEDY
         )
 
 
 def _check_columns(path: Path, schema: pa.Schema) -> None:
     for field in SCHEMA:
         if schema.names.count(field.name) != 1:
-            raise InputError(f"{path}: column {field.name} is missing, or there twice", REMEDY)
+            raise InputError(f"{path}: column {field.name} is missing or duplicated", REMEDY)
         found = schema.field(field.name).type
         if found != field.type:
             raise InputError(f"{path}: column {field.name} is {found}, not {field.type}", REMEDY)
@@ -185,34 +189,39 @@ def _check_columns(path: Path, schema: pa.Schema) -> None:
 
 def _check_values(path: Path, table: pa.Table, manifest: Manifest) -> pa.Table:
     if not pc.all(pc.is_finite(table["value"]), min_count=0).as_py():
-        raise InputError(f"{path}: column value holds something that is no finite number", REMEDY)
+        raise InputError(
+            f"{path}: column value holds something that is not a finite number", REMEDY
+        )
     owners = {record.cell: record.profile for record in manifest.done}
     table = table.filter(pc.is_in(table["cell"], pa.array(owners, pa.string())))
     pairs = {
         (row["cell"], row["profile"])
-        for row in table.select(["cell", "profile"])
-        .group_by(["cell", "profile"])
-        .aggregate([])
-        .to_pylist()
+        for row in (
+            table.select(["cell", "profile"])
+            .group_by(["cell", "profile"])
+            .aggregate([])
+            .to_pylist()
+        )
     }
     for cell, profile in sorted(pairs):
         if owners[cell] != profile:
             raise InputError(
-                f"{path}: cell {cell!r} is of profile {profile!r} here and of {owners[cell]!r} in {MANIFEST}",
+                f"{path}: cell {cell!r} is of profile {profile!r} here and of {owners[cell]!r} in"
+                f" {MANIFEST}",
                 REMEDY,
             )
     for cell in owners.keys() - {cell for cell, _ in pairs}:
         raise InputError(f"{path}: cell {cell!r} is done in {MANIFEST} and has no samples", REMEDY)
     key = ["cell", "phase", "disk", "metric"]
     if table.group_by(key).aggregate([]).num_rows != table.num_rows:
-        raise InputError(f"{path}: a cell's phase, disk and metric come twice", REMEDY)
+        raise InputError(f"{path}: two samples have the same cell, phase, disk and metric", REMEDY)
     for record in manifest.done:
         if (
             record.samples_sha256
             and digest(table.filter(pc.equal(table["cell"], record.cell))) != record.samples_sha256
         ):
             raise InputError(
-                f"{path}: the samples of cell {record.cell!r} are not those that {MANIFEST} was written with",
+                f"{path}: the samples of cell {record.cell!r} do not match {MANIFEST}",
                 REMEDY,
             )
     return table

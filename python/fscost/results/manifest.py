@@ -1,4 +1,4 @@
-"""`manifest.json`: everything about a run but its numbers."""
+"""`manifest.json`: everything about a run except its samples."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -11,7 +11,7 @@ FORMAT = 1
 
 @dataclass(frozen=True)
 class Skipped:
-    """A profile that could not run here: its first cell stands for all of them."""
+    """A profile that could not run here. Its first cell stands for all its cells."""
 
     cell: str
     profile: str
@@ -20,11 +20,11 @@ class Skipped:
 
 @dataclass(frozen=True)
 class CellRecord:
-    """What became of one cell. `recording` and `output` are paths inside the run's folder, empty
-    when there is none.
+    """Outcome of one cell. `recording` and `output` are paths inside the run's folder, or empty.
 
-    `samples_sha256` is of its rows (`table.digest`), `files_sha256` of its files by their paths
-    inside the run's folder; runs of older versions have neither.
+    `samples_sha256` is the digest of the cell's rows (`table.digest`); `files_sha256` holds the
+    digests of its files, by their paths inside the run's folder. Runs of older versions have
+    neither.
     """
 
     cell: str
@@ -45,11 +45,11 @@ class CellRecord:
 
 @dataclass
 class Manifest:
-    """A run. `profiles` and `workload` are as asked for; what the kernel made of a profile is in
-    its cells' `facts`.
+    """Manifest of a run. `profiles` and `workload` are as requested; the `facts` of the cells
+    record what the kernel made of a profile.
 
-    `request` belongs to whoever asked for the run (the command line's options, a study's name): it
-    is kept, and given back on resume, as it is.
+    `request` belongs to the caller that requested the run (the command line's options, a study's
+    name). It is stored unchanged, and returned on resume.
     """
 
     name: str
@@ -73,26 +73,26 @@ class Manifest:
 
     @property
     def profile_names(self) -> list[str]:
-        """In the order in which they were asked for."""
+        """Names of the profiles, in the order requested."""
         return [str(profile["name"]) for profile in self.profiles]
 
     @property
     def failed(self) -> list[CellRecord]:
-        """The cells that failed."""
+        """Cells that failed."""
         return [cell for cell in self.cells if cell.status == "failed"]
 
     @property
     def done(self) -> list[CellRecord]:
-        """The cells that have samples."""
+        """Cells that have samples."""
         return [cell for cell in self.cells if cell.status == "done"]
 
     def to_json(self) -> dict[str, Any]:
-        """As it is written."""
+        """Convert to the JSON form of the file."""
         return {"format": FORMAT, **asdict(self)}
 
     @staticmethod
     def from_json(fields: Fields) -> "Manifest":
-        """Checked field by field; the first that is wrong is named."""
+        """Parse the JSON form field by field; an error names the first invalid field."""
         version = fields.integer("format")
         if version != FORMAT:
             raise fields.wrong(
@@ -157,14 +157,14 @@ def _check_names(manifest: Manifest, fields: Fields) -> None:
         "skipped": manifest.skipped,
     }
     if manifest.baseline not in names:
-        raise fields.wrong("baseline", f"is {manifest.baseline!r}, which is none of the profiles")
+        raise fields.wrong("baseline", f"is {manifest.baseline!r}, not one of the profiles")
     for list_name, entries in lists.items():
         seen = set()
         for index, entry in enumerate(entries):
             if entry.profile not in names:
                 raise fields.wrong(
                     f"{list_name}[{index}].profile",
-                    f"is {entry.profile!r}, which is none of the profiles",
+                    f"is {entry.profile!r}, not one of the profiles",
                 )
             if entry.cell in seen:
                 raise fields.wrong(

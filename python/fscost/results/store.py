@@ -1,4 +1,4 @@
-"""A run's folder while the run goes on: rewritten whole after every cell, so that a SIGKILL leaves
+"""Writer of a run's folder. It rewrites the files whole after every cell, so that SIGKILL leaves
 the state after one cell or the next."""
 
 import json
@@ -15,11 +15,11 @@ from fscost.results.load import MANIFEST, SAMPLES, RunResults, load
 from fscost.results.manifest import CellRecord, Manifest
 from fscost.results.table import SampleRow, digest, to_table
 
-_REMEDY = "see what keeps fscost from writing there; then go on with --resume"
+_REMEDY = "find out why fscost cannot write there, then continue with --resume"
 
 
 class RunStore:
-    """The one writer of a run's folder."""
+    """The only writer of a run's folder."""
 
     def __init__(self, folder: Path, manifest: Manifest, samples: pa.Table | None = None) -> None:
         self.folder = folder
@@ -28,7 +28,7 @@ class RunStore:
 
     @staticmethod
     def create(folder: Path, manifest: Manifest) -> "RunStore":
-        """A new folder, or an empty one that is there already."""
+        """Create a store in a new or empty folder."""
         try:
             files.make_folder(folder)
         except OSError as error:
@@ -41,7 +41,8 @@ class RunStore:
 
     @staticmethod
     def reopen(folder: Path, *, trust: bool = False) -> "RunStore":
-        """A folder that an earlier run left; one that others decide about only if it is trusted."""
+        """Reopen the folder of an earlier run. A folder that other users control is refused unless
+        it is trusted."""
         earlier = load(folder, trust=trust)
         for leftover in folder.glob(".*.part"):
             leftover.unlink()
@@ -49,22 +50,21 @@ class RunStore:
 
     @property
     def results(self) -> RunResults:
-        """What is known so far."""
+        """Results so far."""
         return RunResults(self.folder, self.manifest, self._samples)
 
     def add(self, record: CellRecord, rows: Sequence[SampleRow]) -> None:
-        """A cell has ended."""
+        """Add a finished cell and its samples, and save."""
         table = to_table(rows)
         self.manifest.cells.append(replace(record, samples_sha256=digest(table) if rows else ""))
         self._samples = pa.concat_tables([self._samples, table])
         self.save()
 
     def save(self) -> None:
-        """Samples first: a manifest never names a cell whose samples are not on disk (`load`
-        ignores samples that it does not name)."""
+        """Write both files, samples first, so that a manifest never names a cell whose samples are
+        not on disk. `load` ignores samples of cells that the manifest does not name."""
         text = json.dumps(self.manifest.to_json(), indent=1, ensure_ascii=False, allow_nan=False)
-        # What argv brought that is no UTF-8 (a lone surrogate, in Python) becomes JSON's own escape
-        # for it.
+        # Command-line arguments that are not UTF-8 (lone surrogates in Python) become JSON escapes.
         content = text.encode("utf-8", "backslashreplace") + b"\n"
         with files.replacing(self.folder / SAMPLES, _REMEDY) as file:
             pq.write_table(self._samples, file, compression="zstd")

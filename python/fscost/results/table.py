@@ -1,4 +1,4 @@
-"""The table of samples: one row for each cell × phase × disk × metric."""
+"""Table of samples: one row for each cell × phase × disk × metric."""
 
 import hashlib
 import json
@@ -11,7 +11,7 @@ import pyarrow as pa
 from fscost.results.metrics import METRICS, Combine, Metric
 
 TOTAL = "total"
-"""The phase that stands for all measured phases together; no workload may call a step so."""
+"""Phase that stands for all measured phases together; no workload may give a step this name."""
 
 SCHEMA = pa.schema(
     [
@@ -32,7 +32,7 @@ SCHEMA = pa.schema(
 
 @dataclass(frozen=True)
 class SampleRow:
-    """A row. `disk` is empty for the sum over the disks and for what has no disk."""
+    """One row. `disk` is empty for the sum over all disks and for metrics that have no disk."""
 
     cell: str
     profile: str
@@ -48,7 +48,7 @@ class SampleRow:
 
 
 def to_table(rows: Iterable[SampleRow]) -> pa.Table:
-    """Rows as an Arrow table of `SCHEMA`."""
+    """Convert rows to an Arrow table of `SCHEMA`."""
     found = list(rows)
     return pa.table(
         {name: [getattr(row, name) for row in found] for name in SCHEMA.names}, schema=SCHEMA
@@ -56,7 +56,7 @@ def to_table(rows: Iterable[SampleRow]) -> pa.Table:
 
 
 def digest(table: pa.Table) -> str:
-    """SHA-256 of the rows, however a file stores them."""
+    """Compute the SHA-256 of the rows, independent of how a file stores them."""
     found = hashlib.sha256()
     for name in SCHEMA.names:
         found.update(json.dumps([name, table[name].to_pylist()]).encode())
@@ -66,11 +66,11 @@ def digest(table: pa.Table) -> str:
 def with_totals(
     rows: Sequence[SampleRow], metrics: Mapping[str, Metric] = METRICS
 ) -> list[SampleRow]:
-    """The rows of one cell, with the sum over disks where it is missing, and a `total` row for each
-    metric that has one."""
+    """Complete the rows of one cell: add missing sums over disks, and a `total` row for each metric
+    that has a total."""
     for row in rows:
         known = metrics.get(row.metric)
-        # An emulated guest's times are in a unit of their own (lab/base.py).
+        # An emulated guest's times have their own unit (lab/base.py).
         if known is None or row.unit not in (known.unit, f"virtual_{known.unit}"):
             raise ValueError(
                 f"metric {row.metric} in {row.unit} is not registered in results/metrics.py"

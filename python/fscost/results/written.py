@@ -1,7 +1,7 @@
-"""The metrics of what was written, and why: named after the classifier's own structures and causes,
-which are listed nowhere else.
+"""Metrics of bytes written by structure and by cause. Their names come from the classifier, the
+only place that lists structures and causes.
 
-Structures add up to device_write_bytes, so do the four kinds, and so do the causes with `MIXED`.
+Structures add up to device_write_bytes. So do the four kinds, and so do the causes with `MIXED`.
 """
 
 from fscost import capture
@@ -9,12 +9,13 @@ from fscost.errors import HostError
 
 
 def metric_of(name: str) -> str:
-    """The metric of the bytes written of, or because of, something."""
+    """Return the metric of the bytes written to a structure, or for a cause."""
     return f"{name}_write_bytes"
 
 
 def _named() -> tuple[list[tuple[str, str, bool]], list[tuple[str, str]]]:
-    """Without the compiled part nothing is recorded or explained, and who needs it says so."""
+    """Return structures and causes. Without the compiled module both are empty: nothing can be
+    recorded or explained, and code that needs the module reports its absence."""
     try:
         return capture.structures(), capture.causes()
     except HostError:
@@ -36,29 +37,29 @@ KIND_OF = {
     name: BY_STRUCTURE[name] if BY_STRUCTURE[name] in KINDS else JOURNAL if journal else METADATA
     for name, _, journal in _STRUCTURES
 }
-"""By structure, the metric among `KINDS` that counts it."""
+"""Metric among `KINDS` that counts each structure."""
 
 _TAKEN = {*BY_STRUCTURE.values(), *KINDS}
 BY_CAUSE = {
     name: metric_of(f"{name}_cause" if metric_of(name) in _TAKEN else name) for name, _ in _CAUSES
 }
-"""`log` and `unknown` are structures too, and those have the plain name."""
+"""Metric of each cause. `log` and `unknown` are also structures, which take the plain name."""
 
 MEANINGS = (
     {BY_STRUCTURE[name]: f"written: {meaning}" for name, meaning, _ in _STRUCTURES}
     | {
         JOURNAL: "written to a journal or log: all of its structures",
-        METADATA: "written of all structures but file data, journal or log, and what is unknown",
+        METADATA: "written to all structures except file data, journal or log, and unknown",
     }
     | {BY_CAUSE[name]: f"written for this reason alone: {meaning}" for name, meaning in _CAUSES}
     | {
         MIXED: "written for several reasons at once",
         JOURNAL_ATIME: "the part of atime_write_bytes that is in journal_write_bytes",
-        DOUBTFUL: "the part of device_write_bytes whose owning file the disk does not tell for certain",
+        DOUBTFUL: "the part of device_write_bytes whose file is uncertain",
     }
 )
-"""What each of these metrics means. A phase of a cell that was explained has all of them, the
-others have none."""
+"""Meaning of each of these metrics. A phase of an explained cell has all of them; other phases have
+none."""
 
 ALWAYS_SHOWN = frozenset((*KINDS, ATIME))
-"""Shown also where they are zero in all of a run."""
+"""Metrics that are shown even if they are zero throughout a run."""

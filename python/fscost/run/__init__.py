@@ -1,11 +1,11 @@
-"""Runs: cells of several profiles, repeated until the answer is narrow enough. Studies and the
-command line both come in here."""
+"""Runs: cells of several profiles, repeated until the result is precise enough. Studies and the
+command line both start runs here."""
 
 from fscost.run.device_models import device_models
+from fscost.run.estimate import Estimate
 from fscost.run.execute import RunOutcome, commands, execute
 from fscost.run.folder import default_folder, point_latest, slug
 from fscost.run.listener import Listener
-from fscost.run.need import Estimate, estimate
 from fscost.run.spec import KEEP, SETTLE, RunSpec, StoppingRule, same_profiles
 
 __all__ = [
@@ -19,7 +19,6 @@ __all__ = [
     "commands",
     "default_folder",
     "device_models",
-    "estimate",
     "execute",
     "point_latest",
     "same_profiles",

@@ -1,4 +1,4 @@
-"""Texts of the device models that the disks of a run name."""
+"""TOML texts of the device models that a run's disks name."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from fscost.profile.model import Profile
 
 
 def device_models(profiles: Sequence[Profile]) -> dict[str, str]:
-    """By the name that a disk gives it, each model as TOML."""
+    """Return the TOML text of each model, by the name that disks give it."""
     disks = (disk for profile in profiles for disk in profile.disks)
     names = dict.fromkeys(disk.model for disk in disks if disk.model and not disk.device)
     return {name: latency.find(name).text for name in names}

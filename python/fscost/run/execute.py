@@ -1,4 +1,4 @@
-"""The loop: repetitions of cells, interleaved, until the answer is narrow enough."""
+"""Run loop: interleaved repetitions of cells until the stopping rule is satisfied."""
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -8,27 +8,26 @@ from pathlib import Path
 from fscost import files, matrix
 from fscost.errors import FscostError, HostError, Terminated
 from fscost.host import smart
-from fscost.lab.base import CellResult, Lab, LabOptions
+from fscost.lab.base import Lab, LabOptions
 from fscost.matrix import Cell
 from fscost.results import CELLS, INPUTS, CellRecord, RunResults, RunStore, Skipped
-from fscost.run import explained, fresh, modelled, reasons, timed, worn
 from fscost.run import folder as run_folder
-from fscost.run.lanes import Ran, run_cells
+from fscost.run.estimate import check_host, estimate, fewer_recordings
+from fscost.run.executor import Ran, run_cells
 from fscost.run.listener import Listener
 from fscost.run.lock import HOST, exclusive
-from fscost.run.need import check_host, estimate, fewer_recordings
+from fscost.run.measure import Task
 from fscost.run.record import RUN_ENDING_KINDS, record, why_give_up
 from fscost.run.spec import RunSpec
 from fscost.run.stopping import remaining_s, why_stop
-from fscost.wear import Device
 from fscost.workload import inputs
 from fscost.workload.model import Workload
 
 
 @dataclass(frozen=True)
 class RunOutcome:
-    """What a run came to. `results.folder` is gone when nothing was finished before an
-    interruption."""
+    """Outcome of a run. `results.folder` no longer exists if the run was interrupted before any
+    cell finished."""
 
     results: RunResults
     interrupted: bool = False
@@ -37,8 +36,8 @@ class RunOutcome:
 
     @property
     def exit_code(self) -> int:
-        """0 all well; 1 some cell failed; 2 nothing was measured; 130 interrupted, 143 by
-        SIGTERM."""
+        """0: no cell failed; 1: some cell failed; 2: nothing was measured; 130: interrupted; 143:
+        interrupted by SIGTERM."""
         if self.interrupted:
             return 143 if self.terminated else 130
         if not self.results.manifest.done:
@@ -49,22 +48,21 @@ class RunOutcome:
 def execute(
     spec: RunSpec, lab: Lab, listener: Listener | None = None, lock: str = HOST
 ) -> RunOutcome:
-    """Run `spec` in `lab`, alone on this machine. Finished cells are on disk after each cell,
-    whatever happens then."""
+    """Run `spec` in `lab`, alone on this machine. Every cell is on disk as soon as it has finished,
+    whatever happens afterwards."""
     with exclusive(lock), files.given_to_caller(spec.folder.absolute()):
         return _Run(spec, lab, listener or Listener()).execute()
 
 
 def commands(spec: RunSpec, lab: Lab) -> dict[str, list[str]]:
-    """For each profile every command that its first cell would run; nothing is run."""
+    """Return, for each profile, every command that its first cell would run. Nothing is run."""
     return {
-        cell.profile.name: lab.commands(cell, _options(spec, cell, keep=False))
-        for cell in _first_cells(spec)
+        cell.profile.name: lab.commands(cell, _options(spec, cell)) for cell in _first_cells(spec)
     }
 
 
 def _first_cells(spec: RunSpec) -> list[Cell]:
-    """Of the first repetition, in the order in which people named the profiles."""
+    """Cells of the first repetition, in the order in which the user named the profiles."""
     cells = {
         cell.profile.name: cell
         for cell in next(matrix.repetitions(spec.profiles, spec.workload, spec.seed))
@@ -72,34 +70,20 @@ def _first_cells(spec: RunSpec) -> list[Cell]:
     return [cells[profile.name] for profile in spec.profiles]
 
 
-def _options(spec: RunSpec, cell: Cell, keep: bool) -> LabOptions:
+def _options(spec: RunSpec, cell: Cell) -> LabOptions:
     return LabOptions(
         cell_dir=spec.folder.absolute() / CELLS / cell.id,
         disk_size_bytes=spec.disk_size_bytes,
         settle=spec.settle,
         drop_caches=spec.drop_caches,
         probe_interval_ms=spec.probe_interval_ms,
-        keep_recording=keep,
         device=spec.device,
         timeout_s=spec.timeout_s,
         device_models=spec.device_models,
         max_recording_bytes=spec.max_recording_bytes,
         writable=spec.writable,
         network=spec.network,
-        look=partial(_look, spec.ssd, spec.wear_device),
     )
-
-
-def _look(ssd: str, wear_device: Device | None, result: CellResult, recording: Path) -> None:
-    fresh.add_to(result)
-    timed.add_to(result, recording.parent)
-    explanation = explained.add_to(result, recording)
-    if explanation is not None:
-        reasons.add_to(result, explanation)
-    if ssd:
-        modelled.add_to(result, recording, ssd)
-    if wear_device is not None and result.status == "done":
-        worn.add_to(result, recording, wear_device)
 
 
 class _Run:
@@ -121,7 +105,8 @@ class _Run:
         if len(skipped) == len(spec.profiles):
             reasons = "; ".join(dict.fromkeys(entry.because for entry in skipped))
             raise HostError(
-                f"no profile can run here: {reasons}", "`fscost doctor` looks at everything"
+                f"no profile can run here: {reasons}",
+                "run `fscost doctor` to check all requirements",
             )
         found = estimate(spec, self.lab, len(spec.profiles) - len(skipped))
         check_host(spec.folder, found, spec.keep)
@@ -135,23 +120,24 @@ class _Run:
                 run_folder.discard(spec.folder, existed)
 
     def _skipped(self) -> list[Skipped]:
-        """Asked once for each profile, before anything is made."""
+        """Profiles that cannot run here. The lab is asked once per profile, before anything is
+        created."""
         run_folder.refuse_used(self.spec.folder, trust=self.spec.trust)
         found = []
         for cell in _first_cells(self.spec):
-            because = self._why_not(cell)
+            because = self._unsupported_reason(cell)
             if because is not None:
                 found.append(Skipped(cell.id, cell.profile.name, because))
         return found
 
-    def _why_not(self, cell: Cell) -> str | None:
+    def _unsupported_reason(self, cell: Cell) -> str | None:
         only = self.spec.workload.only_types
         if only and cell.profile.type not in only:
             return f"workload {self.spec.workload.name} runs only on {', '.join(only)}"
-        return self.lab.why_not(cell, self.spec.disk_size_bytes)
+        return self.lab.unsupported_reason(cell, self.spec.disk_size_bytes)
 
     def _to_the_end(self, store: RunStore) -> RunOutcome:
-        """The cells, and an end that is written down however it comes."""
+        """Run all cells, and record how the run ended, whatever ended it."""
         try:
             because = self._repeat(store)
         except KeyboardInterrupt as signal:
@@ -162,20 +148,22 @@ class _Run:
             return RunOutcome(store.results, interrupted=True, terminated=is_terminated)
         except FscostError as error:
             if store.manifest.done:
-                with suppress(HostError):  # the full disk that ended the run may refuse this too
+                with suppress(HostError):  # the disk may be full
                     self._end(store, "stopped", error.what)
                 error = type(error)(
                     error.what,
-                    f"{error.remedy or 'then'}; finished cells are kept, go on with --resume {self.spec.folder}",
+                    f"{error.remedy + '; ' if error.remedy else ''}finished cells are kept:"
+                    f" continue with --resume {self.spec.folder}",
                 )
             raise error
-        # A run that goes on later makes the same input again.
+        # A resumed run makes the same input again.
         run_folder.remove_inputs(store)
         self._end(store, "finished", because)
         return RunOutcome(store.results)
 
     def _read_smart(self, store: RunStore, when: str) -> None:
-        """The drive's own counters. A resumed run keeps those of its beginning."""
+        """Record the drive's own SMART counters. A resumed run keeps the readings from its original
+        start."""
         device = self.spec.only_device
         if device is None:
             return
@@ -198,7 +186,8 @@ class _Run:
         finished = {kept.cell for kept in store.manifest.cells}
         for repetition, cells in enumerate(matrix.repetitions(spec.profiles, workload, spec.seed)):
             running = self._running(store)
-            # An interrupted repetition is completed first: the first part had decided to begin it.
+            # An interrupted repetition is completed first: the earlier part of the run had decided
+            # to begin it.
             if not any(cell.id in finished for cell in cells):
                 because = why_stop(
                     spec.stopping, store.results, running, repetition, self._lanes(running)
@@ -220,24 +209,24 @@ class _Run:
         raise AssertionError("repetitions never end")
 
     def _running(self, store: RunStore) -> list[str]:
-        """The profiles that are neither skipped nor given up."""
+        """Profiles still in the run: neither skipped nor given up."""
         out = {entry.profile for entry in store.manifest.skipped}
         names = [profile.name for profile in self.spec.profiles if profile.name not in out]
         return [name for name in names if why_give_up(_failures(store, name)) is None]
 
-    def _starts(self, store: RunStore, running: list[str], cell: Cell) -> LabOptions:
+    def _starts(self, store: RunStore, running: list[str], cell: Cell) -> Task:
         self.listener.cell_starts(cell, len(running))
         keep = {
             "all": True,
             "none": False,
             "one": not any(kept.profile == cell.profile.name for kept in store.manifest.done),
         }[self.spec.keep]
-        options = _options(self.spec, cell, keep)
+        options = _options(self.spec, cell)
         _make_cell_dir(options.cell_dir)
-        return options
+        return Task(cell, options, keep, self.spec.ssd, self.spec.wear_device)
 
     def _lanes(self, running: list[str]) -> int:
-        """Cells of one repetition that run side by side share the time."""
+        """Number of cells that run side by side; they share the elapsed time."""
         return max(1, min(self.lab.side_by_side, len(running)))
 
     def _ends(self, store: RunStore, ran: Ran, running: list[str], cells_left: int) -> None:
@@ -265,14 +254,15 @@ class _Run:
                 self.listener.gives_up(kept.profile, because)
 
     def _skip(self, store: RunStore, cell: Cell, because: str) -> None:
-        """The lab found out late that the profile cannot run here."""
+        """Record that a profile cannot run here, as the lab discovered only when it ran the
+        cell."""
         run_folder.remove_unfinished(store)
         store.manifest.skipped.append(Skipped(cell.id, cell.profile.name, because))
         store.save()
         self.listener.skips(cell.profile.name, because)
 
     def _with_input(self, store: RunStore) -> Workload:
-        """What the workload reads is made once, outside of every measurement."""
+        """Prepare the workload's input once, outside of every measurement."""
         workload = self.spec.workload
         return replace(
             workload, input=inputs.prepare(workload, store.folder / INPUTS, self.listener.prepares)
@@ -285,7 +275,7 @@ def _make_cell_dir(folder: Path) -> None:
     except OSError as error:
         raise HostError(
             f"{folder} cannot be made: {error.strerror}",
-            "see what keeps fscost from writing there; then go on with --resume",
+            "find out why fscost cannot write there, then continue with --resume",
         ) from error
 
 

@@ -1,27 +1,28 @@
-"""What each written byte of a cell was, as metrics of its phases; and the proof that these are all
-of them (docs/measuring.md)."""
+"""Attribution of each byte that a cell wrote, as metrics of its phases, with the check that no byte
+is missing (docs/measuring.md)."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from fscost import analyze, capture
+from fscost import analyze, capture, conservation
 from fscost.errors import DefectError, FscostError
 from fscost.lab.base import CellResult, Sample
 from fscost.results import written
 
 WHOLE = "device_write_bytes"
 NOT_EXPLAINED = "not_explained"
-"""The fact of a cell that says why it has none of these metrics."""
+"""Cell fact with the reason why the cell's writes are not explained."""
 _BEFORE = "before"
 
 
 def add_to(result: CellResult, recording: Path) -> analyze.Explanation | None:
-    """Explain a finished cell's recording; a cell whose bytes are not all accounted for fails, one
-    that cannot be explained says so."""
+    """Explain a finished cell's recording. A cell with unaccounted bytes fails; a cell that cannot
+    be explained records the reason as a fact."""
     try:
         explanation = analyze.explain(recording)
-        # The finer sums first: the others are taken from them, in one pass over the rows.
+        # The finer sums come first, so that the others are derived from them in one pass over the
+        # rows.
         of_disks = sums_of_disks(explanation) if len(explanation.families) > 1 else {}
         found = sums(explanation)
     except DefectError as error:
@@ -34,14 +35,14 @@ def add_to(result: CellResult, recording: Path) -> analyze.Explanation | None:
         result.facts[NOT_EXPLAINED] = error.what
         return None
     if found is None:
-        result.facts[NOT_EXPLAINED] = "fscost knows no file system that it found on its disks"
+        result.facts[NOT_EXPLAINED] = "no supported file system was found on the recorded disks"
         return None
     phases = {
         sample.phase: sample.measured
         for sample in result.samples
         if sample.metric == WHOLE and not sample.disk
     }
-    # What comes before the first mark is counted into the first interval, as the agent does.
+    # Bytes before the first mark count towards the first interval, as in the agent.
     for each in (found, *of_disks.values()):
         each.setdefault(next(iter(phases)), Counter()).update(each.pop(_BEFORE, Counter()))
     _add_zeroes(found, explanation.punched_bytes, result, recording)
@@ -51,7 +52,7 @@ def add_to(result: CellResult, recording: Path) -> analyze.Explanation | None:
         result.samples += _samples(each, phases, disk)
     different = differences(result.samples)
     different += [
-        f"{phase}: {_explained(found, phase)} bytes explained, of a phase that was not counted"
+        f"{phase}: {_explained(found, phase)} bytes explained in a phase that was not counted"
         for phase in found.keys() - phases.keys()
     ]
     if different:
@@ -60,25 +61,21 @@ def add_to(result: CellResult, recording: Path) -> analyze.Explanation | None:
 
 
 def differences(samples: Sequence[Sample]) -> list[str]:
-    """Where the kinds do not add up to what the kernel counted, one sentence each with both
-    numbers; nothing of phases that are not explained."""
+    """Mismatches between the sum of the kinds and the kernel's count, one sentence each with both
+    numbers. Phases without an explanation are not compared."""
     values = {(sample.phase, sample.disk, sample.metric): sample.value for sample in samples}
-    found = []
+    phases = {}
     for phase, disk in dict.fromkeys((sample.phase, sample.disk) for sample in samples):
         kinds = [
             values[phase, disk, kind] for kind in written.KINDS if (phase, disk, kind) in values
         ]
-        counted = values.get((phase, disk, WHOLE), 0)
-        if kinds and sum(kinds) != counted:
-            where = f"{phase}, disk {disk}" if disk else phase
-            found.append(
-                f"{where}: {sum(kinds):.0f} bytes explained, {counted:.0f} written by the kernel's counter"
-            )
-    return found
+        if kinds:
+            phases[phase, disk] = (sum(kinds), values.get((phase, disk, WHOLE), 0))
+    return conservation.unexplained(phases)
 
 
 def fail(result: CellResult, different: Sequence[str]) -> None:
-    """Promise 1: a cell whose bytes do not add up is failed, not rounded."""
+    """Fail a cell whose bytes do not add up, rather than round them (promise 1)."""
     result.status, result.kind = "failed", "conservation"
     result.because = (
         f"the explanation does not account for what was written: {'; '.join(different)}"
@@ -86,7 +83,7 @@ def fail(result: CellResult, different: Sequence[str]) -> None:
 
 
 def sums(explanation: analyze.Explanation) -> dict[str, Counter[str]] | None:
-    """Bytes by phase and metric; None where no disk has a file system that is known."""
+    """Sum bytes by phase and metric; None if no disk has a known file system."""
     if not any(explanation.families.values()):
         return None
     found: dict[str, Counter[str]] = {}
@@ -102,7 +99,7 @@ def sums(explanation: analyze.Explanation) -> dict[str, Counter[str]] | None:
 
 
 def sums_of_disks(explanation: analyze.Explanation) -> dict[str, dict[str, Counter[str]]]:
-    """The same for each disk."""
+    """Sum bytes by disk, phase and metric."""
     found: dict[str, dict[str, Counter[str]]] = {disk: {} for disk in explanation.families}
     for row in explanation.sums("phase", "disk", "structure", "cause", "atime_alone").to_pylist():
         counted = found[row["disk"]].setdefault(row["phase"], Counter())
@@ -112,7 +109,8 @@ def sums_of_disks(explanation: analyze.Explanation) -> dict[str, dict[str, Count
 
 
 def _metrics(structure: str, cause: str, atime_alone: bool) -> set[str]:
-    """All that a row counts for; once each, though file data is a structure and a kind."""
+    """Metrics that a row counts towards. File data is both a structure and a kind, but counts
+    once."""
     kind = written.KIND_OF[structure]
     found = {
         written.BY_STRUCTURE[structure],
@@ -123,7 +121,8 @@ def _metrics(structure: str, cause: str, atime_alone: bool) -> set[str]:
 
 
 def _cause_metric(text: str) -> str:
-    """A journal's own blocks count with what they carry: `names+log` is for names alone."""
+    """Metric of a row's cause. A journal's own blocks count towards the cause they carry:
+    `directory_entries+log` counts as names alone."""
     causes = text.split("+") if text else ["unknown"]
     carried = [cause for cause in causes if cause != "log"] or causes
     return written.BY_CAUSE[carried[0]] if len(carried) == 1 else written.MIXED
@@ -135,11 +134,13 @@ def _add_zeroes(
     result: CellResult,
     recording: Path,
 ) -> None:
-    """Zeroes that the kernel counted as written and that arrived as holes punched: a loop device
-    makes the same of a discard. Those that the explanation could not
-    tell from discards of the same interval are unknown. Only where the recording's own count of
-    writes is explained to the byte; `capture.differences`
-    held that there were holes enough."""
+    """Add zeroes that the kernel counted as written but that arrived as punched holes.
+
+    A loop device turns both zeroing and discards into punched holes. Zeroes that the explanation
+    could not tell from discards in the same interval count as unknown. They are added only where
+    the explanation accounts for every write that the recording counted; `conservation.unrecorded`
+    has already checked that enough holes were punched.
+    """
     counted = {
         sample.phase: int(sample.value)
         for sample in result.samples
@@ -168,8 +169,8 @@ def _add_zeroes_of_disk(
     samples: Sequence[Sample],
     disk: str,
 ) -> None:
-    """What `_add_zeroes` found unknown, where it is: the disk whose rows fall short of the kernel's
-    count."""
+    """Assign the bytes that `_add_zeroes` counted as unknown to the disk whose rows fall short of
+    the kernel's count."""
     for sample in samples:
         if sample.metric != WHOLE or sample.disk != disk:
             continue

@@ -1,5 +1,4 @@
-"""The run's folder: a new one, or one that an earlier run left and that this run is really the rest
-of."""
+"""The run's folder: a new one, or an earlier run's folder to resume in."""
 
 import itertools
 import os
@@ -18,58 +17,59 @@ from fscost.results import CELLS, INPUTS, MANIFEST, SAMPLES, Manifest, RunStore,
 from fscost.run.spec import RunSpec, plain
 
 _CELL = re.compile(r"[0-9A-Za-z-]+\.[0-9]+")
-"""`matrix.Cell.id`: nothing else below `cells` is removed."""
+"""Names of the form `matrix.Cell.id`: nothing else below `cells` is removed."""
 _INPUT = re.compile(r"\.?[0-9A-Za-z_-]+-[0-9a-f]{12}(\.partial)?")
-"""As `workload.inputs` names them."""
+"""Names that `workload.inputs` gives to prepared inputs."""
 _RUNS = "fscost-runs"
 LATEST = "latest"
-_SAME = "resume with the options of the first part, or start a new run"
+_SAME = "resume with the original options, or start a new run"
 
 
 def default_folder(name: str, now: datetime | None = None) -> Path:
-    """`fscost-runs/2026-11-22-1749-NAME` (UTC), in the working directory; numbered where an earlier
-    run has that name."""
+    """`fscost-runs/2026-11-22-1749-NAME` (UTC) in the working directory, with a number appended if
+    an earlier run has that name."""
     folder = Path(_RUNS) / f"{now or datetime.now(UTC):%Y-%m-%d-%H%M}-{slug(name)}"
     others = (folder.with_name(f"{folder.name}-{number}") for number in itertools.count(2))
     return next(each for each in itertools.chain([folder], others) if not os.path.lexists(each))
 
 
 def slug(name: str) -> str:
-    """A name of a folder that nobody has to quote."""
+    """Turn `name` into a folder name that needs no shell quoting."""
     return re.sub(r"[^0-9A-Za-z._]+", "-", name)[:40].strip("-.") or "run"
 
 
 def point_latest(folder: Path) -> None:
-    """Let `fscost-runs/latest` be this run, where that name is free or such a link already."""
+    """Point the link `fscost-runs/latest` at this run, if the name is free or is already a symbolic
+    link."""
     link = folder.parent / LATEST
     if folder.parent != Path(_RUNS) or (os.path.lexists(link) and not link.is_symlink()):
         return
     fresh = link.with_name(f".{LATEST}-{os.getpid()}")
-    with suppress(OSError):  # A convenience: the run is complete without it.
+    with suppress(OSError):  # only a convenience
         fresh.symlink_to(folder.name)
         fresh.replace(link)
 
 
 def refuse_used(folder: Path, *, trust: bool = False) -> None:
-    """A folder that holds something is not written into, nor one that others decide about."""
+    """Refuse a folder that is not empty, or whose content other users control."""
     try:
         with files.own_folder(folder, trust=trust) as opened:
             used = bool(os.listdir(opened))  # noqa: PTH208  # of an open folder
     except (FileNotFoundError, NotADirectoryError):
         if folder.exists():
-            raise InputError(f"{folder} is no folder", "name another with --out") from None
+            raise InputError(f"{folder} is not a folder", "name another with --out") from None
         return
     except OSError as error:
         raise HostError(f"{folder}: {error.strerror}", "name another folder with --out") from error
     if used:
         raise InputError(
             f"{folder} is not empty",
-            f"name another with --out, or go on with what is in it: --resume {folder}",
+            f"name another with --out, or continue the run in it: --resume {folder}",
         )
 
 
 def create(spec: RunSpec, lab: Lab, skipped: Sequence[Skipped]) -> RunStore:
-    """A new run."""
+    """Create the store of a new run."""
     manifest = Manifest(
         name=spec.name or spec.workload.name,
         fscost_version=_version(),
@@ -90,8 +90,8 @@ def create(spec: RunSpec, lab: Lab, skipped: Sequence[Skipped]) -> RunStore:
 
 
 def reopen(spec: RunSpec, lab: Lab) -> RunStore:
-    """The rest of an earlier run. The stopping rule may differ: it decides how many cells there
-    are, not what a cell is."""
+    """Reopen an earlier run to run its remaining cells. The stopping rule may differ: it decides
+    how many cells there are, not what a cell is."""
     store = RunStore.reopen(spec.folder, trust=spec.trust)
     earlier = store.manifest
     _same(spec.folder, "lab", earlier.lab, lab.name)
@@ -111,8 +111,8 @@ def reopen(spec: RunSpec, lab: Lab) -> RunStore:
 
 
 def discard(folder: Path, existed: bool) -> None:
-    """A run that finished nothing leaves nothing; a folder that was there before stays, and so does
-    what others put into it meanwhile."""
+    """Remove what a run without finished cells left behind. A folder that existed before stays, as
+    does anything that others put into it."""
     files.remove_folders(folder, CELLS, _is_cell)
     files.remove_folders(folder, INPUTS, _is_input)
     for name in (SAMPLES, MANIFEST):
@@ -123,12 +123,12 @@ def discard(folder: Path, existed: bool) -> None:
 
 
 def remove_inputs(store: RunStore) -> None:
-    """What was prepared for the workload: large, and no result."""
+    """Remove the prepared inputs of the workload. They are large, and not part of the results."""
     files.remove_folders(store.folder, INPUTS, _is_input)
 
 
 def remove_unfinished(store: RunStore) -> None:
-    """Folders of cells that were begun and not ended."""
+    """Remove the folders of cells that began but did not finish."""
     finished = {record.cell for record in store.manifest.cells}
     files.remove_folders(store.folder, CELLS, lambda name: _is_cell(name) and name not in finished)
 
@@ -142,7 +142,8 @@ def _is_input(name: str) -> bool:
 
 
 def _workload(spec: RunSpec) -> dict[str, Any]:
-    """Without the place of its prepared input, which is the host's business."""
+    """The workload without the path of its prepared input, which may differ when a run is
+    resumed."""
     return {name: value for name, value in plain(spec.workload).items() if name != "input"}
 
 

@@ -1,38 +1,40 @@
-"""What a run tells while it goes on. A terminal, a log or a test listens; the run does not know
-which."""
+"""Progress callbacks of a run. The run does not know whether a terminal, a log or a test
+listens."""
 
 from pathlib import Path
 
 from fscost.matrix import Cell
 from fscost.results import CellRecord
-from fscost.run.need import Estimate
+from fscost.run.estimate import Estimate
 from fscost.run.spec import RunSpec
 
 
 class Listener:
-    """All of it is news; nothing is asked. This one does not care; override what you want to
-    hear."""
+    """Base listener that ignores every event. No callback returns an answer to the run; override
+    those of interest."""
 
     def starts(self, spec: RunSpec, estimate: Estimate, finished_cells: int) -> None:
-        """Nothing has been run yet but what an earlier part finished."""
+        """The run starts. Only cells of an earlier part of a resumed run (`finished_cells`) have
+        finished."""
 
     def prepares(self, what: str) -> None:
-        """The workload's input is being made on the host."""
+        """The workload's input is being prepared on the host."""
 
     def skips(self, profile: str, because: str) -> None:
         """A profile cannot run here."""
 
     def cell_starts(self, cell: Cell, running: int) -> None:
-        """One of `running` profiles that are still in."""
+        """A cell begins; `running` profiles are still in the run."""
 
     def step(self, cell: Cell, name: str) -> None:
         """An interval of a running cell begins."""
 
     def cell_ends(self, record: CellRecord, remaining_s: tuple[float, float]) -> None:
-        """Remaining: if the interval is narrow as early as it may be, and at the caps."""
+        """A cell has ended. `remaining_s`: time left if the interval is narrow enough as early as
+        possible, and time left if the run reaches its caps."""
 
     def gives_up(self, profile: str, because: str) -> None:
         """A profile will not be tried again."""
 
     def ends(self, folder: Path, stopped_because: str) -> None:
-        """No more cells."""
+        """The run has ended."""

@@ -1,4 +1,5 @@
-"""Two runs at once would measure each other: one at a time on a machine."""
+"""Lock that allows one run at a time on a machine: concurrent runs would distort each other's
+results."""
 
 import fcntl
 import os
@@ -12,16 +13,17 @@ from fscost.errors import HostError
 
 HOST = "fscost"
 _MACHINE = Path("/run")
-"""Only root can write here, so nobody else can keep root's runs from starting. Containers and
-network namespaces that share it share the lock."""
+"""Folder that only root can write to, so no other user can keep root's runs from starting.
+Containers and network namespaces that share this folder share the lock."""
 
 
 @contextmanager
 def exclusive(name: str = HOST) -> Iterator[None]:
-    """Held while the block runs. The kernel drops it with its process (flock(2)), even on SIGKILL.
+    """Hold the lock while the block runs. The kernel releases it when the process ends, even on
+    SIGKILL (flock(2)).
 
-    A run of root's and one that another user starts later exclude each other; root does not wait
-    for others, who could keep their lock for ever.
+    While root holds the lock, no other user can start a run. Root ignores the locks of other users,
+    who could hold them forever.
     """
     if os.geteuid() != 0 and (holder := _holder(_MACHINE / f"{name}.lock")) is not None:
         raise _in_progress(holder)
@@ -51,7 +53,7 @@ def _locked(path: Path) -> int:
         descriptor = _open(path)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # A holder removes the file when it ends; what was opened before that locks nobody out.
+            # A holder removes the file when it ends; a lock on the removed file excludes nobody.
             if os.path.samestat(path.stat(), os.fstat(descriptor)):
                 return descriptor
         except BlockingIOError:
@@ -77,14 +79,14 @@ def _open(path: Path) -> int:
     if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
         os.close(descriptor)
         raise HostError(
-            f"the lock {path} belongs to user {status.st_uid}, or is no file",
+            f"the lock {path} belongs to user {status.st_uid}, or is not a file",
             "remove it, or set XDG_RUNTIME_DIR to a folder of your own",
         )
     return descriptor
 
 
 def _holder(path: Path) -> str | None:
-    """The process that holds a lock of another user's, by proc_locks(5)."""
+    """ID of the process that holds another user's lock, from proc_locks(5)."""
     try:
         status = path.stat()
         held = Path("/proc/locks").read_text()
@@ -101,6 +103,7 @@ def _holder(path: Path) -> str | None:
 def _in_progress(holder: str) -> HostError:
     process = f" (process {holder})" if holder.isdecimal() else ""
     return HostError(
-        f"another fscost run is in progress{process}; concurrent runs would distort each other's results",
+        f"another fscost run is in progress{process}; concurrent runs would distort each other's"
+        " results",
         "wait until it ends, or end it",
     )

@@ -1,4 +1,4 @@
-"""How busy each disk of a cell would have been as a device of the catalogue, as metrics of its
+"""Modelled load of each disk of a cell as a device of the catalogue, as metrics of the cell's
 phases."""
 
 from pathlib import Path
@@ -13,14 +13,15 @@ _BEFORE = "before"
 
 
 def add_to(result: CellResult, recording: Path, ssd: str) -> None:
-    """Play a finished cell's recording on devices called `ssd`; the cell's facts name the model."""
+    """Replay a finished cell's recording on devices of the model `ssd`; the cell's facts name the
+    model."""
     device = wear.find(ssd)
     phases = {sample.phase: sample.measured for sample in result.samples}
     disks = list(dict.fromkeys(sample.disk for sample in result.samples if sample.disk)) or ["main"]
     result.facts["modelled_as"] = {"name": device.name, "summary": device.summary, **device.values}
     for interval in wear.times(recording, device).intervals:
-        # What comes before the first mark is mkfs of nothing: the agent counts it into the first
-        # interval.
+        # Requests before the first mark do not come from mkfs, although the agent counts them
+        # towards the first interval.
         if interval.name == _BEFORE or interval.name not in phases:
             continue
         measured = phases[interval.name]

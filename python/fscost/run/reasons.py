@@ -1,15 +1,17 @@
-"""Why a profile wrote what it wrote, in words that its manifest keeps: recordings are not."""
+"""Reasons for a profile's writes, in words kept in the manifest, since recordings may not be
+kept."""
 
 from fscost import analyze
 from fscost.errors import FscostError
 from fscost.lab.base import CellResult
 
 WHY = "why"
-"""The fact of a profile's first cell that lists the largest reasons (`analyze.Reason`)."""
+"""Fact of a profile's first cell that lists the largest reasons (`analyze.Reason`)."""
 
 
 def add_to(result: CellResult, explanation: analyze.Explanation) -> None:
-    """Of the measured phases of the first repetition: one stands for all."""
+    """Add the reasons of the measured phases of the first repetition, which stands for all
+    repetitions."""
     if result.status != "done" or result.cell.repetition:
         return
     measured = {sample.phase for sample in result.samples if sample.measured}
@@ -17,6 +19,6 @@ def add_to(result: CellResult, explanation: analyze.Explanation) -> None:
         found = analyze.why(
             explanation.within([phase for phase in explanation.phases if phase in measured])
         )
-    except FscostError:  # Told by `explained` already, or by the next pass over the recording.
+    except FscostError:  # reported by `explained`, or by the next pass
         return
     result.facts[WHY] = [reason.json() for reason in found]

@@ -1,4 +1,4 @@
-"""A lab's answer → what results keep of it."""
+"""Conversion of a lab's result to the record and samples that results keep."""
 
 from pathlib import Path
 
@@ -10,17 +10,17 @@ from fscost.results import TOTAL, CellRecord, SampleRow, with_totals
 from fscost.run import explained
 
 RUN_ENDING_KINDS = ("host-disk-full",)
-"""Failures that every further cell would share."""
+"""Kinds of failure that every further cell would share."""
 _HOPELESS_KINDS = ("mkfs", "mount", "plan", "disk-full", "recording-too-large")
-"""Failures that the same profile meets again, whatever the repetition."""
+"""Kinds of failure that recur for the same profile in every repetition."""
 _MOST_FAILURES = 2
 
 
 def record(
     result: CellResult, folder: Path, duration_s: float
 ) -> tuple[CellRecord, list[SampleRow]]:
-    """A cell's record and its samples; a failed cell's samples are dropped: it has phases that the
-    others have not."""
+    """Return a cell's record and its samples. A failed cell's samples are dropped, because its
+    phases may not match those of other cells."""
     cell = result.cell
     if result.status == "done" and (different := explained.differences(result.samples)):
         explained.fail(result, different)
@@ -48,7 +48,7 @@ def record(
 
 
 def why_give_up(failures: list[CellRecord]) -> str | None:
-    """Whether a profile with these failed cells is tried again."""
+    """Reason not to try a profile with these failed cells again, or None."""
     for failure in failures:
         if failure.kind in _HOPELESS_KINDS:
             return f"{failure.kind} fails the same way each time"
@@ -72,13 +72,13 @@ def _rows(cell: Cell, result: CellResult) -> list[SampleRow]:
         )
         for s in (*result.samples, *result.totals)
     ]
-    # What is measured of the whole workload has no values of phases.
+    # Metrics of the whole workload have no values for phases.
     whole = [row for row in rows if row.phase == TOTAL]
     return [*with_totals([row for row in rows if row.phase != TOTAL]), *whole]
 
 
 def _inside(path: Path | None, folder: Path) -> str:
-    """Relative, so that a run's folder can be moved."""
+    """Path relative to the run's folder, so that the folder can be moved."""
     if path is None or not path.exists():
         return ""
     try:

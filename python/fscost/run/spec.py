@@ -1,4 +1,4 @@
-"""What a run is asked to do."""
+"""Specification of a run."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -22,11 +22,13 @@ _RESERVED_PHASES = ("mkfs", "mount", TOTAL)
 
 @dataclass(frozen=True)
 class StoppingRule:
-    """When there are repetitions enough: at least `min_repetitions`, then until the interval of
-    `metric` is within ± `precision` for every profile's total,
-    at most `max_repetitions` and `max_minutes`, but never fewer than `whole_repetitions`, however
-    long they take: without one there is nothing to compare,
-    without two there is no interval."""
+    """Rule that decides when there are enough repetitions.
+
+    A run makes at least `min_repetitions`, then continues until the interval of `metric` is within
+    ± `precision` for every profile's total. It makes at most `max_repetitions`, and begins none
+    that would exceed `max_minutes`. The first `whole_repetitions` run however long they take:
+    without one repetition there is nothing to compare, and without two there is no interval.
+    """
 
     min_repetitions: int = 3
     max_repetitions: int = 10
@@ -44,7 +46,8 @@ class StoppingRule:
                 raise InputError(f"{option} {value} measures nothing", "give 1 or more")
         if self.max_repetitions < self.min_repetitions:
             raise InputError(
-                f"--max-repetitions {self.max_repetitions} is below --min-repetitions {self.min_repetitions}",
+                f"--max-repetitions {self.max_repetitions} is below --min-repetitions"
+                f" {self.min_repetitions}",
                 "give at least as many, or leave one out",
             )
         if not self.max_minutes > 0:
@@ -61,7 +64,8 @@ class StoppingRule:
             ]
             listed = [name for name in usable if name not in written.MEANINGS]
             raise InputError(
-                f"--metric {self.metric!r} {'has no total' if self.metric in METRICS else 'is unknown'}",
+                f"--metric {self.metric!r}"
+                f" {'has no total' if self.metric in METRICS else 'is unknown'}",
                 did_you_mean(self.metric, usable)
                 or f"one of: {', '.join(listed)}, or a part of what was written: {written.JOURNAL} …",
             )
@@ -69,14 +73,14 @@ class StoppingRule:
 
 @dataclass(frozen=True)
 class RunSpec:
-    """A run. `folder` is where its results go; `request` is the asker's own note, kept in the
-    manifest (see `results.Manifest`)."""
+    """Specification of a run. `folder` receives its results; `request` is the caller's own note,
+    kept in the manifest (see `results.Manifest`)."""
 
     profiles: tuple[Profile, ...]
     workload: Workload
     folder: Path
     seed: int = 0
-    baseline: str = ""  # the first profile, unless another is named
+    baseline: str = ""  # empty: the first profile
     stopping: StoppingRule = field(default_factory=StoppingRule)
     disk_size_bytes: int = 0  # 0: large enough for the workload
     settle: str | None = None  # None: as each step says
@@ -88,12 +92,12 @@ class RunSpec:
     max_recording_bytes: int | None = None
     writable: tuple[Path, ...] = ()
     network: bool = False
-    ssd: str = ""  # a device of the catalogue that each disk's requests are timed on
+    ssd: str = ""  # device of the catalogue that times each disk's requests
     wear_device: Device | None = None
     device_models: Mapping[str, str] = field(default_factory=dict)
     """Text of each device model that a disk names, as TOML."""
     resume: bool = False
-    trust: bool = False  # a folder that others own, or can write to
+    trust: bool = False  # use a folder that others own or can write to
     name: str = ""
     command_line: tuple[str, ...] = ()
     request: Mapping[str, Any] = field(default_factory=dict)
@@ -119,8 +123,8 @@ class RunSpec:
 
     @property
     def options(self) -> dict[str, Any]:
-        """What every cell is run with; part of what a resumed run must have in common with its
-        first part."""
+        """Options common to all cells. A resumed run must have the same options as its first
+        part."""
         return {
             "disk_size_bytes": self.disk_size_bytes,
             "settle": self.settle,
@@ -140,8 +144,8 @@ class RunSpec:
 
 
 def plain(value: Profile | Workload | StoppingRule) -> dict[str, Any]:
-    """A dataclass as JSON holds it, so that what is asked for now compares with what a manifest
-    says."""
+    """Convert a dataclass to the form it has in JSON, so that it can be compared with a
+    manifest."""
     return {name: _json(entry) for name, entry in asdict(value).items()}
 
 
@@ -178,7 +182,7 @@ def _check_profiles(spec: RunSpec) -> None:
 
 
 def same_profiles(profiles: Sequence[Profile]) -> list[tuple[str, str]]:
-    """Pairs of names that stand for one and the same file system."""
+    """Find pairs of names that stand for the same file system."""
     first: dict[Profile, str] = {}
     found = []
     for profile in profiles:
@@ -194,7 +198,8 @@ def _check_workload(workload: Workload) -> None:
     for name in names:
         if name in _RESERVED_PHASES or names.count(name) > 1:
             raise InputError(
-                f"workload {workload.name!r} has a step {name!r} that is no name of its own",
+                f"workload {workload.name!r} has a step name that is reserved or used twice:"
+                f" {name!r}",
                 "rename the step",
             )
     if not any(step.measured for step in workload.steps):
@@ -225,7 +230,8 @@ def _check_options(spec: RunSpec) -> None:
     if size < spec.workload.disk_bytes:
         need = -(-spec.workload.disk_bytes >> 20)
         raise InputError(
-            f"a disk of {size >> 20} MiB is too small for {spec.workload.name}: it needs {need} MiB",
+            f"a disk of {size >> 20} MiB is too small for {spec.workload.name}: it needs"
+            f" {need} MiB",
             f"--size {need}M, or a smaller --scale",
         )
     if spec.timeout_s is not None and spec.timeout_s < 1:
@@ -248,5 +254,5 @@ def _check_options(spec: RunSpec) -> None:
             )
     if spec.probe_interval_ms is not None and spec.probe_interval_ms < 1:
         raise InputError(
-            f"--probe {spec.probe_interval_ms} is no interval", "give milliseconds, 1 or more"
+            f"--probe {spec.probe_interval_ms} is not an interval", "give milliseconds, 1 or more"
         )

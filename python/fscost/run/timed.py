@@ -1,5 +1,5 @@
-"""Times of a cell's disks that have a device model, as metrics of its phases; and when each disk
-was busy, as a table (docs/time.md)."""
+"""Request times of a cell's disks that have a device model, as metrics of its phases, and a table
+of when each disk was busy (docs/time.md)."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -20,13 +20,13 @@ from fscost.results import METRICS, TOTAL
 OPS: Mapping[str, tuple[str, ...]] = {"read": ("read",), "write": ("write",), "flush": ("flush",)}
 PERCENTILES = (50, 99)
 DEVICE_MODELS = "device_models"
-"""The fact of a cell that names the model of each disk."""
+"""Cell fact that names the model of each disk."""
 HISTOGRAMS = "latency_histograms"
-"""The fact of a cell with the latencies of each disk's requests: upper bounds in nanoseconds, each
-the double of the one before, and how many requests lie below."""
+"""Cell fact with the latencies of each disk's requests: upper bounds in nanoseconds, each double
+the previous one, and how many requests lie below each."""
 MEASURED_SPAN = "measured_span_ns"
-"""The fact of a cell with the recording's instants at which its first measured phase begins and its
-last one ends."""
+"""Cell fact with the recording's instants at which the first measured phase begins and the last one
+ends."""
 TIMELINE_BIN_NS = 100_000_000
 _BEFORE = "before"
 Numbers = npt.NDArray[np.int64]
@@ -43,7 +43,7 @@ TIMELINE = pa.schema(
 
 @dataclass(frozen=True)
 class Requests:
-    """Requests of modelled disks, by submission."""
+    """Requests of modelled disks, in order of submission."""
 
     op: npt.NDArray[np.str_]
     submit_ns: Numbers
@@ -52,17 +52,18 @@ class Requests:
     length: Numbers
 
     def where(self, chosen: npt.NDArray[np.bool_]) -> "Requests":
-        """Those chosen."""
+        """Return the chosen requests."""
         return Requests(*(getattr(self, name)[chosen] for name in self.__dataclass_fields__))
 
     @property
     def complete_ns(self) -> Numbers:
-        """When the model completed each."""
+        """Time at which the model completed each request."""
         return self.submit_ns + self.latency_ns
 
 
 def add_to(result: CellResult, cell_dir: Path) -> None:
-    """The metrics of each phase and of the measured phases together, of each disk and of all."""
+    """Add the metrics of each phase and of all measured phases together, for each disk and for all
+    disks."""
     disks = {disk.name: disk.model for disk in timed_disks(result.cell)}
     if not disks or result.status != "done":
         return
@@ -88,7 +89,7 @@ def add_to(result: CellResult, cell_dir: Path) -> None:
 
 
 def _least(result: CellResult, cell_dir: Path, phases: Mapping[str, bool]) -> Iterator[Sample]:
-    """The lower bound of each phase's time; none where a real device took part."""
+    """Yield the lower bound of each phase's time; nothing if a real device took part."""
     cell = result.cell
     if real_disks(cell):
         return
@@ -101,10 +102,18 @@ def _least(result: CellResult, cell_dir: Path, phases: Mapping[str, bool]) -> It
     ]
     pairs = Completions(paths.completions).pairs()
     intervals = latency.live(paths.recording, texts, pairs, latency.Waits.FLUSHES, cell.seed)
+    wall_s = {each.phase: each.value for each in result.samples if each.metric == "wall_s"}
     for interval in intervals:
         if (phase := interval["name"]) in phases:
-            seconds = interval["modelled_ns"] / 1e9
+            seconds = least_wall_s(interval, wall_s.get(phase))
             yield Sample(phase, phases[phase], "", "least_wall_s", "s", seconds)
+
+
+def least_wall_s(interval: Mapping[str, Any], wall_s: float | None) -> float:
+    """Lower bound of `wall_s`. A replayed interval spans mark to mark, so it includes the time
+    before the command and after settling, in which the agent reads counters."""
+    outside_s = 0.0 if wall_s is None else max(0.0, interval["recorded_ns"] / 1e9 - wall_s)
+    return max(0.0, float(interval["modelled_ns"]) / 1e9 - outside_s)
 
 
 def _requests(table: pa.Table, disk: str) -> Requests:
@@ -159,12 +168,13 @@ def _values(found: Requests, elapsed_ns: int) -> Iterator[tuple[str, float]]:
 
 
 def _percentile(values: Numbers, percent: int) -> float:
-    """Nearest rank: a time that was really taken."""
+    """Percentile by nearest rank, so that the result is a value that occurred."""
     return float(np.percentile(values, percent, method="inverted_cdf"))
 
 
 def _depths(found: Requests) -> tuple[Numbers, Numbers]:
-    """How many requests were outstanding after each submission and completion, and for how long."""
+    """Number of requests outstanding after each submission and completion, and how long it
+    lasted."""
     at_ns = np.concatenate([found.submit_ns, found.complete_ns])
     step = np.repeat([1, -1], len(found.op))
     order = np.lexsort((step, at_ns))
@@ -189,7 +199,8 @@ def _histogram(values: Numbers) -> dict[str, list[int]]:
 
 
 def _write_timeline(path: Path, of_disks: Mapping[str, Requests]) -> None:
-    """One row for each disk and bin of 100 ms in which it had a request outstanding."""
+    """Write one row for each disk and each bin of 100 ms in which the disk had a request
+    outstanding."""
     rows: dict[str, list[npt.NDArray[np.generic]]] = {name: [] for name in TIMELINE.names}
     for disk, found in of_disks.items():
         if not len(found.op):
@@ -213,7 +224,7 @@ def _write_timeline(path: Path, of_disks: Mapping[str, Requests]) -> None:
 
 
 def _spread(at_ns: int, ns: int, depth: int, busy_ns: Bins, depth_ns: Bins) -> None:
-    """Add a stretch of one depth to the bins that it touches."""
+    """Add a span of constant depth to the bins it overlaps."""
     while ns > 0 and depth:
         index = at_ns // TIMELINE_BIN_NS
         part = min(ns, (index + 1) * TIMELINE_BIN_NS - at_ns)

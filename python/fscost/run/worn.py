@@ -1,4 +1,4 @@
-"""What a cell's writes do to the device of --ssd, as metrics of the whole workload
+"""Wear that a cell's writes cause on the device of --ssd, as metrics of the whole workload
 (docs/wear.md)."""
 
 from pathlib import Path
@@ -9,11 +9,11 @@ from fscost.lab.base import CellResult, Sample
 from fscost.results import METRICS, TOTAL
 
 NOT_WORN = "not_worn"
-"""The fact of a cell that says why it has none of these metrics."""
+"""Cell fact with the reason why the cell has no wear metrics."""
 
 
 def add_to(result: CellResult, recording: Path, device: wear.Device) -> None:
-    """Replay a finished cell's recording; a cell whose recording cannot be replayed says why."""
+    """Replay a finished cell's recording. If it cannot be replayed, record the reason as a fact."""
     measured = list(dict.fromkeys(sample.phase for sample in result.samples if sample.measured))
     try:
         found = wear.worn(recording, measured, device)

@@ -1,5 +1,5 @@
-"""Statistics of few repetitions: tables in, tables out. Method, reference and limits:
-`interval.py`."""
+"""Statistics of few repetitions: tables in, tables out. `interval.py` gives the method, its
+references and its limits."""
 
 from fscost.stats.interval import CONFIDENCE, Interval, interval, spread
 from fscost.stats.ratio import MINIMUM_SIZE, Ratio, Verdict, ratio, verdict

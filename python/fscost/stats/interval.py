@@ -1,24 +1,21 @@
 """Median, interval and ratio of few repetitions.
 
-**Method.** For n = 3 … 10 repetitions no interval is free of an assumption: the distribution-free
-one for a median (order statistics) reaches
-95 % only from n = 6, and the bootstrap covers far too little at n = 3 … 5 (Hesterberg, *What
-Teachers Should Know About the Bootstrap*, The
-American Statistician 69(4), 2015, §5). Bytes and times are positive, skewed to the right and vary
-by factors, so we take Student's t
-interval of the *logarithms* (Student, *The Probable Error of a Mean*, Biometrika 6(1), 1908) and go
-back by `exp`: for lognormal samples it covers the population
-median with exactly the stated probability, at every n ≥ 2. A ratio takes the logarithms of the
-paired quotients, one for each repetition, so what a
-repetition has in common (its seed, the machine's mood) cancels: the paired t interval. Where a
-value is zero, the plain values take the place of the logarithms.
-The interval is widened to contain the sample median, which is what the tables print beside it.
+**Method.** For n = 3 … 10 repetitions, every interval rests on an assumption. The distribution-free
+interval for a median (order statistics) reaches 95 % only from n = 6, and the bootstrap covers far
+too little at n = 3 … 5 (Hesterberg, *What Teachers Should Know About the Bootstrap*, The American
+Statistician 69(4), 2015, §5). Bytes and times are positive, skewed to the right and vary by
+factors. We therefore compute Student's t interval of the *logarithms* (Student, *The Probable Error
+of a Mean*, Biometrika 6(1), 1908) and transform it back with `exp`. For lognormal samples it covers
+the population median with exactly the stated probability, at every n ≥ 2. A ratio uses the
+logarithms of the paired quotients, one per repetition (the paired t interval), so factors common to
+a repetition (its seed, the state of the machine) cancel. If a value is zero, plain values replace
+the logarithms. The interval is widened to contain the sample median, which tables print beside it.
 
-**Limits.** A few repetitions cannot show a rare event (one commit in ten runs): samples with two
-humps are covered less well. Stopping when the interval
-is narrow costs some coverage: of 95 %, 91 % remain where it costs most, at samples 3 % apart
-(`tests/stats/test_coverage.py` measures it). Each interval stands alone: of a hundred rows, some
-five miss their truth.
+**Limits.** A few repetitions cannot show a rare event (one commit in ten runs), and bimodal samples
+are covered less well. Stopping when the interval is narrow costs some coverage: of 95 %, 91 %
+remain in the worst case, at samples 3 % apart (`tests/stats/test_coverage.py` measures it).
+Intervals are not corrected for multiple comparisons: of a hundred rows, about five miss the true
+value.
 """
 
 import math
@@ -28,12 +25,12 @@ from dataclasses import dataclass
 import numpy as np
 
 CONFIDENCE = 0.95
-_LARGEST_EXPONENT = 700.0  # exp() of more is no float
+_LARGEST_EXPONENT = 700.0  # exp() of more overflows
 
 
 @dataclass(frozen=True)
 class Interval:
-    """The median of `n` samples, and where the population's median lies. One sample has no
+    """Median of `n` samples, and the interval for the population's median. One sample has no
     interval."""
 
     n: int
@@ -43,8 +40,8 @@ class Interval:
 
     @property
     def relative_half_width(self) -> float | None:
-        """Half of the interval over the median: 0.02 is "± 2 %". None without an interval, or
-        around a median of zero."""
+        """Half the interval's width divided by the median: 0.02 is "± 2 %". None without an
+        interval, or if the median is zero."""
         if self.low is None or self.high is None:
             return None
         if self.low == self.high:
@@ -53,7 +50,7 @@ class Interval:
 
 
 def interval(values: Sequence[float], confidence: float = CONFIDENCE) -> Interval:
-    """The median of `values` with its interval."""
+    """Compute the median of `values` and its interval."""
     samples = np.asarray(values, dtype=np.float64)
     if samples.size == 0 or not np.isfinite(samples).all():
         raise ValueError(f"an interval needs finite values, at least one: {list(values)}")
@@ -75,7 +72,7 @@ def interval(values: Sequence[float], confidence: float = CONFIDENCE) -> Interva
 
 
 def spread(values: Sequence[float]) -> float | None:
-    """(largest − smallest) ÷ median: how far single repetitions lie apart. None for one sample or a
+    """(largest − smallest) ÷ median: the spread of single repetitions. None for one sample or a
     median of zero."""
     median = float(np.median(values))
     if len(values) < 2 or median == 0:
@@ -86,7 +83,7 @@ def spread(values: Sequence[float]) -> float | None:
 def _student(
     samples: "np.ndarray[tuple[int, ...], np.dtype[np.float64]]", confidence: float
 ) -> tuple[float, float]:
-    # Importing it takes a third of a second, which neither --help nor a single sample needs.
+    # The import takes a third of a second; neither --help nor a single sample needs it.
     from scipy.special import stdtrit
 
     n = samples.size

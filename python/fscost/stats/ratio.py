@@ -1,5 +1,5 @@
-"""A profile against the baseline: the ratio, its interval, and whether the difference is called
-one."""
+"""Comparison of a profile with the baseline: the ratio, its interval, and whether it counts as a
+difference."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ MINIMUM_SIZE = 0.02
 
 
 class Verdict(StrEnum):
-    """What the samples show. `UNDEFINED`: there is no ratio; `Ratio.because` says why."""
+    """Result of a comparison. `UNDEFINED`: there is no ratio; `Ratio.because` says why."""
 
     LOWER = "lower"
     HIGHER = "higher"
@@ -21,7 +21,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class Ratio:
-    """Median of the quotients of `n` pairs, with its interval."""
+    """Median of the quotients of `n` pairs, and its interval."""
 
     n: int
     ratio: float | None
@@ -37,11 +37,13 @@ def ratio(
     minimum_size: float = MINIMUM_SIZE,
     confidence: float = CONFIDENCE,
 ) -> Ratio:
-    """`values` over `baseline`, both by repetition; a repetition that either lacks makes no pair.
+    """Divide `values` by `baseline`, both keyed by repetition. A repetition that either lacks makes
+    no pair.
 
-    A difference is called only when the interval excludes 1 *and* the ratio is at least
-    `minimum_size` away from it: with identical byte counts the interval
-    has no width, and a block more is no finding. One pair has no interval and shows no difference.
+    A difference is reported only if the interval excludes 1 *and* the ratio is at least
+    `minimum_size` away from 1: if byte counts are identical in all repetitions, the interval has no
+    width, and one block more would count as a difference. One pair has no interval and shows no
+    difference.
     """
     pairs = [
         (values[repetition], baseline[repetition])
@@ -73,7 +75,7 @@ def ratio(
 def verdict(
     ratio: float, low: float | None, high: float | None, minimum_size: float = MINIMUM_SIZE
 ) -> Verdict:
-    """Called only when the interval and the minimum size both say so."""
+    """Report a difference only if both the interval and the minimum size show one."""
     if low is None or high is None or low <= 1 <= high or abs(ratio - 1) < minimum_size:
         return Verdict.NOT_SHOWN
     return Verdict.LOWER if ratio < 1 else Verdict.HIGHER

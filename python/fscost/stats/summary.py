@@ -1,4 +1,4 @@
-"""A table of samples → one row for each profile, phase and metric."""
+"""Summary of a table of samples: one row for each profile, phase and metric."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
@@ -16,12 +16,13 @@ Key = tuple[str, str, str, str]
 
 @dataclass(frozen=True)
 class Row:
-    """What the repetitions of one profile say about one metric of one phase. `low`, `high`: 95 %
-    interval; None where there is none.
-    `disk` is empty for the sum over the disks and for what has no disk.
+    """Summary of one metric of one phase over the repetitions of one profile.
 
-    `ratio_…` compare with the baseline's same phase, paired by repetition; None for the baseline
-    itself, or when there is no baseline.
+    `low` and `high` bound the 95 % interval; None if there is no interval. `disk` is empty for the
+    sum over all disks and for metrics that have no disk.
+
+    `ratio_…` compare with the same phase of the baseline, paired by repetition. They are None for
+    the baseline itself, or if there is no baseline.
     """
 
     profile: str
@@ -50,8 +51,8 @@ def summarise(
     *,
     by_disk: bool = False,
 ) -> list[Row]:
-    """One row for each profile × phase × disk × metric, in the order in which they first appear.
-    Without `by_disk`, single disks are left out."""
+    """Return one row for each profile × phase × disk × metric, in order of first appearance.
+    Without `by_disk`, rows of single disks are left out."""
     groups: dict[Key, dict[int, float]] = {}
     about: dict[Key, tuple[bool, str]] = {}
     for row in (samples if by_disk else samples.filter(pc.field("disk") == "")).to_pylist():
@@ -62,17 +63,17 @@ def summarise(
 
 
 def to_table(rows: Iterable[Row]) -> pa.Table:
-    """The rows as an Arrow table, for those who go on from there."""
+    """Convert the rows to an Arrow table for further processing."""
     return pa.Table.from_pylist([asdict(row) for row in rows], schema=_SCHEMA)
 
 
 def where(metric: str, phase: str = "total") -> pc.Expression:
-    """The samples of one metric, summed over disks."""
+    """Filter for the samples of one metric, summed over disks."""
     return (pc.field("metric") == metric) & (pc.field("phase") == phase) & (pc.field("disk") == "")
 
 
 def half_widths(samples: pa.Table, metric: str, phase: str = "total") -> dict[str, Interval]:
-    """For each profile the interval of one metric: what the stopping rule looks at."""
+    """Compute the interval of one metric for each profile; the stopping rule uses these."""
     values: dict[str, list[float]] = {}
     for row in samples.filter(where(metric, phase)).select(["profile", "value"]).to_pylist():
         values.setdefault(row["profile"], []).append(row["value"])

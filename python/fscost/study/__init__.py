@@ -1,5 +1,5 @@
-"""Published experiments, run again and judged: `published/` holds each as data, the rules for its
-claims included."""
+"""Published experiments, repeated and judged. `published/` holds each one as data, including the
+rules for its claims."""
 
 from fscost.study.judge import (
     MORE_MAY_DECIDE,

@@ -1,11 +1,12 @@
-"""Formulas over measured numbers, as a study's data file writes them: `(strict.make - plain.make) /
-strict.make`.
+"""Formulas over measured numbers, as in a study's data file:
+`(strict.make - plain.make) / strict.make`.
 
-`PROFILE.PHASE` is the study's own metric of that phase, `PROFILE.PHASE.METRIC` another; a phase's
-hyphens are written as underscores. `PROFILE.PHASE@DISK` and
-`PROFILE.PHASE@DISK.METRIC` are those of one disk, `PROFILE@DISK.METRIC` its total. A bare name is a
-constant (an option of the workload). In a table, `it` stands for the profile of the column.
-`spread(FORMULA)` is (largest − smallest) ÷ median of the formula's values in all repetitions.
+`PROFILE.PHASE` is the study's own metric in that phase; `PROFILE.PHASE.METRIC` is another metric.
+Hyphens in a phase's name are written as underscores. `PROFILE.PHASE@DISK` and
+`PROFILE.PHASE@DISK.METRIC` restrict the value to one disk; `PROFILE@DISK.METRIC` is that disk's
+total. A bare name is a constant (an option of the workload). In a table, `it` stands for the
+profile of the column. `spread(FORMULA)` is (largest − smallest) ÷ median of the formula's values in
+all repetitions.
 """
 
 import ast
@@ -22,16 +23,19 @@ _OPERATORS: Mapping[type[ast.operator], Callable[[float, float], float]] = {
     ast.Div: operator.truediv,
 }
 _FUNCTIONS: Mapping[str, Callable[[list[float]], float]] = {"max": max, "min": min}
-_REMEDY = "a formula has numbers, + - * / ( ), max(…), min(…), spread(…) around all of it, names of constants, PROFILE.PHASE and PROFILE.PHASE.METRIC; of one disk, PROFILE.PHASE@DISK.METRIC"
+_REMEDY = (
+    "a formula has numbers, + - * / ( ), max(…), min(…), spread(…) around all of it, names of"
+    " constants, PROFILE.PHASE and PROFILE.PHASE.METRIC; of one disk, PROFILE.PHASE@DISK.METRIC"
+)
 _SPREAD = "spread"
 _AT = "_at_disk_"
-"""`@` for Python's parser, to which it is an operator like `*`."""
+"""Replacement of `@`, which Python would parse as an operator like `*`."""
 
 
 @dataclass(frozen=True)
 class Reference:
-    """One measured number: `profile` is the study's short name of it, `disk` is empty for the sum
-    over the disks."""
+    """Reference to one measured number. `profile` is its short name in the study; `disk` is empty
+    for the sum over all disks."""
 
     profile: str
     phase: str
@@ -44,8 +48,8 @@ class Reference:
 
 @dataclass(frozen=True)
 class Formula:
-    """A checked formula. `value` needs a number for each of `references` and `constants`.
-    `is_spread`: wanted is how far its values of single repetitions lie apart."""
+    """Checked formula. `value` needs a number for each of `references` and `constants`.
+    `is_spread`: the result is the spread of the values of single repetitions."""
 
     text: str
     tree: ast.expr
@@ -55,7 +59,8 @@ class Formula:
 
     @staticmethod
     def parse(text: str, metric: str, it: str = "") -> "Formula":
-        """`metric` is what PROFILE.PHASE means; InputError names what is no part of a formula."""
+        """Parse a formula. `metric` is the metric of PROFILE.PHASE. An InputError names the part
+        that is not valid in a formula."""
         try:
             tree = ast.parse(text.strip().replace("@", f".{_AT}."), mode="eval").body
         except SyntaxError as error:
@@ -67,23 +72,23 @@ class Formula:
 
     @property
     def references(self) -> frozenset[Reference]:
-        """Every measured number it speaks of."""
+        """All measured numbers that the formula uses."""
         return frozenset(name for name in self._names(self.tree) if isinstance(name, Reference))
 
     @property
     def only(self) -> Reference | None:
-        """The measured number that it is, if it is nothing else."""
+        """The measured number, if the formula consists of nothing else; otherwise None."""
         is_name = isinstance(self.tree, ast.Attribute) and not self.is_spread
         name = self._name(self.tree) if is_name else None
         return name if isinstance(name, Reference) else None
 
     @property
     def constants(self) -> frozenset[str]:
-        """Every constant it speaks of."""
+        """All constants that the formula uses."""
         return frozenset(name for name in self._names(self.tree) if isinstance(name, str))
 
     def value(self, numbers: Mapping[Reference, float], constants: Mapping[str, float]) -> float:
-        """Raises ZeroDivisionError where a divisor is zero."""
+        """Evaluate the formula. Raises ZeroDivisionError if a divisor is zero."""
         return self._value(self.tree, numbers, constants)
 
     def _value(
@@ -127,7 +132,8 @@ class Formula:
             del parts[1:3]
         if not isinstance(node, ast.Name) or len(parts) > 2 or _AT in (*parts, disk):
             raise InputError(
-                f"formula '{self.text}': '{ast.unparse(node).replace(f'.{_AT}.', '@')}' has no place in it",
+                f"formula '{self.text}': '{ast.unparse(node).replace(f'.{_AT}.', '@')}' is not"
+                " allowed",
                 _REMEDY,
             )
         if not parts:
@@ -151,13 +157,13 @@ class Formula:
                 self._check(argument)
         elif isinstance(node, ast.Constant):
             if isinstance(node.value, bool) or not isinstance(node.value, (int, float)):
-                raise InputError(f"formula '{self.text}': {node.value!r} is no number", _REMEDY)
+                raise InputError(f"formula '{self.text}': {node.value!r} is not a number", _REMEDY)
         else:
             self._name(node)
 
 
 def _spread_of(tree: ast.expr) -> ast.expr | None:
-    """The formula inside `spread(…)`; None for any other."""
+    """Return the formula inside `spread(…)`; None for any other formula."""
     if not isinstance(tree, ast.Call) or ast.unparse(tree.func) != _SPREAD:
         return None
     return tree.args[0] if len(tree.args) == 1 and not tree.keywords else None

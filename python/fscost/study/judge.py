@@ -1,5 +1,5 @@
-"""From samples to verdicts. Nothing here knows what was expected: bounds come from the study's
-data, values from the run."""
+"""Judgement of claims by samples. This module does not know the expected result: bounds come from
+the study's data, values from the run."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -10,29 +10,29 @@ from fscost.stats import Interval
 from fscost.study.measure import Measured, Numbers, published_value
 from fscost.study.model import Claim, Criterion, Published
 
-_ONE = "one repetition has no interval"
-_WIDE = "its interval reaches over a bound; more repetitions may make it narrow enough"
+_ONE = "a single repetition has no interval"
+_WIDE = "its interval includes a bound; more repetitions may make it narrow enough"
 MORE_MAY_DECIDE = frozenset((_ONE, _WIDE))
-"""Reasons of open criteria that go away with more repetitions."""
+"""Reasons for open criteria that more repetitions may remove."""
 _MIB = 1 << 20
 _FEWEST = 2
-"""Repetitions that an interval takes."""
+"""Minimum repetitions for an interval."""
 
 
 class Outcome(StrEnum):
-    """What the samples say about one criterion."""
+    """Judgement of one criterion by the samples."""
 
     HOLDS = "holds"
     FAILS = "fails"
     REVERSED = "reversed"
-    """It fails, and the effect has the other sign."""
+    """The criterion fails, and the effect has the opposite sign."""
     OPEN = "open"
-    """The interval reaches over a bound, or there is none (one repetition decides nothing), or what
-    was measured cannot tell."""
+    """The interval includes a bound, or there is no interval (one repetition decides nothing), or
+    the measured value is no evidence."""
 
 
 class Verdict(StrEnum):
-    """What the samples say about a claim."""
+    """Judgement of a claim by the samples."""
 
     REPRODUCED = "reproduced"
     PARTLY = "partly"
@@ -42,15 +42,26 @@ class Verdict(StrEnum):
 
 
 RULES = (
-    "A criterion holds when the whole 95 % interval of its value lies within the bounds, fails when the whole interval lies outside, and is open otherwise.",
-    "It is reversed when it fails and the whole interval shows the opposite effect, of 2 % or more.",
-    "A claim is reproduced when all of its criteria hold, reversed when all are reversed, not reproduced here when all fail or are reversed, partly when some hold and some do not; else it cannot be told.",
+    (
+        "A criterion holds when the whole 95 % interval of its value lies within the bounds, fails"
+        " when the whole interval lies outside, and is open otherwise."
+    ),
+    (
+        "A failed criterion is reversed when the whole interval shows the opposite effect, of at"
+        " least 2 %."
+    ),
+    (
+        "A claim is reproduced when all of its criteria hold, reversed when all are reversed, not"
+        " reproduced here when all fail or are reversed, and partly reproduced when some hold and"
+        " some do not. Otherwise, it cannot be told."
+    ),
 )
 
 
 @dataclass(frozen=True)
 class JudgedCriterion:
-    """`published`: the same formula over the source's figures."""
+    """Criterion with its outcome. `published`: the value of the same formula for the source's
+    figures."""
 
     criterion: Criterion
     published: float | None
@@ -60,7 +71,7 @@ class JudgedCriterion:
 
 @dataclass(frozen=True)
 class JudgedClaim:
-    """A claim with what decided it."""
+    """Claim with its verdict and the criteria that decided it."""
 
     claim: Claim
     verdict: Verdict
@@ -68,7 +79,7 @@ class JudgedClaim:
 
 
 def judge(claim: Claim, numbers: Numbers, published: Published) -> JudgedClaim:
-    """The verdict on a claim."""
+    """Judge a claim."""
     judged = []
     for criterion in claim.criteria:
         formula = criterion.formula
@@ -90,8 +101,7 @@ def judge(claim: Claim, numbers: Numbers, published: Published) -> JudgedClaim:
 
 
 def _with_precondition(criterion: Criterion, numbers: Numbers, measured: Measured) -> Measured:
-    """What was measured, with the reason why it decides nothing where this run is too small to show
-    the claim."""
+    """Add the reason why a value decides nothing, if this run is too small to show the claim."""
     needed = criterion.precondition
     if needed is None or measured.because:
         return measured
@@ -111,20 +121,21 @@ def _text(value: float, unit: str) -> str:
 
 
 def is_too_small(judged: "JudgedCriterion") -> bool:
-    """Whether a larger run may decide it."""
+    """Return True if a larger run may decide the criterion."""
     needed = judged.criterion.precondition
     return needed is not None and (judged.measured.because or "").startswith(needed.because)
 
 
 def _why_open(measured: Measured) -> str:
-    """Of a value that more repetitions may decide."""
+    """Return the reason for an open criterion that more repetitions may decide."""
     if measured.interval is not None and measured.interval.n < _FEWEST:
         return _ONE
     return _WIDE
 
 
 def outcome(criterion: Criterion, interval: Interval | None) -> Outcome:
-    """Decided only when the whole interval is on one side."""
+    """Judge an interval. The outcome is decided only if the whole interval is on one side of a
+    bound."""
     if interval is None or interval.low is None or interval.high is None:
         return Outcome.OPEN
     least = float("-inf") if criterion.at_least is None else criterion.at_least
@@ -148,7 +159,7 @@ def _is_reversed(criterion: Criterion, interval: Interval) -> bool:
 
 
 def verdict(outcomes: Sequence[Outcome]) -> Verdict:
-    """Of all criteria together."""
+    """Return the verdict of all criteria together."""
     found = set(outcomes)
     failed = {Outcome.FAILS, Outcome.REVERSED}
     if Outcome.HOLDS in found and found & failed:

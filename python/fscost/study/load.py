@@ -1,5 +1,5 @@
-"""Studies, read from `published/NAME/study.toml` and `published/NAME/published.csv`, and checked:
-every name that a formula uses must be there."""
+"""Reader for studies in `published/NAME/study.toml` and `published/NAME/published.csv`. It checks
+that every profile named in a formula exists."""
 
 import csv
 import tomllib
@@ -34,13 +34,13 @@ UNITS = {
     "s": 1.0,
     "min": 60.0,
 }
-"""Of published values, as their sources call them. MB of 2009's lifetime counter is 2^20 bytes
-(e2fsprogs, misc/dumpe2fs.c), GB of `df -h` is 2^30."""
+"""Units of published values, as the sources name them. MB of 2009's lifetime counter is 2^20 bytes
+(e2fsprogs, misc/dumpe2fs.c); GB of `df -h` is 2^30."""
 _CSV_COLUMNS = ["profile", "phase", "metric", "value", "unit", "note"]
 
 
 def catalogue() -> list[Study]:
-    """Every study, by name."""
+    """Return all studies, by name."""
     folder = resources.files("fscost.study") / "published"
     return [
         _load(entry)
@@ -50,7 +50,7 @@ def catalogue() -> list[Study]:
 
 
 def load(name: str) -> Study:
-    """The study of this name."""
+    """Return the study of this name."""
     found = {study.name: study for study in catalogue()}
     if name not in found:
         remedy = did_you_mean(name, found) or f"studies: {', '.join(found)}"
@@ -69,7 +69,7 @@ def _load(folder: Traversable) -> Study:
 
 
 def read(name: str, toml: str, published: str) -> Study:
-    """A study's two files; InputError names the file and what is wrong in it."""
+    """Read a study's two files. An InputError names the file and the problem."""
     try:
         table = tomllib.loads(toml)
         return _Reader(name, table).study(published)
@@ -77,14 +77,15 @@ def read(name: str, toml: str, published: str) -> Study:
         raise InputError(f"{name}/study.toml: {error}") from None
     except (KeyError, TypeError) as error:
         raise InputError(
-            f"{name}/study.toml: {error} is missing, is of another kind, or is no field of a study"
+            f"{name}/study.toml: {error} is missing, is of another kind, or is not a field of a"
+            " study"
         ) from None
     except InputError as error:
         raise InputError(f"{name}: {error.what}", error.remedy) from None
 
 
 class _Reader:
-    """One data file."""
+    """Reader for one data file."""
 
     def __init__(self, name: str, table: dict[str, Any]) -> None:
         self._name = name
@@ -144,7 +145,8 @@ class _Reader:
             self._check_profiles("published.csv", reference.profile)
             if reference in values or row["unit"] not in UNITS:
                 raise InputError(
-                    f"published.csv: {reference.profile}.{reference.phase} comes twice, or its unit is none of {', '.join(UNITS)}"
+                    f"published.csv: {reference.profile}.{reference.phase} comes twice, or its unit"
+                    f" is none of {', '.join(UNITS)}"
                 )
             values[reference] = float(row["value"]) * UNITS[row["unit"]]
             texts[reference] = f"{row['value']} {row['unit']}"

@@ -1,5 +1,5 @@
-"""What formulas come to: one value for each repetition that has all of it, so that with and without
-are paired."""
+"""Values of formulas, one for each repetition that has all required samples, so that values with
+and without an option are paired."""
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
@@ -11,13 +11,17 @@ from fscost.study.formula import Formula, Reference
 from fscost.study.model import Published, Study
 
 _VIRTUAL = "virtual_"
-_OF_NO_DEVICE = "the processor was emulated: its clock counts instructions, and what it waits is the emulator's time, no device's"
+_OF_NO_DEVICE = (
+    "the processor was emulated: its clock counts instructions, so waiting times are the"
+    " emulator's, not a device's"
+)
 
 
 @dataclass(frozen=True)
 class Measured:
-    """`interval` is None when there is no value; `because` says why, or why the value tells
-    nothing. `is_virtual`: by the clock of an emulated guest."""
+    """Measured value of a formula. `interval` is None if there is no value. `because` gives the
+    reason, or the reason why the value is no evidence. `is_virtual`: measured by the clock of an
+    emulated guest."""
 
     interval: Interval | None
     because: str = ""
@@ -26,8 +30,8 @@ class Measured:
 
 @dataclass(frozen=True)
 class Numbers:
-    """The samples of a run by reference and repetition, and the constants of its workload.
-    `virtual`: those that are times of an emulated guest."""
+    """Samples of a run by reference and repetition, and the constants of its workload. `virtual`:
+    references to times of an emulated guest."""
 
     samples: Mapping[Reference, Mapping[int, float]]
     constants: Mapping[str, float]
@@ -35,8 +39,8 @@ class Numbers:
 
     @staticmethod
     def of(study: Study, results: RunResults, names: Mapping[str, str]) -> "Numbers":
-        """Of a run of the study. `names`: short name of a profile → the run's, which tells its
-        kernel where there are several."""
+        """Return the numbers of a run of the study. `names` maps a profile's short name to its name
+        in the run, which includes the kernel if there are several."""
         shorts = {name: short for short, name in names.items()}
         samples: dict[Reference, dict[int, float]] = {}
         virtual = set()
@@ -60,7 +64,7 @@ class Numbers:
         return Numbers(samples, constants, frozenset(virtual))
 
     def measured(self, formula: Formula) -> Measured:
-        """The formula's value in each repetition, and their interval."""
+        """Compute the formula's value in each repetition, and the interval of these values."""
         missing = sorted(str(ref) for ref in formula.references if ref not in self.samples)
         missing += sorted(name for name in formula.constants if name not in self.constants)
         if missing:
@@ -70,7 +74,7 @@ class Numbers:
         columns = {ref: self.samples[ref] for ref in formula.references}
         repetitions = sorted(set.intersection(*(set(column) for column in columns.values())))
         if not repetitions:
-            return Measured(None, "no repetition has all of it")
+            return Measured(None, "no repetition has all of these measurements")
         values = []
         for repetition in repetitions:
             try:
@@ -95,8 +99,8 @@ def _add_sum(
     name: str,
     parts: Sequence[str],
 ) -> set[Reference]:
-    """The sum of these metrics wherever all of them were measured; returns the sums that are
-    virtual."""
+    """Add the sum of these metrics to the samples wherever all of them were measured. Return the
+    sums that are virtual."""
     found = set()
     for first in [reference for reference in samples if reference.metric == parts[0]]:
         of_parts = [replace(first, metric=part) for part in parts]
@@ -113,7 +117,7 @@ def _add_sum(
 
 
 def _spread(values: Sequence[float]) -> Interval:
-    """The spread of these repetitions themselves, so its interval has no width."""
+    """Compute the spread. It describes exactly these repetitions, so its interval has no width."""
     found = stats.spread(values)
     return Interval(len(values), found or 0.0, found, found)
 
@@ -123,8 +127,8 @@ def _waits(reference: Reference) -> bool:
 
 
 def published_value(formula: Formula | None, published: Published) -> float | None:
-    """The same formula over the source's own figures; None where the source has not got them. It
-    has one value of each, which have no spread."""
+    """Compute the same formula from the source's figures. The result is None if the source lacks a
+    figure, and for a spread, because the source gives one value of each."""
     if (
         formula is None
         or formula.is_spread

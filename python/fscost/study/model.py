@@ -1,5 +1,5 @@
-"""What a study is: a published experiment, how it is run here, and the rules by which its claims
-are judged. All of it is data (`published/`)."""
+"""Model of a study: a published experiment, its steps here, and the rules that judge its claims.
+All of it is data (`published/`)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,8 +11,8 @@ from fscost.workload.model import Step
 
 @dataclass(frozen=True)
 class Need:
-    """Something of the host that a scale needs: a program's name, or a pattern of a file's path;
-    and the package that brings it."""
+    """Host requirement of a scale: a program's name, or a pattern of a file's path; and the package
+    that provides it."""
 
     package: str
     tool: str = ""
@@ -21,14 +21,14 @@ class Need:
 
 @dataclass(frozen=True)
 class Scale:
-    """How large the experiment is, and when it ends."""
+    """Size of the experiment, and the rule that ends it."""
 
     name: str
     summary: str
     factor: float = 1.0
     source: str = ""
-    """A pattern of paths; the last in order is the workload's source. Empty: the workload makes its
-    own."""
+    """Pattern of paths. The last match in sorted order is the workload's source. If empty, the
+    workload makes its own source."""
     options: Mapping[str, str | int] = field(default_factory=dict)
     needs: tuple[Need, ...] = ()
     min_repetitions: int = 3
@@ -36,13 +36,13 @@ class Scale:
     max_minutes: float = 15.0
     disk_mib: int = 0
     disks: tuple[str, ...] = ()
-    """Models and sizes of disks, as after --disk."""
+    """Models and sizes of disks, in the syntax of --disk."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """The same phases with and without something. `printed`: the change as the source prints it, by
-    phase."""
+    """Comparison of the same phases with and without an option. `printed`: the change as the source
+    prints it, by phase."""
 
     title: str
     with_: str
@@ -52,7 +52,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Line:
-    """A line of a table: one formula for each of its columns."""
+    """Line of a table: one formula for each column."""
 
     label: str
     unit: str
@@ -61,9 +61,9 @@ class Line:
 
 @dataclass(frozen=True)
 class Table:
-    """Numbers side by side. `columns`: short name of a profile → what stands above it; `published`:
-    those whose published figures are shown too.
-    `is_turned`: profiles are rows and lines columns, for many profiles."""
+    """Table of numbers side by side. `columns`: short name of a profile → header of its column.
+    `published`: profiles whose published figures are also shown. `is_turned`: profiles are rows and
+    lines are columns, for many profiles."""
 
     title: str
     columns: Mapping[str, str]
@@ -74,8 +74,8 @@ class Table:
 
 @dataclass(frozen=True)
 class Precondition:
-    """What must be at least so large for a criterion to be judged at all; `because` says what the
-    run is too small or too short for."""
+    """Minimum value of a formula below which a criterion is not judged. `because` says in what way
+    the run is too small or too short."""
 
     formula: Formula
     at_least: float
@@ -85,10 +85,10 @@ class Precondition:
 
 @dataclass(frozen=True)
 class Criterion:
-    """It holds when the formula's value lies within the bounds, the ends included; None is no
-    bound. One that nothing here could measure has no formula, and says why: it stays open. So does
-    one whose precondition is not met. `neutral` is the value of no effect, where the claim has a
-    direction: the criterion is reversed when the value lies on its other side."""
+    """Criterion that holds if the formula's value lies within the bounds, ends included; None is no
+    bound. It stays open if its precondition is not met, or if it has no formula because nothing
+    here can measure it. `neutral` is the value of no effect, if the claim has a direction: a value
+    on its other side reverses the criterion."""
 
     label: str
     formula: Formula | None
@@ -102,7 +102,7 @@ class Criterion:
 
 @dataclass(frozen=True)
 class Claim:
-    """What the source says, and the rule that decides. `explanation` is prose of ours; no verdict
+    """Claim of the source, and the rule that decides it. `explanation` is our prose; no verdict
     depends on it."""
 
     text: str
@@ -113,8 +113,8 @@ class Claim:
 
 @dataclass(frozen=True)
 class Published:
-    """The source's own figures; `texts`: as they are printed there, with their unit. `notes`: what
-    is derived, and from what."""
+    """Published figures of the source. `texts`: figures as printed there, with their unit. `notes`:
+    which figures are derived, and from what."""
 
     values: Mapping[Reference, float]
     constants: Mapping[str, float]
@@ -122,14 +122,14 @@ class Published:
     texts: Mapping[Reference, str] = field(default_factory=dict)
 
     def text(self, formula: Formula) -> str:
-        """What the source prints for this formula; empty where it prints nothing, or the formula is
-        computed from several figures."""
+        """Return the source's figure for this formula as printed. It is empty if the source prints
+        none, or if the formula uses several figures."""
         return "" if formula.only is None else self.texts.get(formula.only, "")
 
 
 @dataclass(frozen=True)
 class Study:
-    """A published experiment. `profiles`: short name, as formulas use it → what is formatted and
+    """Published experiment. `profiles`: short name in formulas → the profile that is formatted and
     mounted."""
 
     name: str
@@ -144,13 +144,13 @@ class Study:
     steps: tuple[Step, ...]
     probe_interval_ms: int | None
     ssd: str
-    """A device of the catalogue that each disk's requests are timed on; empty: none."""
+    """Device of the catalogue on which each disk's requests are timed; empty for none."""
     has_activity: bool
     """True if the run draws the activity of the disk `journal`."""
     definitions: Mapping[str, Formula]
-    """Constants made of the workload's options."""
+    """Constants computed from the workload's options."""
     sums: Mapping[str, tuple[str, ...]]
-    """Metrics of the study's own: sums of others."""
+    """Metrics that the study defines: sums of other metrics."""
     published: Published
     scales: Mapping[str, Scale]
     comparisons: tuple[Comparison, ...]
@@ -158,5 +158,5 @@ class Study:
     claims: tuple[Claim, ...]
 
     def reference(self, profile: str, phase: str) -> Reference:
-        """The study's metric of a phase."""
+        """Return the reference to the study's metric of a phase."""
         return Reference(profile, phase, self.metric)

@@ -1,4 +1,5 @@
-"""A finished run of a study, set beside what was published: numbers and verdicts, not yet text."""
+"""Comparison of a finished run of a study with the published results: numbers and verdicts, without
+text."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from fscost.study.model import Comparison, Line, Study, Table
 
 @dataclass(frozen=True)
 class Change:
-    """One phase with and without something. `of_with` is (with − without) ÷ with, `of_without` is
+    """One phase with and without an option. `of_with` is (with − without) ÷ with, `of_without` is
     (with − without) ÷ without."""
 
     phase: str
@@ -26,7 +27,7 @@ class Change:
 
 @dataclass(frozen=True)
 class ReportedLine:
-    """A line of a table: by short name of a profile, what was published and what was measured."""
+    """Line of a table: published and measured values by short name of the profile."""
 
     line: Line
     published: dict[str, float | None]
@@ -35,8 +36,8 @@ class ReportedLine:
 
 @dataclass(frozen=True)
 class Findings:
-    """What the run shows under one kernel, whose name is empty where it is the only one: a claim is
-    judged under each by itself."""
+    """Findings of the run under one kernel. Claims are judged under each kernel separately. The
+    name is empty if there is only one kernel."""
 
     kernel: str
     comparisons: tuple[tuple[Comparison, tuple[Change, ...]], ...]
@@ -46,8 +47,8 @@ class Findings:
 
 @dataclass(frozen=True)
 class Report:
-    """All that a reader is shown of a study's run: its findings under each kernel, in the order in
-    which they were asked for."""
+    """Report on a study's run, as shown to a reader: its findings under each kernel, in the
+    requested order."""
 
     study: Study
     results: RunResults
@@ -55,7 +56,8 @@ class Report:
 
 
 def report(study: Study, results: RunResults) -> Report:
-    """A pure function of the run's samples: the same run, the same report."""
+    """Build the report. It depends on the run's samples only, so the same run gives the same
+    report."""
     if results.manifest.request.get("study") != study.name:
         raise InputError(
             f"{results.folder} is not a run of the study {study.name}",
@@ -65,7 +67,8 @@ def report(study: Study, results: RunResults) -> Report:
 
 
 def _kernels(results: RunResults) -> Sequence[str]:
-    """As the request names them: it comes from a file, and older ones have none."""
+    """Return the kernels as the request names them. The request comes from a file, and older files
+    have none."""
     kernels = results.manifest.request.get("kernel", [])
     if not isinstance(kernels, list) or not all(isinstance(kernel, str) for kernel in kernels):
         raise InputError(

@@ -1,4 +1,4 @@
-"""A study at a scale → a run to be executed."""
+"""Conversion of a study at a scale to the specification of a run."""
 
 import shutil
 from collections.abc import Mapping, Sequence
@@ -12,14 +12,15 @@ from fscost.study.model import Need, Scale, Study
 from fscost.workload.model import Workload
 
 _JUDGED_REPETITIONS = 2
-"""Fewer decide nothing: a study that a busy host has no time for takes longer instead."""
+"""Minimum repetitions of a judged study, because fewer decide nothing. On a busy host, a study may
+therefore exceed its time limit."""
 
 
 def scale_of(study: Study, name: str) -> Scale:
-    """The scale of this name."""
+    """Return the scale of this name."""
     if name not in study.scales:
         raise InputError(
-            f"study {study.name} has no scale '{name}'", f"--scale {' or '.join(study.scales)}"
+            f"study {study.name} has no scale '{name}'", f"use --scale {' or '.join(study.scales)}"
         )
     return study.scales[name]
 
@@ -31,6 +32,7 @@ def plan(
     *,
     seed: int = 0,
     options: Mapping[str, str] | None = None,
+    source: Path | None = None,
     kernels: Sequence[str] = (),
     modules: Sequence[str] = (),
     min_repetitions: int | None = None,
@@ -40,8 +42,8 @@ def plan(
     trust: bool = False,
     command_line: Sequence[str] = (),
 ) -> RunSpec:
-    """One run with all profiles, interleaved, under each of `kernels`. `options` are the
-    workload's, and take the place of the scale's."""
+    """Plan one run with all profiles, interleaved, under each of `kernels`. `options` are options
+    of the workload and override those of the scale, as `source` does."""
     most = (
         max(min_repetitions or 0, scale.max_repetitions)
         if max_repetitions is None
@@ -55,7 +57,7 @@ def plan(
     return RunSpec(
         profiles=profiles,
         device_models=device_models(profiles),
-        workload=_workload(study, scale, seed, given),
+        workload=_workload(study, scale, seed, given, source),
         folder=folder,
         seed=seed,
         stopping=StoppingRule(
@@ -75,6 +77,7 @@ def plan(
             "study": study.name,
             "scale": scale.name,
             "set": given,
+            "source": "" if source is None else str(source),
             "kernel": list(kernels),
             "modules": list(modules),
         },
@@ -82,7 +85,7 @@ def plan(
 
 
 def missing(needs: Sequence[Need]) -> list[Need]:
-    """Those that this host has not got."""
+    """List the needs that this host does not meet."""
     return [
         need
         for need in needs
@@ -92,19 +95,23 @@ def missing(needs: Sequence[Need]) -> list[Need]:
 
 
 def _matches(pattern: str) -> list[Path]:
-    """Of an absolute pattern, sorted."""
+    """List the paths that match an absolute pattern, sorted."""
     return sorted(Path("/").glob(pattern.lstrip("/")))
 
 
-def _workload(study: Study, scale: Scale, seed: int, options: Mapping[str, str]) -> Workload:
-    lacking = missing(scale.needs)
+def _workload(
+    study: Study, scale: Scale, seed: int, options: Mapping[str, str], source: Path | None
+) -> Workload:
+    own = () if source is None else (scale.source,)
+    lacking = missing([need for need in scale.needs if need.path not in own])
     if lacking:
         packages = " ".join(dict.fromkeys(need.package for need in lacking))
         what = ", ".join(need.tool or need.path for need in lacking)
         raise HostError(
             f"study {study.name} at scale {scale.name} needs {what}", f"apt install {packages}"
         )
-    source = _matches(scale.source)[-1] if scale.source else None
+    if source is None and scale.source:
+        source = _matches(scale.source)[-1]
     chosen = workload.resolve(
         study.workload,
         scale=scale.factor,

@@ -1,2 +1,1 @@
-"""What a person is shown of a run, as data: numbers chosen, sorted and put into words; nothing
-printed."""
+"""Views of a run as data: numbers selected, sorted and put into words. Nothing is printed."""

@@ -1,5 +1,5 @@
-"""The answers that a run gives, one sentence each: who wrote least, what dominates, and what it
-means for a device's life and for time."""
+"""Answers of a run, one sentence each: the profile that wrote the least, the dominant cause, and
+the consequences for a device's life and for time."""
 
 from collections.abc import Mapping, Sequence
 
@@ -13,7 +13,7 @@ Totals = Mapping[tuple[str, str], Row]
 
 
 def answers(headline: str, why: Sequence[str], rows: Sequence[Row], baseline: str) -> list[str]:
-    """Nothing that the samples do not show."""
+    """Return the answers, only those that the samples support."""
     totals = {(row.profile, row.metric): row for row in rows if row.phase == TOTAL}
     ranked = sorted(
         (row for (_, metric), row in totals.items() if metric == WRITTEN),
@@ -27,7 +27,7 @@ def answers(headline: str, why: Sequence[str], rows: Sequence[Row], baseline: st
 
 
 def _certainty(ranked: Sequence[Row]) -> list[str]:
-    """The interval of the ratio of the profile that differs most from the baseline."""
+    """Report the widest interval of a ratio to the baseline."""
     known = [
         (row, row.ratio_low, row.ratio_high)
         for row in ranked
@@ -37,11 +37,12 @@ def _certainty(ranked: Sequence[Row]) -> list[str]:
         return []
     row, low, high = max(known, key=lambda each: each[2] - each[1])
     interval = f"{human_ratio(low)} to {human_ratio(high)} (n = {row.ratio_n})"
-    return [f"How certain: the widest 95 % interval of a ratio is {row.profile}'s, {interval}."]
+    return [f"Certainty: the widest 95 % interval of a ratio is {interval}, for {row.profile}."]
 
 
 def _dominates(totals: Totals, ranked: Sequence[Row]) -> list[str]:
-    """The largest cause beside the program's own data, of the first and the last."""
+    """Report the largest cause beside the program's own data, for the first and the last
+    profile."""
     causes = {metric: name for name, metric in written.BY_CAUSE.items() if name != "data"}
     by_name = {name: metric for metric, name in causes.items()}
     lines = []
@@ -71,13 +72,16 @@ def _life(totals: Totals, ranked: Sequence[Row], baseline: str) -> list[str]:
     years = [(row.profile, totals.get((row.profile, "lifetime_years"))) for row in ranked]
     told = [f"{human(row.median, row.unit)} under {name}" for name, row in years if row is not None]
     if told:
-        return [f"The device of --ssd lasts {', '.join(told)}."]
+        return [f"The --ssd device would last {', '.join(told)}."]
     first = ranked[0]
     if first.verdict is not Verdict.LOWER or not first.ratio:
         return []
     longer = human_ratio(1 / first.ratio)
     return [
-        f"If written bytes alone wear a device, it lasts {longer} as long under {first.profile} as under {baseline}."
+        (
+            f"If wear depends on bytes written alone, a device lasts {longer} as long under"
+            f" {first.profile} as under {baseline}."
+        )
     ]
 
 
@@ -87,6 +91,11 @@ def _time(totals: Totals, ranked: Sequence[Row], baseline: str) -> list[str]:
         return []
     called = [row for row in times if row.verdict in (Verdict.LOWER, Verdict.HIGHER)]
     if not called:
-        return [f"Time: no profile is shown to differ from {baseline}."]
+        return [f"Time: no significant difference from {baseline}."]
     told = [f"{row.profile} {human_ratio(row.ratio or 0.0)}" for row in called]
-    return [f"Time, as a multiple of {baseline}'s: {', '.join(told)}; the others do not differ."]
+    return [
+        (
+            f"Time, as a multiple of {baseline}'s: {', '.join(told)}; no significant difference for"
+            " the others."
+        )
+    ]

@@ -1,4 +1,4 @@
-"""What was written, profile by profile: a bar, the numbers beside it, and what follows from them in
+"""Breakdown of the bytes written by each profile: a bar, the numbers beside it, and findings in
 words."""
 
 import shlex
@@ -12,7 +12,7 @@ from fscost.view.grid import NOTHING, Grid, plain
 from fscost.view.units import human_bytes
 
 BAR = "by kind"
-"""The column of bars."""
+"""Header of the column of bars."""
 BAR_COLUMNS = 24
 DATA_MARK, JOURNAL_MARK, METADATA_MARK, ATIME_MARK, UNKNOWN_MARK = BAR_MARKS = "█▓▒░?"
 WRITTEN = "device_write_bytes"
@@ -21,7 +21,9 @@ _LEGEND = {
     written.JOURNAL: f"{JOURNAL_MARK} journal or log",
     written.METADATA: f"{METADATA_MARK} metadata",
     written.UNKNOWN: f"{UNKNOWN_MARK} unknown",
-    written.ATIME: f"{ATIME_MARK} part of journal and metadata: access times alone, which noatime avoids",
+    written.ATIME: (
+        f"{ATIME_MARK} journal and metadata written only for access times, which noatime avoids"
+    ),
 }
 _LABELS = {
     written.FILE_DATA: "data",
@@ -33,13 +35,18 @@ _WORTH_SAYING = 0.01
 _UNKNOWN_ALLOWED = 0.001
 _DOUBTFUL_ALLOWED = 0.001
 _PART_WORTH_SAYING = 0.1
-"""Of a difference."""
+"""Minimum part of a difference that is worth mentioning."""
 _SHARES = (
-    (written.ATIME, _WORTH_SAYING, "access times alone, which noatime would have avoided, are", ""),
+    (
+        written.ATIME,
+        _WORTH_SAYING,
+        "Bytes written only for access times, which noatime would have avoided",
+        "",
+    ),
     (
         written.BY_CAUSE.get("unchanged", ""),
         _WORTH_SAYING,
-        "metadata, and its copies in a journal, with the content of the version before, are",
+        "Metadata rewritten with unchanged content, journal copies included",
         "",
     ),
 )
@@ -47,22 +54,23 @@ _DOUBTS = (
     (
         written.DOUBTFUL,
         _DOUBTFUL_ALLOWED,
-        "data whose file is not certain (in explain: doubtful) is",
+        "File data whose file is uncertain (“doubtful” in explain)",
         "",
     ),
     (
         written.UNKNOWN,
         _UNKNOWN_ALLOWED,
-        "what is not understood is",
-        ": all that is said here may be off by as much",
+        "Unidentified bytes",
+        "; any figure here may be off by that much",
     ),
 )
 
 
 @dataclass(frozen=True)
 class Breakdown:
-    """`grid` has no rows where nothing is explained. `findings`: one sentence each, with `shares`
-    and `doubts` among them. `not_explained`: profile → because."""
+    """Breakdown of the bytes of all profiles. `grid` has no rows if nothing is explained.
+    `findings`: one sentence each, including `shares` and `doubts`. `not_explained`: profile →
+    because."""
 
     grid: Grid
     notes: Sequence[str]
@@ -73,7 +81,7 @@ class Breakdown:
 
     @property
     def gaps(self) -> list[str]:
-        """One line for each reason, with all profiles that it is the reason of."""
+        """One line for each reason, with all profiles to which it applies."""
         reasons: dict[str, list[str]] = {}
         for profile, because in self.not_explained.items():
             reasons.setdefault(because, []).append(profile)
@@ -86,7 +94,7 @@ class Breakdown:
 def breakdown(
     results: RunResults, rows: Sequence[Row], profiles: Sequence[str], baseline: str
 ) -> Breakdown:
-    """Of the totals of `profiles`."""
+    """Break down the totals of `profiles`."""
     explained = explained_totals(rows, profiles)
     not_explained = _not_explained(results, profiles)
     if not explained:
@@ -104,7 +112,7 @@ def breakdown(
     header = ("profile", BAR, *(_LABELS.get(metric, "access times") for metric in shown))
     legend = "  ".join(words for metric, words in _LEGEND.items() if metric in shown)
     notes = [f"{legend}; the longest bar is {human_bytes(longest)}."]
-    grid = Grid("Device bytes written, by what they were", header, lines, left=(0, 1))
+    grid = Grid("Device bytes written, by kind", header, lines, left=(0, 1))
     doubts, shares = _shares(explained, _DOUBTS), _shares(explained, _SHARES)
     return Breakdown(
         grid,
@@ -117,7 +125,7 @@ def breakdown(
 
 
 def explained_totals(rows: Sequence[Row], profiles: Sequence[str]) -> dict[str, dict[str, float]]:
-    """By profile and metric, of the profiles that were explained."""
+    """Return the totals of explained profiles, by profile and metric."""
     totals: dict[str, dict[str, float]] = {profile: {} for profile in profiles}
     for row in rows:
         if row.phase == TOTAL and row.profile in totals:
@@ -130,8 +138,8 @@ def explained_totals(rows: Sequence[Row], profiles: Sequence[str]) -> dict[str, 
 
 
 def bar(values: Mapping[str, float], longest: float) -> str:
-    """One mark for each `longest ÷ BAR_COLUMNS` bytes, the last bytes of each kind rounded so that
-    the length is right."""
+    """Draw one mark for each `longest ÷ BAR_COLUMNS` bytes. The end of each kind is rounded, so
+    that the total length is right."""
     atime, in_journal = values[written.ATIME], values.get(written.JOURNAL_ATIME, 0.0)
     parts = (
         values[written.FILE_DATA],
@@ -152,7 +160,7 @@ def bar(values: Mapping[str, float], longest: float) -> str:
 
 
 def way_on(results: RunResults) -> list[str]:
-    """How to look further into a recording that was kept."""
+    """Suggest commands that analyze a kept recording further."""
     kept = {cell.profile for cell in results.manifest.done if cell.recording}
     first = next((profile for profile in results.manifest.profile_names if profile in kept), None)
     if first is None:
@@ -160,13 +168,13 @@ def way_on(results: RunResults) -> list[str]:
     folder = shlex.quote(str(results.folder))
     one = f"fscost explain {folder} --profile {shlex.quote(first)}"
     return [
-        plain(f"What each byte was: {one}"),
-        plain(f"One page with charts: fscost report {folder}"),
+        plain(f"Why each byte was written: {one}"),
+        plain(f"Report with charts: fscost report {folder}"),
     ]
 
 
 def _not_explained(results: RunResults, profiles: Sequence[str]) -> dict[str, str]:
-    """By the cells: one that could not be explained has no such metrics at all."""
+    """Find the profiles with an unexplained cell. Such a cell has none of these metrics."""
     samples = results.samples
     explained = set(samples.filter(stats.where(written.METADATA))["cell"].to_pylist())
     found: dict[str, str] = {}
@@ -182,13 +190,13 @@ def _without_recording(results: RunResults) -> str:
     return (
         "a real device is not recorded"
         if results.manifest.options.get("device")
-        else "its recording was not looked at when it ran"
+        else "its recording was not analysed during the run"
     )
 
 
 def _is_shown(metric: str, values: Mapping[str, float]) -> bool:
-    """A column that is zero for all profiles is left out, and so is the unknown where it is next to
-    nothing."""
+    """Check that a value is worth a column: columns that are zero for all profiles are left out, as
+    are negligible unknown bytes."""
     return values.get(metric, 0.0) > (
         _UNKNOWN_ALLOWED * values[WRITTEN] if metric == written.UNKNOWN else 0
     )
@@ -204,7 +212,7 @@ def _part(values: Mapping[str, float], metric: str) -> str:
 def _differences(
     rows: Sequence[Row], explained: Mapping[str, Mapping[str, float]], baseline: str
 ) -> list[str]:
-    """One sentence for each difference of bytes written that was called."""
+    """Return one sentence for each profile whose bytes written differ from the baseline's."""
     called = [
         row
         for row in rows
@@ -222,7 +230,7 @@ def _differences(
 def _shares(
     explained: Mapping[str, Mapping[str, float]], sentences: Sequence[tuple[str, float, str, str]]
 ) -> list[str]:
-    """Of metrics whose share is at least so much in some profile."""
+    """Return one sentence for each metric whose share reaches its threshold in some profile."""
     found = []
     for metric, least, what, then in sentences:
         worth = {
@@ -231,11 +239,11 @@ def _shares(
             if _worth(values, metric, least)
         }
         shares = [
-            f"{_share(values[metric], values[WRITTEN])} of {profile}"
+            f"{_share(values[metric], values[WRITTEN])} under {profile}"
             for profile, values in worth.items()
         ]
         if shares:
-            found.append(plain(f"of the bytes written, {what} {', '.join(shares)}{then}"))
+            found.append(plain(f"{what}: {', '.join(shares)}{then}"))
     return found
 
 
@@ -246,7 +254,7 @@ def _worth(values: Mapping[str, float], metric: str, least: float) -> bool:
 def difference(
     profile: str, baseline: str, values: Mapping[str, float], before: Mapping[str, float]
 ) -> str:
-    """Where the bytes of a difference that was called went."""
+    """Break down a difference of bytes written by kind, in one sentence."""
     whole = values[WRITTEN] - before[WRITTEN]
     parts = sorted(
         ((values[kind] - before[kind], label) for kind, label in _LABELS.items()),
@@ -257,7 +265,10 @@ def difference(
         for part, label in parts
         if abs(part) >= _PART_WORTH_SAYING * abs(whole)
     ]
-    return f"{profile}: {human_bytes(abs(whole))} {'less' if whole < 0 else 'more'} than {baseline}: {', '.join(texts)}"
+    return (
+        f"{profile}: {human_bytes(abs(whole))} {'less' if whole < 0 else 'more'} than {baseline}:"
+        f" {', '.join(texts)}"
+    )
 
 
 def _signed(value: float) -> str:
@@ -265,7 +276,7 @@ def _signed(value: float) -> str:
 
 
 def _share(part: float, whole: float) -> str:
-    """87%, 3.2%, <0.1%: no more digits than a bar needs."""
+    """Format a share as 87 %, 3.2 % or <0.1 %: no more digits than a bar needs."""
     percent = 100 * part / whole if whole else 0.0
     if percent < 0.1:
         return "<0.1 %"

@@ -1,4 +1,4 @@
-"""What each disk of a run received: one line for each profile and disk."""
+"""Traffic of each disk of a run: one line for each profile and disk."""
 
 from collections.abc import Sequence
 
@@ -21,12 +21,13 @@ _LABELS = {
     WRITTEN: "written",
     "device_read_bytes": "read",
     "device_flushes": "flushes",
-    written.ATIME: "of it atime",
+    written.ATIME: "of which atime",
 }
 
 
 def by_disk(rows: Sequence[Row], profiles: Sequence[str]) -> Grid:
-    """Totals of all measured phases, medians. No rows where no profile has rows of its disks."""
+    """Return the medians of the totals of all measured phases. There are no rows if no profile has
+    rows of its disks."""
     values: dict[tuple[str, str], dict[str, float]] = {}
     for row in rows:
         if row.phase == TOTAL and row.disk and row.profile in profiles:

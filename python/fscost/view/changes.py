@@ -1,4 +1,5 @@
-"""Two runs, profile by profile: what changed, regressions first, and by which causes."""
+"""Comparison of two runs, profile by profile: changes, regressions first, and the causes behind
+them."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -15,8 +16,8 @@ from fscost.view.summary import label
 from fscost.view.units import human, human_bytes, human_ratio
 
 COMPARED = (WRITTEN, "device_write_requests", "device_flushes", "device_discard_bytes")
-"""Metrics that compare between runs: times are those of one host at one time (docs/measuring.md),
-and what each byte was is told by the causes."""
+"""Metrics that compare between runs. Times belong to one host at one time (docs/measuring.md), and
+the causes show what each byte was."""
 _MOST_CAUSES = 3
 _CAUSES = {metric: name for name, metric in written.BY_CAUSE.items()} | {written.MIXED: "mixed"}
 _CONDITION = re.compile(r"\s*(\w+)\s*([<>])\s*([+-]?\d+(?:\.\d+)?)\s*(%?)\s*")
@@ -38,24 +39,24 @@ class Change:
     ratio_high: float | None
     verdict: Verdict
     causes: Mapping[str, float]
-    """By cause, bytes more or less; of `device_write_bytes` only."""
+    """Increase or decrease in bytes by cause; only for `device_write_bytes`."""
 
     @property
     def is_regression(self) -> bool:
-        """More of what a reader wants less of."""
+        """True if a cost increased."""
         return self.verdict is Verdict.HIGHER
 
     @property
     def ratio_text(self) -> str:
-        """The ratio, or both values where there is none."""
+        """The ratio with both values, or only the values if there is no ratio."""
         values = f"{human(self.before, self.unit)}, then {human(self.after, self.unit)}"
         return values if self.ratio is None else f"{human_ratio(self.ratio)} ({values})"
 
 
 @dataclass(frozen=True)
 class Changes:
-    """`changes`: regressions first, the largest first. `notes`: what is compared with care, or not
-    at all, and why."""
+    """Changes between two runs. `changes`: regressions first, the largest first. `notes`: limits of
+    the comparison, with reasons."""
 
     before: str
     after: str
@@ -65,7 +66,8 @@ class Changes:
 
 @dataclass(frozen=True)
 class Condition:
-    """`device_write_bytes > +5%`: true of a change that is shown and goes beyond the limit."""
+    """A condition such as `device_write_bytes > +5%`: true of a change that is shown and goes
+    beyond the limit."""
 
     text: str
     metric: str
@@ -74,21 +76,24 @@ class Condition:
 
     @staticmethod
     def parse(text: str) -> "Condition":
-        """Percent of the first run with `%`, else a ratio."""
+        """Parse a condition. With `%`, the number is a percentage of the first run, otherwise a
+        ratio."""
         found = _CONDITION.fullmatch(text)
         if found is None:
             raise InputError(
-                f"{text!r} is no condition", "write it as 'device_write_bytes > +5%' or '… > 1.05'"
+                f"{text!r} is not a condition",
+                "write it as 'device_write_bytes > +5%' or '… > 1.05'",
             )
         metric, sign, number, percent = found.groups()
         if metric not in COMPARED:
             remedy = did_you_mean(metric, COMPARED) or f"one of: {', '.join(COMPARED)}"
-            raise InputError(f"{metric} does not compare between runs", remedy)
+            raise InputError(f"{metric} cannot be compared between runs", remedy)
         ratio = 1 + float(number) / 100 if percent else float(number)
         return Condition(plain(text), metric, sign == ">", ratio)
 
     def holds(self, found: Changes) -> list[Change]:
-        """The changes it is true of. Raises InputError where too few repetitions decide it."""
+        """Return the changes for which the condition is true. Raises InputError if there are too
+        few repetitions to decide."""
         chosen = [change for change in found.changes if change.metric == self.metric]
         if not chosen:
             raise InputError(
@@ -98,8 +103,8 @@ class Condition:
         for change in chosen:
             if change.n < 2:
                 raise InputError(
-                    f"--fail-if {self.text!r} cannot be decided: {change.profile} has"
-                    f" {change.n} repetition in common, and one has no interval",
+                    f"--fail-if {self.text!r} cannot be decided: {change.profile} has {change.n}"
+                    " repetition in common, and a single repetition has no interval",
                     "measure both runs with --min-repetitions 3",
                 )
         return [change for change in chosen if self._is_beyond(change)]
@@ -113,7 +118,7 @@ class Condition:
 
 
 def compared(before: RunResults, after: RunResults) -> Changes:
-    """The second run against the first. Raises InputError for runs that do not compare."""
+    """Compare the second run with the first. Raises InputError for runs that do not compare."""
     labs = [results.manifest.lab for results in (before, after)]
     if labs[0] != labs[1]:
         raise InputError(
@@ -144,7 +149,7 @@ Values = Mapping[tuple[str, str], Mapping[int, float]]
 
 
 def _values(results: RunResults) -> Values:
-    """By profile and metric, totals by repetition."""
+    """Return totals by repetition, for each profile and metric."""
     wanted = {*COMPARED, *_CAUSES}
     found: dict[tuple[str, str], dict[int, float]] = {}
     for row in results.samples.to_pylist():
@@ -183,7 +188,7 @@ def _median(values: Values, key: tuple[str, str]) -> float:
 
 
 def _conditions(before: RunResults, after: RunResults) -> list[str]:
-    """What differs between the runs beside what was measured."""
+    """List differences between the runs other than the measurements."""
     first, second = before.manifest, after.manifest
     pairs = (
         ("workload", first.workload.get("name"), second.workload.get("name")),
@@ -193,7 +198,7 @@ def _conditions(before: RunResults, after: RunResults) -> list[str]:
         ("kernel", *(_kernel(each.environment) for each in (first, second))),
     )
     lines = [f"{name} differs: {one}, then {two}" for name, one, two in pairs if one != two]
-    return [*lines, "times are not compared: they are those of one host at one time"]
+    return [*lines, "times are not compared: they hold for one host at one moment only"]
 
 
 def _kernel(environment: Mapping[str, Any]) -> Any:
@@ -215,7 +220,7 @@ def _missing(
 
 
 def grid(found: Changes) -> Grid:
-    """A line for each change; none for what both runs have nothing of."""
+    """Return a line for each change, except for metrics that are zero in both runs."""
     header = ("profile", "metric", "before", "after", "ratio", "95 % interval", "n", "verdict")
     lines = [
         [
@@ -246,7 +251,7 @@ def _verdict(change: Change) -> str:
 
 
 def reasons(found: Changes) -> list[str]:
-    """Of each change in bytes written that is shown, the causes that changed most."""
+    """List the causes that changed most, for each shown change in bytes written."""
     lines = []
     for change in found.changes:
         if change.verdict in (Verdict.HIGHER, Verdict.LOWER) and change.causes:
@@ -259,7 +264,7 @@ def reasons(found: Changes) -> list[str]:
 
 
 def headline(found: Changes) -> str:
-    """The answer in a sentence."""
+    """Return the answer in one sentence."""
     regressions = [change for change in found.changes if change.is_regression]
     if not regressions:
         better = any(change.verdict is Verdict.LOWER for change in found.changes)

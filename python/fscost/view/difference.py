@@ -1,4 +1,4 @@
-"""Where the bytes of a difference between two profiles are, structure by structure."""
+"""Difference between two profiles in bytes, structure by structure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,8 +11,8 @@ from fscost.view.units import human_bytes
 
 @dataclass(frozen=True)
 class Difference:
-    """`rows`: a group each, with the bytes of both and their difference; they add up to the
-    whole."""
+    """Difference between two profiles. `rows`: one for each group, with the bytes of both profiles
+    and their difference; they add up to the whole."""
 
     title: str
     grid: Grid
@@ -21,8 +21,8 @@ class Difference:
 
 
 def difference(one: str, first: Report, other: str, second: Report, top: int) -> Difference:
-    """Of two reports without a limit, by the same groups: what the second wrote more or less.
-    Groups behind the first `top` are one."""
+    """Compare two reports that list all groups, by the same grouping: the increase or decrease from
+    the first to the second. Groups after the first `top` are combined."""
     whole = second.write_bytes - first.write_bytes
     before = {group.name: group.bytes for group in first.groups}
     after = {group.name: group.bytes for group in second.groups}
@@ -44,7 +44,10 @@ def difference(one: str, first: Report, other: str, second: Report, top: int) ->
         ["total", human_bytes(first.write_bytes), human_bytes(second.write_bytes), signed(whole)]
     )
     sizes = f"{human_bytes(second.write_bytes)} against {human_bytes(first.write_bytes)}"
-    title = f"{other} wrote {human_bytes(abs(whole))} {'less' if whole < 0 else 'more'} than {one} ({sizes})"
+    title = (
+        f"{other} wrote {human_bytes(abs(whole))} {'less' if whole < 0 else 'more'} than {one}"
+        f" ({sizes})"
+    )
     if not whole:
         title = f"{other} wrote as much as {one} ({human_bytes(second.write_bytes)})"
     return Difference(
@@ -63,5 +66,5 @@ def difference(one: str, first: Report, other: str, second: Report, top: int) ->
 
 
 def signed(size: int) -> str:
-    """+1.20 MiB, −4.00 KiB, 0 B."""
+    """Format a signed size: +1.20 MiB, −4.00 KiB, 0 B."""
     return f"{'−' if size < 0 else '+' if size else ''}{human_bytes(abs(size))}"

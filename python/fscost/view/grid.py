@@ -1,4 +1,4 @@
-"""A table of texts, before it is written as anything."""
+"""A table of texts, independent of its output format."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,10 +8,12 @@ NOTHING = "–"
 
 @dataclass(frozen=True)
 class Grid:
-    """The columns `left` are left-aligned, the others right-aligned. Where there is no room, the
-    columns after the first `needed` are left out, and
-    what is still too wide goes on in a table below. The cells of the columns `changes` are changes:
-    less, more, or none."""
+    """A table of texts. The columns in `left` are left-aligned, the others right-aligned.
+
+    If the width is too small, the columns after the first `needed` are left out, and columns that
+    still do not fit continue in a table below. Cells of the columns in `changes` are changes: less,
+    more, or none.
+    """
 
     title: str
     header: Sequence[str]
@@ -22,8 +24,8 @@ class Grid:
 
 
 def plain(text: str) -> str:
-    """Without control characters, which a terminal would obey: names and messages may come from a
-    file that somebody sent."""
+    """Replace control characters, which a terminal would obey: names and messages may come from an
+    untrusted file."""
     return "".join(
         character if character.isprintable() or character == "\n" else "�"
         for character in text.replace("\t", " ")

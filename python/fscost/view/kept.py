@@ -1,4 +1,4 @@
-"""What the recordings that a run kept tell: findings, files, and maps of where and when."""
+"""Results from the recordings that a run kept: findings, files, and maps over time and place."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,13 +12,14 @@ from fscost.view.grid import plain
 from fscost.view.units import slug
 
 LARGEST = 25
-"""Files, and directories, that are listed."""
+"""Maximum number of files, and of directories, listed."""
 
 
 @dataclass(frozen=True)
 class Explained:
-    """One recording. `anchor` names it in a page. `files` and `directories`: path, kind (data, metadata or journal),
-    write_bytes, of the `LARGEST`. `tree`: as `analyze.tree`, its names as they are shown."""
+    """One explained recording. `anchor` identifies it in a page. `files` and `directories`: path,
+    kind (data, metadata or journal) and write_bytes of the `LARGEST`. `tree`: as from
+    `analyze.tree`, with printable names."""
 
     profile: str
     anchor: str
@@ -34,21 +35,21 @@ class Explained:
 
 @dataclass(frozen=True)
 class Kept:
-    """By profile: what was explained, and why the others were not."""
+    """Explained recordings, and by profile the reasons why others are missing."""
 
     explained: Sequence[Explained]
     missing: Mapping[str, str]
 
 
 def kept(results: RunResults) -> Kept:
-    """The first finished repetition of each profile whose recording is there."""
+    """Explain the recording of each profile's first finished repetition that has one."""
     found: list[Explained] = []
     missing: dict[str, str] = {}
     for profile in results.manifest.profile_names:
         cells = [cell for cell in results.manifest.done if cell.profile == profile]
         recorded = [cell for cell in cells if kept_recording(results.folder, cell) is not None]
         if not recorded:
-            missing[plain(profile)] = _why_not(cells)
+            missing[plain(profile)] = _missing_reason(cells)
             continue
         try:
             found.append(_explained(results, recorded[0], len(found)))
@@ -57,7 +58,7 @@ def kept(results: RunResults) -> Kept:
     return Kept(found, missing)
 
 
-def _why_not(cells: Sequence[CellRecord]) -> str:
+def _missing_reason(cells: Sequence[CellRecord]) -> str:
     if not cells:
         return "no cell of it has finished"
     if any(cell.recording for cell in cells):
@@ -72,7 +73,7 @@ def _explained(results: RunResults, cell: CellRecord, number: int) -> Explained:
     report = analyze.report(whole, whole.measured, analyze.By.FILE, LARGEST)
     return Explained(
         plain(cell.profile),
-        # Profiles that differ in case or punctuation alone must not share an anchor.
+        # Profiles that differ only in case or punctuation must not share an anchor.
         f"{slug(cell.profile)}-{number}",
         plain(cell.cell),
         cell.repetition,
@@ -93,7 +94,7 @@ def _plain(table: pa.Table, columns: Sequence[str]) -> pa.Table:
 
 
 def listed(groups: Sequence[analyze.Group]) -> pa.Table:
-    """Names, and of what their bytes consist."""
+    """List groups by name and kind, with their bytes."""
     named = [(plain(group.name), group.parts) for group in groups]
     rows = [(name, kind, count) for name, parts in named for kind, count in parts.items()]
     return pa.table(

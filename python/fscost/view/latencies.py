@@ -1,6 +1,5 @@
-"""How long requests, fsyncs and pauses took: distributions, from the histograms that cells keep. A
-manifest may come from anybody, so that a histogram counts only where it has the form that fscost
-writes."""
+"""Distributions of the durations of requests, fsyncs and pauses, from the histograms of cells. A
+manifest is untrusted, so only histograms in the form that fscost writes are used."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -27,8 +26,8 @@ _SCHEMA = pa.schema(
 
 
 def latencies(results: RunResults) -> Table:
-    """A line for each time of each profile, all repetitions together: `requests` took at most so
-    long and longer than the line before; `longer` is the share of all that took longer."""
+    """Return a line for each bin of each profile, over all repetitions. `requests`: number of
+    durations in the bin; `longer`: share of all durations above it."""
     found: dict[tuple[str, str], Counter[int]] = {}
     for cell in results.manifest.done:
         for what, at_most_ns, requests in _of_cell(cell):
@@ -45,7 +44,7 @@ def latencies(results: RunResults) -> Table:
     data = pa.Table.from_pylist(
         [dict(zip(_SCHEMA.names, row, strict=True)) for row in rows], _SCHEMA
     )
-    title = "How many took how long, all measured phases and repetitions"
+    title = "Distribution of latencies, all measured phases and repetitions"
     return Table("latencies", title, data, {"at_most_ns": "ns", "longer": "share"})
 
 

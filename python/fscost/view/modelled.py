@@ -1,5 +1,5 @@
-"""What models say about a run's devices, for a page: the wear of an SSD, and the load of each disk
-or member of an array."""
+"""Model results for a run's devices on a page: the wear of an SSD, and the load of each disk or
+array member."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ from fscost.view.grid import plain
 from fscost.view.tables import Table
 
 MAP_CELLS = 96
-"""Of a wear map: neighbouring blocks share a cell."""
+"""Maximum number of cells of a wear map: neighbouring blocks share a cell."""
 _WORN: Mapping[str, tuple[pa.DataType, str]] = {
     "profile": (pa.string(), ""),
     "disk": (pa.string(), ""),
@@ -51,8 +51,9 @@ _LOADS: Mapping[str, tuple[pa.DataType, str]] = {
 
 @dataclass(frozen=True)
 class Modelled:
-    """`wear` and `wear_map` are of the first kept repetition of each profile, `loads` of disks that
-    work side by side. `missing`: by profile, why it was not replayed."""
+    """Model results of a run. `wear` and `wear_map` are those of each profile's first kept
+    repetition; `loads` are those of disks that work side by side. `missing`: reasons, by profile,
+    why a recording was not replayed."""
 
     device: wear.Device | None
     array: wear.Shape | None
@@ -63,7 +64,7 @@ class Modelled:
 
     @property
     def is_empty(self) -> bool:
-        """True if no model says anything of this run."""
+        """True if there are no model results for this run."""
         return not self.wear.data.num_rows and not self.loads.data.num_rows and not self.missing
 
 
@@ -72,7 +73,7 @@ def modelled(
     device: wear.Device | None = None,
     array: wear.Shape | None = None,
 ) -> Modelled:
-    """Replay the kept recordings on `device`; without one, on that of the run's --ssd. With `array`
+    """Replay the kept recordings on `device`, by default that of the run's --ssd. With `array`,
     each recorded disk is an array of such devices."""
     missing: dict[str, str] = {}
     if device is None and (name := results.manifest.request.get("ssd")):
@@ -102,7 +103,8 @@ def modelled(
 
 
 def _recording(results: RunResults, profile: str) -> Path | None:
-    """Of the first finished repetition that has one, as `view.kept` chooses it."""
+    """Return the recording of the first finished repetition that has one, as `view.kept` chooses
+    it."""
     cells = [cell for cell in results.manifest.done if cell.profile == profile]
     found = (kept_recording(results.folder, cell) for cell in cells)
     return next((path for path in found if path is not None), None)
@@ -116,7 +118,7 @@ def _replay(
     out: tuple[list[dict[str, object]], list[dict[str, object]], list[dict[str, object]]],
 ) -> None:
     if path is None or device is None:
-        return  # The page's section "Where and when" says why there is no recording.
+        return  # the page's section "Where and when" gives the reason
     worn, cells, loads = out
     if array is None:
         sources = wear.sources(path, is_explained=False)
@@ -148,7 +150,7 @@ def _worn(profile: str, found: wear.Wear) -> dict[str, object]:
 
 
 def _map(row: str, found: wear.Wear) -> list[dict[str, object]]:
-    """Neighbouring blocks, in their order on the device."""
+    """Average the erases of neighbouring blocks, in their order on the device."""
     parts = np.array_split(np.arange(len(found.erases)), min(MAP_CELLS, len(found.erases)))
     return [
         {
@@ -163,7 +165,7 @@ def _map(row: str, found: wear.Wear) -> list[dict[str, object]]:
 
 
 def _of_disks(rows: Sequence[Row]) -> list[dict[str, object]]:
-    """Of profiles with several disks, as the run measured them."""
+    """Return the loads of profiles with several disks, as the run measured them."""
     found: dict[tuple[str, str], dict[str, float]] = {}
     for row in rows:
         if row.phase == TOTAL and row.disk:

@@ -1,4 +1,4 @@
-"""Everything that a page about a run shows, as data."""
+"""Contents of a page about a run, as data."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from fscost.view.tables import Table
 
 @dataclass(frozen=True)
 class Page:
-    """`tables` by their names; `damage`: what of the run's folder could not be read."""
+    """Contents of a page. `tables`: by name; `damage`: unreadable parts of the run's folder."""
 
     results: RunResults
     view: View
@@ -29,7 +29,7 @@ class Page:
     modelled: Modelled
     damage: Sequence[str]
     study: StudyView | None = None
-    """Published beside measured, where the run is one of a study."""
+    """Published values beside measured ones, if the run belongs to a study."""
 
 
 def page(
@@ -38,8 +38,8 @@ def page(
     device: wear.Device | None = None,
     array: wear.Shape | None = None,
 ) -> Page:
-    """Of a run, whole or not; its recordings are explained, and replayed on `device` (default: that
-    of the run's --ssd), which with `array` is a member of it."""
+    """Build the page of a run, complete or not. Its recordings are explained, and replayed on
+    `device` (default: that of the run's --ssd). With `array`, `device` is a member of it."""
     shown = view(results)
     ranked = tables.ranked(shown.rows)
     rows = [row for name in ranked for row in shown.rows if row.profile == name and not row.disk]
@@ -64,8 +64,8 @@ def page(
 
 
 def _judged(results: RunResults) -> tuple[study.Report | None, Sequence[str]]:
-    """The verdicts on the claims of a study's run; why there are none, where it names a study that
-    this version does not have."""
+    """Judge the claims of a study's run, or return why there are no verdicts if this version lacks
+    the study."""
     name = results.manifest.request.get("study")
     if not name:
         return None, ()
@@ -76,5 +76,5 @@ def _judged(results: RunResults) -> tuple[study.Report | None, Sequence[str]]:
 
 
 def meaning(metric: str) -> str:
-    """A metric in words."""
+    """Return a metric's meaning in words."""
     return METRICS[metric].meaning if metric in METRICS else ""

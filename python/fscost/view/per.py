@@ -1,4 +1,4 @@
-"""Values for each operation of a workload, where somebody says how many it does: `500:tx`."""
+"""Values per operation of a workload, if the user gives the number of operations: `500:tx`."""
 
 import re
 from dataclasses import dataclass
@@ -11,14 +11,14 @@ _WORD = "operation"
 
 @dataclass(frozen=True)
 class Per:
-    """`count` operations, each called `word`."""
+    """A number of operations, and the word for one."""
 
     count: int
     word: str
 
 
 def parse_per(text: str) -> Per:
-    """`500:tx`, or `500` alone."""
+    """Parse `500:tx`, or `500` alone."""
     found = _PER.fullmatch(text.strip())
     if found is None or not int(found[1]):
         raise InputError(

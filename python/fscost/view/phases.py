@@ -1,4 +1,4 @@
-"""Device bytes written in each phase: a row for each profile."""
+"""Device bytes written in each phase, with a row for each profile."""
 
 from collections.abc import Sequence
 
@@ -8,16 +8,20 @@ from fscost.view.breakdown import WRITTEN
 from fscost.view.grid import NOTHING, Grid, plain
 from fscost.view.units import human_bytes
 
-_LATE = {"settle_write_bytes": "of it after commands", "unmount_write_bytes": "of it at unmount"}
+_LATE = {
+    "settle_write_bytes": "of which after commands",
+    "unmount_write_bytes": "of which at unmount",
+}
 _TITLE = "Device bytes written, by phase"
 
 
 def phases(rows: Sequence[Row], profiles: Sequence[str], *, is_wide: bool) -> Grid:
-    """The columns after the total are parts of it, which fall elsewhere on a file system that stays
-    mounted. Phases that are not in the total are in brackets, and shown where `is_wide`."""
+    """Build the table of phases. The columns after the total show parts of it that would be written
+    at other times on a file system that stays mounted. Phases outside the total are in brackets,
+    and shown only if `is_wide`."""
     found = {(row.phase, row.profile): row for row in rows if row.metric == WRITTEN}
     measured = {phase for (phase, _), row in found.items() if row.measured and phase != TOTAL}
-    # Totals come after the phases, and a phase that only some profiles have keeps its place.
+    # Totals come after the phases; a phase that only some profiles have keeps its position.
     every = dict.fromkeys(row.phase for row in rows if row.metric == WRITTEN and row.phase != TOTAL)
     names = [name for name in every if is_wide or name in measured]
     header = ["profile", *(plain(name if name in measured else f"({name})") for name in names)]

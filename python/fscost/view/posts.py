@@ -1,5 +1,7 @@
-"""Runs of several studies on one page: which claims of published posts hold under which kernel."""
+"""Runs of several studies on one page: the claims of published posts that hold under each
+kernel."""
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +21,7 @@ _DECIDED = (Outcome.HOLDS, Outcome.FAILS, Outcome.REVERSED)
 
 @dataclass(frozen=True)
 class Column:
-    """A study under one kernel, in one run."""
+    """One study under one kernel, in one run."""
 
     kernel: str
     report: Report
@@ -28,8 +30,8 @@ class Column:
 
 @dataclass(frozen=True)
 class Post:
-    """A published experiment and its runs. `decided`: the criteria that the runs decide;
-    `undecided`: why the others are open; `table`: the decided ones, for a chart."""
+    """A published experiment and its runs. `decided`: criteria that the runs decide. `undecided`:
+    why the others are open. `table`: the decided criteria, for a chart."""
 
     study: Study
     runs: Sequence[str]
@@ -41,7 +43,7 @@ class Post:
 
 @dataclass(frozen=True)
 class Posts:
-    """What a person is shown of all of them."""
+    """Contents of the page about all studies."""
 
     title: str
     summary: Grid
@@ -51,7 +53,8 @@ class Posts:
 
 
 def posts(reports: Sequence[Report]) -> Posts:
-    """Studies in the order of their first runs; the runs of one study side by side."""
+    """Build the page: studies in the order of their first runs, with the runs of one study side by
+    side."""
     by_study: dict[str, list[Column]] = {}
     for report in reports:
         columns = by_study.setdefault(report.study.name, [])
@@ -71,7 +74,7 @@ def posts(reports: Sequence[Report]) -> Posts:
 
 
 def kernel(results: RunResults, findings: Findings) -> str:
-    """The kernel that findings are of: a guest's, or that of the machine."""
+    """Return the kernel of the findings: a guest's, or the machine's."""
     if findings.kernel:
         return f"{plain(findings.kernel)} (guest)"
     asked = results.manifest.request.get("kernel")
@@ -82,7 +85,10 @@ def kernel(results: RunResults, findings: Findings) -> str:
         if isinstance(guest, dict) and guest.get("kernel"):
             return f"{plain(str(guest['kernel']))} (guest)"
     found = results.manifest.environment.get("kernel")
-    return plain(str(found.get("release"))) if isinstance(found, dict) else "unknown"
+    release = plain(str(found.get("release"))) if isinstance(found, dict) else "unknown"
+    # Builds of one release share a column: 6.18.44-a and 6.18.44-b.
+    version = re.match(r"\d+(\.\d+)+", release)
+    return version[0] if version else release
 
 
 def _summary(by_study: Mapping[str, Sequence[Column]]) -> Grid:
@@ -105,7 +111,7 @@ def _post(columns: Sequence[Column]) -> Post:
     rows = [
         row for column in columns for row in claims({column.kernel: _only(column)}).data.to_pylist()
     ]
-    # A criterion under one kernel and the next, as in the table.
+    # Order by criterion, then by kernel, as in the table.
     labels = [entry.label for claim in study.claims for entry in claim.criteria]
     rows.sort(key=lambda row: (row["claim"], labels.index(row["criterion"])))
     decided = [row for row in rows if row["outcome"] in _DECIDED]
@@ -125,30 +131,37 @@ def _post(columns: Sequence[Column]) -> Post:
 
 
 def _only(column: Column) -> Report:
-    """The report with the findings under one kernel, without its name: the column has it."""
+    """Restrict the report to one kernel's findings, without the kernel's name, which the column
+    shows."""
     findings = column.findings
     unnamed = Findings("", findings.comparisons, findings.tables, findings.claims)
     return Report(column.report.study, column.report.results, (unnamed,))
 
 
 def _run(column: Column) -> Iterator[str]:
-    """Where, how large and how often."""
+    """Describe the place, scale and repetitions of a run."""
     results = column.report.results
     manifest = results.manifest
     counts = Counter(cell.profile for cell in manifest.done)
     n = sorted(set(counts.values())) or [0]
     repetitions = str(n[0]) if len(n) == 1 else f"{n[0]} to {n[-1]}"
     options = " ".join(f"{key}={value}" for key, value in manifest.workload.get("options", ()))
-    scale = plain(f"{manifest.request.get('scale', '')}, {options}")
+    source = Path(str(manifest.request.get("source") or "")).name
+    given = [
+        f"scale {manifest.request.get('scale', '')}",
+        f"source {source}" if source else "",
+        options,
+    ]
+    scale = ", ".join(plain(each) for each in given if each)
     where = conditions(results)[-2]
     begun = manifest.started_utc[:10]
-    yield plain(f"{begun}, scale {scale}, n = {repetitions}. {where}")
+    yield plain(f"{begun}, {scale}, n = {repetitions}. {where}")
     for reason, profiles in _by_reason(results).items():
         yield plain(f"Not measured: {', '.join(profiles)}, because {reason}.")
 
 
 def _by_reason(results: RunResults) -> dict[str, list[str]]:
-    """Profiles that were skipped, or of which no cell finished."""
+    """Group profiles that were skipped, or have no finished cell, by reason."""
     done = {cell.profile for cell in results.manifest.done}
     found = [(entry.because, entry.profile) for entry in results.manifest.skipped]
     found += [
@@ -175,7 +188,7 @@ def _shortened(text: str) -> str:
 
 
 def _undecided(columns: Sequence[Column]) -> Iterator[str]:
-    """Each reason once, with how many criteria it leaves open under which kernel."""
+    """Yield each reason once, with the number of criteria that it leaves open under each kernel."""
     counts: dict[str, Counter[str]] = {}
     for column in columns:
         for judged in column.findings.claims:
@@ -189,7 +202,7 @@ def _undecided(columns: Sequence[Column]) -> Iterator[str]:
 
 
 def _missing(by_study: Mapping[str, Sequence[Column]]) -> Iterator[str]:
-    """Kernels that some studies ran under and others did not."""
+    """Yield the kernels under which only some studies ran."""
     kernels = dict.fromkeys(column.kernel for each in by_study.values() for column in each)
     for name, columns in by_study.items():
         lacking = [each for each in kernels if each not in {column.kernel for column in columns}]
@@ -200,4 +213,4 @@ def _missing(by_study: Mapping[str, Sequence[Column]]) -> Iterator[str]:
         for columns in by_study.values()
         for column in columns
     ):
-        yield "no study ran at the scale that was published (--scale full), unless its line says so"
+        yield "Unless its line says so, no study ran at the published scale (--scale full)."

@@ -1,5 +1,5 @@
-"""Several runs beside each other: what each profile wrote in each, and the ratio to the first
-run."""
+"""Comparison of several runs side by side: the bytes of each profile in each run, and the ratio to
+the first run."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +18,8 @@ from fscost.view.units import human, human_ratio
 
 @dataclass(frozen=True)
 class Relation:
-    """`rows` hold a profile in a run each, with the ratio to the same profile of the first run."""
+    """Comparison of several runs. `rows`: one for each profile and run, with the ratio to the same
+    profile of the first run."""
 
     title: str
     grid: Grid
@@ -29,7 +30,7 @@ class Relation:
 def relation(
     runs: Mapping[str, RunResults], metric: str = WRITTEN, per: Per | None = None
 ) -> Relation:
-    """Of two or more runs by their names. Bytes and counts compare between runs; times do not."""
+    """Compare two or more runs, by name. Bytes and counts compare between runs; times do not."""
     _check(runs, metric)
     unit = METRICS[metric].unit
     values = {name: _values(run, metric) for name, run in runs.items()}
@@ -66,7 +67,7 @@ def _check(runs: Mapping[str, RunResults], metric: str) -> None:
         )
     if METRICS[metric].unit == "s":
         raise InputError(
-            f"{metric} is a time: times compare only within one run",
+            f"{metric} is a time: times are comparable only within one run",
             f"compare bytes or counts, for example {WRITTEN}",
         )
     labs = {name: run.manifest.lab for name, run in runs.items()}
@@ -78,7 +79,7 @@ def _check(runs: Mapping[str, RunResults], metric: str) -> None:
 
 
 def _values(run: RunResults, metric: str) -> dict[str, dict[int, float]]:
-    """Totals by profile and repetition, in the order in which the profiles were named."""
+    """Return totals by profile and repetition, in the order in which the profiles were named."""
     found: dict[str, dict[int, float]] = {}
     for sample in (
         run.samples.filter(stats.where(metric))
@@ -132,10 +133,11 @@ def _row(
 
 
 def _notes(runs: Mapping[str, RunResults]) -> list[str]:
-    """How to read it, and what else differs between the runs than their names say."""
+    """Explain how to read the table, and list differences between the runs that their names do not
+    show."""
     first = next(iter(runs))
     notes = [
-        f"Medians of each run; a change is to {first}, paired by repetition.",
+        f"Medians of each run; changes are relative to {first}, paired by repetition.",
         f"{SAME}: no difference found.",
     ]
     kernels = {name: _kernel(run) for name, run in runs.items()}
@@ -143,7 +145,7 @@ def _notes(runs: Mapping[str, RunResults]) -> list[str]:
         told = ", ".join(f"{name}: {kernel}" for name, kernel in kernels.items())
         notes.append(f"The kernels differ: {told}.")
     if min(len({cell.repetition for cell in run.manifest.done}) for run in runs.values()) < 2:
-        notes.append("In brackets: one repetition has no interval, so it is no difference.")
+        notes.append("In brackets: not significant; a single repetition has no interval.")
     return [plain(note) for note in notes]
 
 

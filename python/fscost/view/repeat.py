@@ -1,5 +1,5 @@
-"""How to repeat a run: its command, what it ran for each profile, and where it ran. A manifest may
-come from anybody, so that each part is shown only where it has the form that fscost writes."""
+"""Instructions to repeat a run: its command, the commands for each profile, and its environment. A
+manifest is untrusted, so each part is shown only in the form that fscost writes."""
 
 import shlex
 from collections.abc import Iterator, Mapping
@@ -12,13 +12,13 @@ _LONGEST = 400
 
 
 def command(results: RunResults) -> str:
-    """The command line of the run."""
+    """Return the command line of the run."""
     line = results.manifest.command_line
     return plain(shlex.join(["fscost", *line[1:]])) if line else ""
 
 
 def steps(results: RunResults) -> list[tuple[str, str]]:
-    """Profile and the commands that its first finished cell ran."""
+    """Return each profile and the commands of its first finished cell."""
     found: dict[str, str] = {}
     for cell in results.manifest.done:
         plan = cell.facts.get("plan")
@@ -42,7 +42,7 @@ def _of_plan(plan: Mapping[str, Any]) -> Iterator[str]:
 
 
 def environment(results: RunResults) -> list[tuple[str, str]]:
-    """Names and values of all that is known of where the run was made."""
+    """Return names and values of all known facts about the run's environment."""
     manifest = results.manifest
     first = {
         "fscost": manifest.fscost_version,
@@ -59,7 +59,7 @@ def environment(results: RunResults) -> list[tuple[str, str]]:
 
 
 def mounts(results: RunResults) -> list[tuple[str, str]]:
-    """Profile and the mount options that the kernel reported."""
+    """Return each profile and the mount options that the kernel reported."""
     found: dict[str, str] = {}
     for cell in results.manifest.done:
         mount = cell.facts.get("mount")
@@ -73,7 +73,8 @@ def mounts(results: RunResults) -> list[tuple[str, str]]:
 
 
 def provenance(results: RunResults) -> dict[str, Any]:
-    """What a picture says of its numbers: version, seed, and the digests of recordings."""
+    """Return the provenance of a picture's numbers: version, seed, and the digests of
+    recordings."""
     manifest = results.manifest
     digests = {
         path: digest

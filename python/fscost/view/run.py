@@ -1,4 +1,4 @@
-"""A finished run as text in rows and columns, whatever it is then written as."""
+"""A finished run as rows and columns of text, independent of the output format."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -21,7 +21,7 @@ from fscost.view.phases import phases
 from fscost.view.summary import headline, legend, ranking, table
 from fscost.view.times import disk_times, live_times, models
 from fscost.view.units import human_bytes, human_seconds
-from fscost.view.why import cautions, why
+from fscost.view.why import cautions, why, why_title
 
 _COUNTED = (("host_write_bytes", "host wrote"), ("nand_write_bytes", "NAND wrote"))
 _RAM = ("tmpfs", "ramfs")
@@ -29,8 +29,8 @@ _RAM = ("tmpfs", "ramfs")
 
 @dataclass(frozen=True)
 class View:
-    """What a person is shown of a run, in its order. `problems`: what was skipped, failed or could
-    not be explained, and why."""
+    """View of a run, in order of display. `problems`: profiles and cells that were skipped, failed
+    or could not be explained, with reasons. `why_title`: heading of `why`."""
 
     title: str
     headline: str
@@ -47,12 +47,13 @@ class View:
     times: Grid | None = None
     live_times: Grid | None = None
     rows: Sequence[Row] = field(default_factory=list)
+    why_title: str = "Why"
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What is shown of a run. `metric` and `baseline` are the run's own where they are empty;
-    `is_by_disk`: rows of each disk, and a table of them."""
+    """Options of a view. If `metric` and `baseline` are empty, the run's own apply. `is_by_disk`:
+    include rows of each disk, and a table of them."""
 
     metric: str = ""
     baseline: str = ""
@@ -62,7 +63,7 @@ class Choice:
 
 
 def view(results: RunResults, choice: Choice = Choice()) -> View:
-    """Everything computed; nothing printed."""
+    """Compute the view; nothing is printed."""
     results = wear.with_years(results)
     manifest = results.manifest
     baseline = _one_of(manifest.profile_names, choice.baseline or manifest.baseline, "--baseline")
@@ -97,18 +98,19 @@ def view(results: RunResults, choice: Choice = Choice()) -> View:
         times=disk_times(results, every, order) if has_models else None,
         live_times=live_times(every, order),
         rows=every if choice.is_by_disk else rows,
+        why_title=why_title(results, found, is_wide=choice.is_wide),
     )
 
 
 def answer(results: RunResults) -> str:
-    """The headline alone."""
+    """Return the headline alone."""
     baseline = results.manifest.baseline
     rows = stats.summarise(results.samples.filter(pc.field("phase") == TOTAL), baseline)
     return plain(headline(ranking(results, rows, _metric(results, rows, ""), baseline)))
 
 
 def _metric(results: RunResults, rows: Sequence[Row], chosen: str) -> str:
-    """The one that was asked for, or else the one that decided when the run was over."""
+    """Return the chosen metric, by default the metric of the run's stopping rule."""
     known = [row.metric for row in rows if row.phase == TOTAL]
     if chosen:
         return _one_of(known, chosen, "--metric")
@@ -117,7 +119,7 @@ def _metric(results: RunResults, rows: Sequence[Row], chosen: str) -> str:
 
 
 def _per(results: RunResults) -> Per | None:
-    """As the run was asked; a manifest that somebody changed may say anything."""
+    """Return the operations that the run was started with, if valid: the manifest is untrusted."""
     asked = results.manifest.request.get("per")
     with suppress(InputError):
         return parse_per(asked) if isinstance(asked, str) else None
@@ -141,8 +143,8 @@ def _worn(rows: Sequence[Row]) -> list[str]:
 
 
 def _without_empty(samples: pa.Table) -> pa.Table:
-    """Without structures and causes that nothing in all of the run was written of: most belong to
-    other file systems. The samples keep them."""
+    """Remove structures and causes with no bytes in the whole run: most belong to other file
+    systems. The samples keep them."""
     most = samples.group_by("metric").aggregate([("value", "max")])
     largest = dict(zip(most["metric"].to_pylist(), most["value_max"].to_pylist(), strict=True))
     empty = [
@@ -165,28 +167,34 @@ def _shown_profiles(results: RunResults) -> list[str]:
 
 
 def conditions(results: RunResults) -> list[str]:
-    """Where and on what it ran, and why it ended."""
+    """Describe where and on what the run took place, and why it ended."""
     manifest = results.manifest
     guests = [
         cell.facts["guest"] for cell in manifest.done if isinstance(cell.facts.get("guest"), dict)
     ]
-    times = "times compare only within this run"
+    times = "times are comparable only within this run"
     if any(guest.get("is_emulated") for guest in guests):
         times = (
             "virtual times count the instructions of an emulated processor, "
-            "one a nanosecond, and are times of no device"
+            "one per nanosecond, and are not the times of any device"
         )
-    where = f"{_guests(manifest.environment, guests)}{_kernel(manifest.environment)}; lab {manifest.lab}"
+    where = (
+        f"{_guests(manifest.environment, guests)}{_kernel(manifest.environment)}; lab"
+        f" {manifest.lab}"
+    )
     return [
         *_smart(manifest.environment),
-        f"{where}; seed {manifest.seed}; disk {_size(manifest.options)}{_condition(manifest.request)}; {_device_model(results)}.",
+        (
+            f"{where}; seed {manifest.seed}; disk"
+            f" {_size(manifest.options)}{_condition(manifest.request)}; {_device_model(results)}."
+        ),
         f"The bytes of each repetition are exact; {times}. {_stopped(results)}",
     ]
 
 
 def _smart(environment: Mapping[str, Any]) -> list[str]:
-    """What a real drive counted from before the first cell until after the last one, mkfs and all
-    profiles included."""
+    """Report the counters of a real drive, from before the first cell until after the last one,
+    including mkfs and all profiles."""
     readings = environment.get("smart")
     if not isinstance(readings, dict) or not all(
         isinstance(readings.get(when), dict) for when in ("before", "after")
@@ -201,11 +209,12 @@ def _smart(environment: Mapping[str, Any]) -> list[str]:
     counted = smart.difference(before, after)
     words = [f"{label} {human_bytes(counted[name])}" for name, label in _COUNTED if name in counted]
     told = ", ".join(words) or "no counter of writes"
-    return [f"SMART ({after.get('model', 'unknown drive')}), in all of the run: {told}."]
+    return [f"SMART ({after.get('model', 'unknown drive')}), over the whole run: {told}."]
 
 
 def _guests(environment: Mapping[str, Any], guests: Sequence[Mapping[str, Any]]) -> str:
-    """`Linux 6.12.117 in QEMU 7.2.22 (emulated) on `, of a run in virtual machines."""
+    """Describe the guests of a run in virtual machines: `Linux 6.12.117 in QEMU 7.2.22 (emulated)
+    on `."""
     machine = environment.get("guest")
     if not guests or not isinstance(machine, dict):
         return ""
@@ -220,7 +229,7 @@ def _stopped(results: RunResults) -> str:
         "finished": "Stopped",
         "interrupted": "Interrupted",
         "stopped": "Stopped early",
-        "running": "Never ended",
+        "running": "Unfinished",
     }[manifest.state]
     because = f": {manifest.stopped_because}" if manifest.stopped_because else ""
     return f"{end} after {human_seconds(manifest.elapsed_s)}{because}."
@@ -236,7 +245,7 @@ def _kernel(environment: dict[str, object]) -> str:
 
 
 def _condition(request: Mapping[str, Any]) -> str:
-    """What the disk held before the workload, where that was asked for."""
+    """Describe the disk's content before the workload, if it was requested."""
     words = []
     if request.get("fill"):
         words.append(f"filled to {str(request['fill']).removesuffix('%')} %")
@@ -253,7 +262,7 @@ def _size(options: dict[str, object]) -> str:
 
 
 def _device_model(results: RunResults) -> str:
-    """What the disk really was: times mean nothing without it."""
+    """Describe the disk, without which times mean nothing."""
     facts = next((cell.facts for cell in results.manifest.done), {})
     environment = results.manifest.environment
     model = facts.get("disk_model") or environment.get("disk_server") or "unknown disk"
@@ -276,7 +285,7 @@ def _device_model(results: RunResults) -> str:
 
 
 def problems(results: RunResults) -> list[str]:
-    """What was skipped or failed, and why."""
+    """List what was skipped or failed, with reasons."""
     lines = [
         f"skipped: {entry.profile}, because {entry.because}" for entry in results.manifest.skipped
     ]

@@ -1,4 +1,4 @@
-"""The runs of a folder, each with its answer."""
+"""Runs of a folder, each with its answer."""
 
 import os
 from dataclasses import dataclass
@@ -13,7 +13,8 @@ from fscost.view.run import answer
 
 @dataclass(frozen=True)
 class Listed:
-    """A run of a folder. One that cannot be read has its reason as its answer, and no more."""
+    """A run of a folder. For an unreadable run, the answer is the reason, and the other fields are
+    empty."""
 
     folder: Path
     answer: str
@@ -25,26 +26,27 @@ class Listed:
 
     @property
     def name(self) -> str:
-        """The folder's, as it is shown."""
+        """Name of the folder, in printable form."""
         return plain(os.fsencode(self.folder.name).decode("utf-8", "replace"))
 
     @property
     def key(self) -> str:
-        """The folder's name in addresses: a name is bytes, an address is not."""
+        """Name of the folder in addresses. A folder's name is a byte string, which an address must
+        encode."""
         return key(os.fsencode(self.folder.name))
 
 
 def key(name: bytes) -> str:
-    """A name as part of an address, spelled in one way."""
+    """Encode a name as part of an address, in one canonical form."""
     return quote(name, safe="")
 
 
 def listed(folder: Path, *, trust: bool) -> list[Listed]:
-    """The runs right below a folder, by name; links are left out. InputError where it is no
+    """List the runs directly below a folder, by name, without links. InputError if it is not a
     folder."""
     if not folder.is_dir():
         raise InputError(
-            f"{folder} is no folder",
+            f"{folder} is not a folder",
             "name the folder that holds runs, or start one: fscost compare",
         )
     found = sorted(
@@ -54,7 +56,8 @@ def listed(folder: Path, *, trust: bool) -> list[Listed]:
 
 
 def _listed(folder: Path, *, trust: bool) -> Listed:
-    """What the run found, or why that cannot be read: one bad run hides no other."""
+    """Return the run's answer, or why it cannot be read, so that one bad run does not hide
+    others."""
     try:
         results = load(folder, trust=trust)
     except FscostError as error:

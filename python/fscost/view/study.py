@@ -1,4 +1,4 @@
-"""A study's report as text in rows and columns, whatever it is then written as."""
+"""A study's report as rows and columns of text, independent of the output format."""
 
 import shlex
 from collections import Counter
@@ -31,9 +31,11 @@ from fscost.view.tables import Table
 from fscost.view.units import human, human_bytes, human_seconds
 
 _UNSEEN = 0.005
-"""Half of an interval, as part of its median, that is not shown: it would be ±0%."""
+"""Half-width of an interval, relative to its median, below which it is not shown: it would be
+±0%."""
 _MEANINGLESS = 10
-"""Of the median: the ends of such an interval say no more than that it is wide."""
+"""Half-width of an interval, relative to its median, above which its ends say only that it is
+wide."""
 _FORMATS: Mapping[str, Callable[[float], str]] = {
     "ratio": lambda value: f"{value:.{2 if abs(value) < 10 else 1 if abs(value) < 100 else 0}f}",
     "percent": lambda value: f"{value * 100:.1f} %",
@@ -44,18 +46,18 @@ _FORMATS: Mapping[str, Callable[[float], str]] = {
 
 @dataclass(frozen=True)
 class Section:
-    """A heading; then a table, lines of text, or both."""
+    """A heading, followed by a table, lines of text, or both."""
 
     title: str
     grid: Grid | None = None
     lines: Sequence[str] = ()
     claim: int | None = None
-    """Number of the claim that it is about, as in `claims`."""
+    """Number of the section's claim, as in `claims`."""
 
 
 @dataclass(frozen=True)
 class StudyView:
-    """What a person is shown of a study's run."""
+    """View of a study's run."""
 
     title: str
     about: Sequence[str]
@@ -64,7 +66,8 @@ class StudyView:
 
 
 def study_view(report: Report, *, is_by_disk: bool = False) -> StudyView:
-    """Everything computed; nothing printed. `is_by_disk`: with a table of what each disk received."""
+    """Compute the view; nothing is printed. `is_by_disk`: include a table of each disk's
+    traffic."""
     found, results = report.study, report.results
     sections = [_verdicts(report)]
     for findings in report.findings:
@@ -125,8 +128,9 @@ CLAIMS = pa.schema(
 
 
 def claims(reports: Mapping[str, Report]) -> Table:
-    """A line for each criterion of each claim, under each kernel: what decided the verdicts.
-    `reports`: runs of one study by what stands for the kernel where a run has one only."""
+    """Return a line for each criterion of each claim under each kernel, with the values that
+    decided the verdicts. `reports`: runs of one study, by the name that replaces the kernel's if a
+    run has only one kernel."""
     rows = []
     for name, report in reports.items():
         for number in range(len(report.study.claims)):
@@ -164,13 +168,13 @@ def _decided(entry: JudgedCriterion) -> dict[str, object]:
 
 
 def verdict_counts(findings: Findings) -> str:
-    """How many claims have each verdict, in words."""
+    """Return the number of claims with each verdict, in words."""
     counts = Counter(judged.verdict for judged in findings.claims)
     return ", ".join(f"{counts[each]} {each.value}" for each in Verdict if counts[each])
 
 
 def study_answers(report: Report) -> list[str]:
-    """A sentence for each kernel."""
+    """Return a sentence for each kernel."""
     return [
         f"Of {len(findings.claims)} claims{_under(findings)}: {verdict_counts(findings)}."
         for findings in report.findings
@@ -182,7 +186,7 @@ def _under(findings: Findings) -> str:
 
 
 def disk_rows(report: Report) -> list[Row]:
-    """The run's rows of single disks, as `fscost show --by-disk` has them."""
+    """Return the run's rows of single disks, as `fscost show --by-disk` does."""
     results = report.results
     return [
         row
@@ -192,7 +196,7 @@ def disk_rows(report: Report) -> list[Row]:
 
 
 def _at(findings: Findings) -> str:
-    """Behind what is this kernel's, where there are several."""
+    """Suffix that marks the items of this kernel, if there are several kernels."""
     return f" @{plain(findings.kernel)}" if findings.kernel else ""
 
 
@@ -206,7 +210,7 @@ def _verdicts(report: Report) -> Section:
 
 
 def _way_on(report: Report) -> list[str]:
-    """How to go on where more repetitions, or a larger run, may decide what is open."""
+    """Suggest a command if more repetitions, or a larger run, may decide open criteria."""
     judged = [
         entry
         for findings in report.findings
@@ -230,7 +234,10 @@ def _more_repetitions(report: Report, judged: Sequence[JudgedCriterion]) -> list
         max(Counter(cell.profile for cell in report.results.manifest.done).values(), default=0) + 3
     )
     folder = shlex.quote(str(report.results.folder))
-    command = f"fscost study run {report.study.name} --resume {folder} --min-repetitions {repetitions} --max-minutes 60"
+    command = (
+        f"fscost study run {report.study.name} --resume {folder} --min-repetitions {repetitions}"
+        " --max-minutes 60"
+    )
     return [plain(f"More repetitions may decide {len(undecided)} of the open criteria: {command}")]
 
 
@@ -283,7 +290,8 @@ def _measured(change: Change) -> Sequence[str]:
 def _section(
     published: Published, table: study.Table, lines: Sequence[ReportedLine], at: str
 ) -> Section:
-    """Times by an emulated guest's clock are called virtual: in the title where all lines are, else each by itself."""
+    """Build a section. Times by an emulated guest's clock are called virtual: in the title if all
+    lines have such times, else line by line."""
     virtual = [any(measured.is_virtual for measured in line.measured.values()) for line in lines]
     labels = [
         f"{line.line.label} (virtual)" if is_virtual and not all(virtual) else line.line.label
@@ -317,7 +325,7 @@ def _upright(
 def _turned(
     published: Published, table: study.Table, lines: Sequence[ReportedLine], labels: Sequence[str]
 ) -> Grid:
-    """A row for each profile, and above it one of what was published."""
+    """Build a table with a row for each profile, preceded by a row of the published values."""
     rows: list[Sequence[str]] = []
     for short, title in table.columns.items():
         measured = [_with_width(line.measured[short], line.line.unit) for line in lines]
@@ -330,12 +338,14 @@ def _turned(
 
 
 def _figure(published: Published, line: ReportedLine, short: str) -> str:
-    """As the source prints it; what is computed from its figures, as a number."""
+    """Return a published value as the source prints it, or a value computed from the source's
+    figures as a number."""
     return published.text(line.line.cells[short]) or _number(line.published[short], line.line.unit)
 
 
 def _claim(published: Published, under: Sequence[tuple[str, JudgedClaim]], number: int) -> Section:
-    """Each criterion under one kernel and the next; verdicts are by kernel."""
+    """Build the section of a claim: each criterion under one kernel after the other, because
+    verdicts are by kernel."""
     claim = under[0][1].claim
     rows = [
         criterion_row(published, judged.criteria[index], at)
@@ -397,7 +407,10 @@ def _counts(report: Report) -> list[str]:
     )
     scale = report.results.manifest.request.get("scale", "")
     return [
-        "Medians of n repetitions, interleaved and paired by repetition; in brackets, or after ± (half of it; not shown below 0.5 %), the 95 % interval.",
+        (
+            "Medians of n repetitions, interleaved and paired by repetition; the 95 % interval is"
+            " in brackets, or half its width after ± (omitted below 0.5 %)."
+        ),
         f"Finished repetitions: {finished}.",
         plain(f"Scale {scale}: {options}."),
     ]

@@ -1,4 +1,5 @@
-"""Which profile did best and by how much: a sentence, and a table with one number a column."""
+"""Summary of a run: the best profile and its lead, in a sentence and in a table with one number per
+column."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,9 +13,9 @@ from fscost.view.per import Per
 from fscost.view.units import human, human_ratio
 
 SAME = "≈"
-"""No difference was found."""
+"""Mark for no difference found."""
 HOPELESS = "~"
-"""In place of a ratio whose interval is wider than `_HOPELESS_WIDTH`."""
+"""Mark that replaces a ratio whose interval is wider than `_HOPELESS_WIDTH`."""
 _HOPELESS_WIDTH = 0.5
 _LABELS = {
     WRITTEN: "written",
@@ -48,13 +49,13 @@ _NOISY = ("wall_s", "cpu_s", *_FSYNC)
 _LONGEST_IN_HEADER = 14
 _MOST_NAMED = 2
 _MANY_SYNCS = 100
-"""So many fsyncs are what the workload waits for."""
+"""Number of fsyncs from which they dominate the workload's waiting time."""
 
 
 @dataclass(frozen=True)
 class Ranking:
-    """The profiles that finished, the lowest value of `metric` first. `ties`: the first and all
-    that do not differ from it."""
+    """Ranking of the profiles that finished, the lowest value of `metric` first. `ties`: the first
+    profile and all that do not differ from it."""
 
     metric: str
     baseline: str
@@ -63,23 +64,23 @@ class Ranking:
 
     @property
     def profiles(self) -> list[str]:
-        """In order."""
+        """Profiles in order."""
         return [row.profile for row in self.rows]
 
     @property
     def label(self) -> str:
-        """What the metric is called above its column."""
+        """Name of the metric above its column."""
         virtual = "virtual " if any(row.unit.startswith("virtual_") for row in self.rows) else ""
         return virtual + label(self.metric)
 
 
 def label(metric: str) -> str:
-    """A metric's short name."""
+    """Return a metric's short name."""
     return _LABELS.get(metric, metric.removesuffix("_bytes").replace("_", " "))
 
 
 def ranking(results: RunResults, rows: Sequence[Row], metric: str, baseline: str) -> Ranking:
-    """By the totals of `metric`; profiles that tie keep the order in which they were named."""
+    """Rank by the totals of `metric`. Profiles that tie keep the order in which they were named."""
     found = sorted(
         (row for row in rows if row.phase == TOTAL and row.metric == metric),
         key=lambda row: row.median,
@@ -107,7 +108,8 @@ def _is_tie(values: Mapping[int, float], least: Mapping[int, float]) -> bool:
 
 
 def headline(found: Ranking) -> str:
-    """One to three sentences: who is first, by how much and how certainly, and who is last."""
+    """Return one to three sentences: the first profile, its lead and its certainty, and the last
+    profile."""
     if not found.rows:
         return ""
     first = found.rows[0]
@@ -120,32 +122,35 @@ def headline(found: Ranking) -> str:
             else f"{first.profile}: {found.label} {value}."
         )
     if max(row.n for row in found.rows) == 1:
-        return f"One repetition, so no difference is called. Lowest: {first.profile}, {value}."
+        return (
+            f"One repetition, so no difference can be reported. Lowest: {first.profile}, {value}."
+        )
     if all(_is_near(row, first) for row in found.rows):
         return _all_alike(found)
     near = [row.profile for row in found.rows if row.profile in found.ties and _is_near(row, first)]
     if len(near) == len(found.ties):
         one = len(near) == 1
         lowest = f"{'has' if one else 'have'} the lowest {found.label}"
-        verb = "wrote least" if is_written else lowest
+        verb = "wrote the least" if is_written else lowest
         sentences = [f"{_listed(near)} {verb}: {value}{_against(first, found)}."]
     else:
         sentences = list(_uncertain(found))
     last = found.rows[-1]
     if last.profile not in found.ties and last.verdict is Verdict.HIGHER:
-        most = "wrote most" if is_written else f"has the highest {found.label}"
+        most = "wrote the most" if is_written else f"has the highest {found.label}"
         much = f"{human(last.median, last.unit)}, {_change(last.ratio)} {found.baseline}"
         sentences.append(f"{last.profile} {most}: {much}.")
     return " ".join(sentences)
 
 
 def _is_near(row: Row, first: Row) -> bool:
-    """Closer than what is called a difference, were it certain."""
+    """Check that the medians are closer than the minimum size of a difference, whether or not one
+    is certain."""
     return row.median <= first.median * (1 + stats.MINIMUM_SIZE)
 
 
 def _is_certain(row: Row) -> bool:
-    """Its interval holds nothing that would be called a difference."""
+    """Check that the interval contains no ratio that would count as a difference."""
     low, high = row.ratio_low, row.ratio_high
     return (
         low is not None
@@ -166,14 +171,14 @@ def _all_alike(found: Ranking) -> str:
 
 
 def _against(row: Row, found: Ranking) -> str:
-    """A tie with the first in its neighbourhood may differ from the baseline by another share, or
-    not at all."""
+    """Return the change against the baseline, if it is lower. Profiles that tie with the first may
+    differ from the baseline by another share, or not at all."""
     is_told = row.verdict is Verdict.LOWER and found.baseline in found.profiles
     return f", {_change(row.ratio)} {found.baseline}" if is_told else ""
 
 
 def _uncertain(found: Ranking) -> Iterator[str]:
-    """The lowest median is no answer where chance may have made it: what is certain is one."""
+    """Yield the certain part of the answer if the lowest median may be due to chance."""
     first = found.rows[0]
     value = human(first.median, first.unit)
     others = [name for name in found.ties if name != first.profile]
@@ -191,7 +196,7 @@ def _uncertain(found: Ranking) -> Iterator[str]:
 
 
 def _change(ratio: float | None) -> str:
-    """21 % less than, 8.8 times as much as."""
+    """Format a change in words: 21 % less than, 8.8 times as much as."""
     if ratio is None:
         return "compared with"
     if ratio >= 2:
@@ -200,7 +205,7 @@ def _change(ratio: float | None) -> str:
 
 
 def percent(ratio: float) -> str:
-    """How far a ratio is from 1."""
+    """Format the distance of a ratio from 1 as a percentage."""
     size = abs(ratio - 1) * 100
     if ratio < 1 and size >= 99.5:
         return f"{min(size, 99.9):.1f} %"
@@ -214,7 +219,8 @@ def _listed(names: Sequence[str]) -> str:
 def table(
     results: RunResults, rows: Sequence[Row], found: Ranking, per: Per | None, *, is_wide: bool
 ) -> Grid:
-    """A row a profile in the ranking's order, then those without a value and why."""
+    """Build the table: one row per profile in order of the ranking, then the profiles without a
+    value, with the reason."""
     totals = {(row.profile, row.metric): row for row in rows if row.phase == TOTAL}
     ran = list(dict.fromkeys(row.profile for row in rows))
     profiles = [*found.profiles, *(name for name in ran if name not in found.profiles)]
@@ -254,7 +260,7 @@ def table(
         cell.profile: "failed" for cell in results.manifest.failed
     }
     if lines:
-        # A row of its own, so that nobody takes what is missing for what was not asked.
+        # Separate rows, so that missing profiles are not mistaken for ones that were not requested.
         lines += [
             [plain(name), why, *[""] * (len(header) - 2)]
             for name, why in missing.items()
@@ -282,7 +288,7 @@ def _value(row: Row | None, baseline: str) -> str:
     if row is None:
         return NOTHING
     text = human(row.median, row.unit)
-    # Counts and bytes speak for themselves; a time that differs by chance does not.
+    # Counts and bytes are exact; times also differ by chance.
     is_same = (
         row.metric in _NOISY
         and row.profile != baseline
@@ -293,7 +299,8 @@ def _value(row: Row | None, baseline: str) -> str:
 
 
 def change(row: Row | None, baseline: str) -> str:
-    """−21 %, +4.1 %, 8.8×, ≈; in brackets what one repetition cannot call."""
+    """Format a change: −21 %, +4.1 %, 8.8×, ≈; in brackets if there is only one repetition, which
+    cannot show a difference."""
     if row is None or (row.profile != baseline and row.ratio is None):
         return NOTHING
     if row.profile == baseline or row.ratio is None:
@@ -309,7 +316,7 @@ def change(row: Row | None, baseline: str) -> str:
 
 
 def _interval(row: Row | None, baseline: str) -> tuple[str, str, str]:
-    """Ratio, its interval and the verdict's word, as `--json` has them."""
+    """Return the ratio, its interval and the verdict, as in `--json`."""
     if row is None or row.profile == baseline or row.ratio is None:
         return NOTHING, NOTHING, NOTHING
     word = (row.verdict or Verdict.UNDEFINED).value
@@ -321,7 +328,7 @@ def _interval(row: Row | None, baseline: str) -> tuple[str, str, str]:
 
 
 def legend(found: Ranking, rows: Sequence[Row], *, is_wide: bool) -> list[str]:
-    """How to read the table: only what is in it."""
+    """Explain how to read the table, limited to what it contains."""
     counts = sorted({row.n for row in found.rows})
     if not counts:
         return []
@@ -334,7 +341,7 @@ def legend(found: Ranking, rows: Sequence[Row], *, is_wide: bool) -> list[str]:
     if counts[-1] == 1:
         return [
             *lines,
-            "In brackets: one repetition has no interval, so nothing here is a difference.",
+            "In brackets: not significant; a single repetition has no interval.",
         ]
     changes = [change(row, found.baseline) for row in found.rows]
     shown = (
@@ -343,12 +350,13 @@ def legend(found: Ranking, rows: Sequence[Row], *, is_wide: bool) -> list[str]:
         or any(_value(row, found.baseline).startswith(SAME) for row in rows if row.phase == TOTAL)
         else []
     )
-    least = f"{100 * stats.MINIMUM_SIZE:.0f} % or more"
-    rule = f"a difference is called where its 95 % interval excludes 1 and it is {least}"
+    least = f"{100 * stats.MINIMUM_SIZE:.0f} %"
+    rule = (
+        f"A difference is reported only if it is at least {least} and the 95 % interval of its"
+        " ratio excludes 1."
+    )
     lines.append(
-        f"{SAME}: no difference from {found.baseline} found; {rule}."
-        if shown
-        else f"{rule[0].upper()}{rule[1:]}."
+        f"{SAME}: no significant difference from {found.baseline}. {rule}" if shown else rule
     )
     if is_wide and any(_interval(row, found.baseline)[0] == HOPELESS for row in found.rows):
         lines.append(f"{HOPELESS}: an interval too wide to print.")

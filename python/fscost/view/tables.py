@@ -1,4 +1,4 @@
-"""A run as Arrow tables: what charts are drawn from, what a page lists, what CSV files hold."""
+"""A run as Arrow tables, for charts, pages and CSV files."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -26,14 +26,14 @@ SUMMARY = (
     "pause_s_p99",
     "pause_s_max",
 )
-"""Metrics of a page's first table and of its small charts, where a run has them."""
+"""Metrics of a page's first table and of its small charts, if the run has them."""
 _CAUSES = {metric: name for name, metric in written.BY_CAUSE.items()} | {written.MIXED: "mixed"}
 _STRUCTURES = {metric: name for name, metric in written.BY_STRUCTURE.items()}
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table with a title; `units` says how the numbers of a column are read (`view.units`)."""
+    """A table with a title; `units` gives the unit of each column's numbers (`view.units`)."""
 
     name: str
     title: str
@@ -42,7 +42,7 @@ class Table:
 
 
 def ranked(rows: Sequence[Row]) -> list[str]:
-    """The profiles, the one that wrote least first."""
+    """Return the profiles, the one that wrote the least first."""
     medians = {
         row.profile: row.median
         for row in rows
@@ -53,7 +53,8 @@ def ranked(rows: Sequence[Row]) -> list[str]:
 
 
 def summary(rows: Sequence[Row]) -> Table:
-    """A line for each profile: the median of each metric, and bytes written with their ratio."""
+    """Build a line for each profile: the median of each metric, and bytes written with their
+    ratio."""
     totals = {(row.profile, row.metric): row for row in rows if row.phase == TOTAL}
     shown = [metric for metric in SUMMARY if any(metric == found for _, found in totals)]
     profiles = list(dict.fromkeys(row.profile for row in rows))
@@ -70,7 +71,7 @@ def summary(rows: Sequence[Row]) -> Table:
 
 
 def measures(rows: Sequence[Row]) -> Table:
-    """A line for each profile and metric of `SUMMARY`, with its interval and ratio."""
+    """Build a line for each profile and metric of `SUMMARY`, with its interval and ratio."""
     chosen = [row for row in rows if row.phase == TOTAL and row.metric in SUMMARY]
     chosen.sort(key=lambda row: SUMMARY.index(row.metric))
     names = ("metric", "profile", "unit", "n", "median", "low", "high", "spread")
@@ -83,7 +84,7 @@ def measures(rows: Sequence[Row]) -> Table:
 
 
 def phases(rows: Sequence[Row]) -> Table:
-    """Bytes written in each phase; mkfs and mount are not in the totals."""
+    """Build the table of bytes written in each phase; mkfs and mount are not in the totals."""
     found = [row for row in rows if row.metric == WRITTEN and row.phase != TOTAL]
     names = ("phase", "profile", "measured", "n", "median", "low", "high")
     data = {name: [getattr(row, name) for row in found] for name in names}
@@ -98,18 +99,18 @@ def phases(rows: Sequence[Row]) -> Table:
 
 
 def causes(rows: Sequence[Row]) -> Table:
-    """Bytes written for each reason; `mixed` for several at once."""
+    """Build the table of bytes written for each cause; `mixed` for several at once."""
     return _parts(rows, _CAUSES, "cause", "Bytes written, by cause")
 
 
 def structures(rows: Sequence[Row]) -> Table:
-    """Bytes written of each kind of block."""
+    """Build the table of bytes written to each structure."""
     return _parts(rows, _STRUCTURES, "structure", "Bytes written, by structure")
 
 
 def _parts(rows: Sequence[Row], names: Mapping[str, str], column: str, title: str) -> Table:
     found = [row for row in rows if row.phase == TOTAL and row.metric in names and row.median > 0]
-    # The largest first, whichever profile it is of: so are a chart's colours.
+    # The largest first, over all profiles, in the order of a chart's colours.
     most: dict[str, float] = {}
     for row in found:
         most[row.metric] = most.get(row.metric, 0.0) + row.median
@@ -130,7 +131,7 @@ def _parts(rows: Sequence[Row], names: Mapping[str, str], column: str, title: st
 
 
 def _typed(data: Mapping[str, Sequence[object]], texts: Sequence[str]) -> pa.Table:
-    """With types also where there are no rows."""
+    """Build a table with explicit types, which also hold without rows."""
     kinds = dict.fromkeys(texts, pa.string()) | {"measured": pa.bool_(), "n": pa.int64()}
     return pa.table(
         {name: pa.array(values, kinds.get(name, pa.float64())) for name, values in data.items()}

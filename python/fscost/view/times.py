@@ -1,5 +1,5 @@
-"""Times of the disks that have a device model, or a real device behind them: one line for each
-profile and disk."""
+"""Times of disks that have a device model, or a real device behind them: one line for each profile
+and disk."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,19 +15,21 @@ _TITLE = "{} disks, all measured phases; latencies: median, 99th percentile"
 
 
 def models(results: RunResults, profile: str) -> dict[str, str]:
-    """The model of each disk of a profile that has one, or its real device, by the disk's name."""
+    """Return the model, or the real device, of each disk of a profile that has one, by the disk's
+    name."""
     found = (each for each in results.manifest.profiles if each["name"] == profile)
     disks = (disk for each in found for disk in each.get("disks", ()))
     return {disk["name"]: model_name(disk["model"]) for disk in disks if disk.get("model")}
 
 
 def model_name(model: str) -> str:
-    """A model as people know it; the path of a real device."""
+    """Return the short name of a model, or the path of a real device."""
     return model if files.is_device_name(model) else Path(model).stem
 
 
 def disk_times(results: RunResults, rows: Sequence[Row], profiles: Sequence[str]) -> Grid:
-    """Of each timed disk; no rows where there is none. `rows`: those of each disk, too."""
+    """Return the times of each timed disk; no rows if there is none. `rows` includes those of each
+    disk."""
     values = {(row.profile, row.disk, row.metric): row.median for row in rows if row.phase == TOTAL}
     lines = []
     kinds: set[bool] = set()
@@ -63,7 +65,8 @@ def disk_times(results: RunResults, rows: Sequence[Row], profiles: Sequence[str]
 
 
 def live_times(rows: Sequence[Row], profiles: Sequence[str]) -> Grid | None:
-    """The live time of each profile beside the lower bound of its replay; none without models."""
+    """Return the live time of each profile beside the lower bound of its replay; None without
+    models."""
     values = {
         (row.profile, row.metric): row.median for row in rows if row.phase == TOTAL and not row.disk
     }
@@ -74,7 +77,7 @@ def live_times(rows: Sequence[Row], profiles: Sequence[str]) -> Grid | None:
         for times in [[values.get((profile, name)) for name in ("wall_s", "least_wall_s")]]
         if None not in times
     ]
-    title = "Time on these models; at least: replayed, if only flushes made requests wait"
+    title = "Time on these models; at least: a replay in which only flushes make requests wait"
     return Grid(title, ("profile", "time", "at least"), lines) if lines else None
 
 

@@ -1,4 +1,4 @@
-"""Numbers as people read them."""
+"""Numbers in human-readable form."""
 
 import re
 
@@ -6,7 +6,7 @@ _BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 def human_bytes(value: float) -> str:
-    """Three digits and a binary unit: 1.23 GiB."""
+    """Format bytes with three digits and a binary unit: 1.23 GiB."""
     unit = 0
     while unit < len(_BINARY) - 1 and round(abs(value)) >= 1024:
         value /= 1024
@@ -15,7 +15,7 @@ def human_bytes(value: float) -> str:
 
 
 def human_seconds(value: float) -> str:
-    """Three digits: 12.3 s, 4.56 ms; minutes from 100 s on."""
+    """Format seconds with three digits: 12.3 s, 4.56 ms; minutes from 100 s on."""
     if value >= 100:
         return f"{value / 60:.1f} min"
     if value >= 1 or value == 0:
@@ -24,14 +24,14 @@ def human_seconds(value: float) -> str:
 
 
 def human_ns(value: float) -> str:
-    """Three digits: 12.3 µs, 4.56 ms, 1.20 s."""
+    """Format nanoseconds with three digits: 12.3 µs, 4.56 ms, 1.20 s."""
     if 0 < value < 1e6:
         return f"{_three_digits(value / 1e3)} µs"
     return human_seconds(value / 1e9)
 
 
 def human_years(value: float) -> str:
-    """In the largest unit of which it is at least one: years, days, h or min."""
+    """Format years in the largest unit that gives at least one: years, days, h or min."""
     if value >= 1000:
         return "> 999 years"
     for unit, of_a_year in (("years", 1), ("days", 365), ("h", 365 * 24)):
@@ -41,12 +41,12 @@ def human_years(value: float) -> str:
 
 
 def human_count(value: float) -> str:
-    """Whole where it is whole or large."""
+    """Format a count, without decimals if it is whole or large."""
     return f"{value:,.0f}" if value == round(value) or abs(value) >= 100 else f"{value:,.1f}"
 
 
 def human(value: float, unit: str) -> str:
-    """A value in a metric's unit."""
+    """Format a value in a metric's unit."""
     if unit == "bytes":
         return human_bytes(value)
     if unit in ("s", "virtual_s"):
@@ -57,15 +57,19 @@ def human(value: float, unit: str) -> str:
         return human_count(value)
     if unit == "years":
         return human_years(value)
-    if (
-        abs(value) >= 1000
-    ):  # A workload that hands over next to nothing (deletes, asynchronous I/O) has no amplification worth a number.
+    # A workload that writes almost nothing itself (deletes, asynchronous I/O) has no meaningful
+    # amplification.
+    if abs(value) >= 1000:
         return "> 999"
     return f"{value:.2f}" if abs(value) < 100 else f"{value:.0f}"
 
 
 def human_ratio(value: float) -> str:
-    """0.81×, 12.3×."""
+    """Format a ratio: 0.0046×, 0.81×, 12.3×."""
+    if 0 < value < 0.0005:
+        return "< 0.001×"
+    if 0 < value < 0.095:
+        return f"{value:.2g}×"
     return f"{value:.2f}×" if value < 10 else f"{_three_digits(value)}×"
 
 
@@ -77,5 +81,5 @@ def _three_digits(value: float) -> str:
 
 
 def slug(text: str) -> str:
-    """A name for a file or an anchor."""
+    """Turn a name into one for a file or an anchor."""
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "unnamed"

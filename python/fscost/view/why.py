@@ -1,5 +1,5 @@
-"""Why the profiles differ, with the option that would help; and what a reader must know before
-believing it."""
+"""Reasons for the differences between profiles, with options that would help, and cautions for the
+reader."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -18,11 +18,10 @@ _NOISY_TIME = 0.05
 
 
 def why(results: RunResults, rows: Sequence[Row], found: Ranking, *, is_wide: bool) -> list[str]:
-    """Of the profile that wrote least, the baseline and the one that wrote most; of all where
-    `is_wide`."""
+    """Return the reasons of the profiles that wrote the least and the most and of the baseline; of
+    all profiles if `is_wide`."""
     reasons = _reasons(results)
     totals = explained_totals(rows, found.profiles)
-    chosen = found.profiles if is_wide else _ends(found)
     called = {
         row.profile
         for row in rows
@@ -32,7 +31,7 @@ def why(results: RunResults, rows: Sequence[Row], found: Ranking, *, is_wide: bo
         and found.baseline in totals
     }
     lines = []
-    for profile in chosen:
+    for profile in _chosen(found, is_wide=is_wide):
         if profile in called and profile in totals:
             lines.append(
                 difference(profile, found.baseline, totals[profile], totals[found.baseline])
@@ -41,18 +40,31 @@ def why(results: RunResults, rows: Sequence[Row], found: Ranking, *, is_wide: bo
     return [plain(line) for line in lines]
 
 
+def why_title(results: RunResults, found: Ranking, *, is_wide: bool) -> str:
+    """Return the heading of the reasons. The same bytes can have a cause and a location, so that
+    several shares of a profile may add up to more than 100 %."""
+    reasons = _reasons(results)
+    chosen = _chosen(found, is_wide=is_wide)
+    overlap = any(len(reasons.get(profile, [])) > 1 for profile in chosen)
+    return f"Why{' (shares overlap)' if overlap else ''}"
+
+
+def _chosen(found: Ranking, *, is_wide: bool) -> Sequence[str]:
+    return found.profiles if is_wide else _ends(found)
+
+
 def _ends(found: Ranking) -> list[str]:
     names = found.profiles
     if not names:
         return []
     ends = dict.fromkeys([names[0], found.baseline, names[-1]])
-    # A profile that ties with the first and is not the baseline has the same story.
+    # Other profiles that tie with the first have the same reasons.
     return [name for name in names if name in ends]
 
 
 def _reasons(results: RunResults) -> dict[str, list[str]]:
-    """As the first cell of each profile was explained; a manifest that somebody changed may say
-    anything."""
+    """Return the reasons from the first explained cell of each profile. The manifest is
+    untrusted."""
     found: dict[str, list[str]] = {}
     for cell in results.manifest.done:
         listed = cell.facts.get("why")
@@ -67,7 +79,7 @@ def _sentence(reason: Mapping[str, Any]) -> str:
 
 
 def cautions(results: RunResults, rows: Sequence[Row], found: Ranking) -> list[str]:
-    """What may be misread, only where it matters."""
+    """Return cautions against misreading, only those that apply."""
     totals = {(row.profile, row.metric): row for row in rows if row.phase == TOTAL}
     lines = [
         *_times(found, totals),
@@ -82,8 +94,8 @@ Totals = Mapping[tuple[str, str], Row]
 
 
 def _times(found: Ranking, totals: Totals) -> list[str]:
-    """Where no time differs from the baseline's, and it would have had to by more than repetitions
-    do."""
+    """Caution that no time differs from the baseline's, if repetitions of a profile lie
+    `_NOISY_TIME` or more apart."""
     times = [row for name in found.profiles if (row := totals.get((name, "wall_s"))) is not None]
     against = [row for row in times if row.profile != found.baseline]
     if (
@@ -97,14 +109,14 @@ def _times(found: Ranking, totals: Totals) -> list[str]:
         return []
     return [
         (
-            f"Repetitions of one profile lie up to {100 * widest:.0f} % apart in time: "
-            "no difference of times is called."
+            f"The times of one profile differ by up to {100 * widest:.0f} %, so no time difference "
+            "between profiles is reported."
         )
     ]
 
 
 def _commits(results: RunResults, found: Ranking, totals: Totals) -> list[str]:
-    """A spread that the journal makes: one commit more or less."""
+    """Caution that the journal causes most of the spread: one commit more or less."""
     if found.metric != WRITTEN:
         return []
     names = []
@@ -126,7 +138,7 @@ def _commits(results: RunResults, found: Ranking, totals: Totals) -> list[str]:
 
 
 def _inline(results: RunResults, found: Ranking, totals: Totals) -> list[str]:
-    """Small files of btrfs are in its trees, and count as metadata."""
+    """Caution that small files of btrfs are stored in its trees, and count as metadata."""
     types = {str(profile.get("name")): profile.get("type") for profile in results.manifest.profiles}
     data = {
         name: row.median
@@ -150,7 +162,8 @@ def _inline(results: RunResults, found: Ranking, totals: Totals) -> list[str]:
 
 
 def _deferred(results: RunResults, found: Ranking, totals: Totals) -> list[str]:
-    """What lazytime puts off, and this way of measuring does not."""
+    """Caution that syncs and the unmount write the time stamps that lazytime would defer on a file
+    system that stays mounted."""
     options = {
         str(profile.get("name")): str(profile.get("mount_options", "")).split(",")
         for profile in results.manifest.profiles
@@ -182,8 +195,8 @@ def _deferred(results: RunResults, found: Ranking, totals: Totals) -> list[str]:
 
 
 def _fresh(results: RunResults, found: Ranking, totals: Totals) -> list[str]:
-    """relatime writes an access time for each new file, and then once a day: the freshness of the
-    files decides."""
+    """Caution that relatime writes an access time for each new file, and then once a day, so that
+    the age of the files matters."""
     options = {
         str(profile.get("name")): str(profile.get("mount_options", "")).split(",")
         for profile in results.manifest.profiles

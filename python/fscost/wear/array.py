@@ -21,18 +21,17 @@ _FIELDS = ("members", "chunk", "layout", "rmw_level", "cached_stripes", "batch_m
 _LEAST_MEMBERS = {"raid4": 3, "raid5": 3, "raid6": 4}
 _MOST_MEMBERS = 64
 _CHUNK_BYTES = 512 << 10
-"""mdadm's default."""
+"""Default chunk size of mdadm."""
 _LARGEST_CHUNK_BYTES = 1 << 30
 _EXAMPLE = "for example raid5,members=3,chunk=64K"
 
 
 @dataclass(frozen=True)
 class Shape:
-    """An array of Linux md. `member_bytes` is 0 until the size of the disk that it stands for is
-    known.
+    """An array of Linux md. `member_bytes` is 0 until the size of the represented disk is known.
 
-    `rmw_level` and `cached_stripes` are md's of the same name (`stripe_cache_size`); writes within
-    `batch_ms` of each other fill rows together.
+    `rmw_level` and `cached_stripes` correspond to md's settings (`rmw_level`, `stripe_cache_size`).
+    Writes within `batch_ms` of each other fill rows together.
     """
 
     level: str
@@ -58,11 +57,11 @@ class Shape:
 
     @property
     def has_parity(self) -> bool:
-        """True if small writes read first."""
+        """True if small writes require reads first."""
         return self.level in ("raid4", "raid5", "raid6")
 
     def for_disk(self, disk_bytes: int) -> "Shape":
-        """The smallest such array that is as large as the disk."""
+        """Return the smallest such array that is as large as the disk."""
         chunk = self.chunk_bytes or 4096
         chunks = -(-disk_bytes // chunk)
         # RAID 10 rounds each member down to whole far copies.
@@ -70,7 +69,7 @@ class Shape:
         return replace(self, member_bytes=int(rows) * chunk)
 
     def native(self) -> dict[str, Any]:
-        """Arguments of the native module."""
+        """Return the arguments for the native module."""
         return {
             "level": LEVELS[self.level],
             "layout": self.layout,
@@ -132,7 +131,7 @@ def _number(name: str, text: str, least: int, most: int) -> int:
 
 
 def _chunk_bytes(text: str | None) -> int:
-    """md's chunks are powers of two, in pages (mdadm(8), --chunk)."""
+    """Parse a chunk size; md's chunks are powers of two, in pages (mdadm(8), --chunk)."""
     if text is None:
         return _CHUNK_BYTES
     number, unit = (text[:-1], text[-1].upper()) if text[-1:].isalpha() else (text, "")
@@ -176,7 +175,7 @@ def _layout(level: str, members: int, text: str | None) -> int:
 
 
 def of_options(ssd: str | None, array: str | None) -> tuple[Device | None, Shape | None]:
-    """What --ssd and --array name, and their like in scripts."""
+    """Resolve the device of --ssd and the array of --array, or their equivalents in scripts."""
     if array is not None and ssd is None:
         raise InputError("--array needs a device for its members", "add --ssd DEVICE")
     return None if ssd is None else find(ssd), None if array is None else parse(array)

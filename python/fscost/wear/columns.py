@@ -18,8 +18,8 @@ NAND, RUNS, YEARS = "nand_write_bytes", "lifetime_runs", "lifetime_years"
 
 
 def worn(recording: Path, measured: Sequence[str], device: Device) -> dict[str, float]:
-    """By metric: NAND bytes of all disks, and runs of the workload until the first disk is worn
-    out."""
+    """Return, by metric, the NAND bytes of all disks, and the runs of the workload until the first
+    disk is worn out."""
     found = [
         measure(source, device)
         for source in sources(recording, is_explained=False, measured=measured)

@@ -1,5 +1,4 @@
-"""The section [wear] of a device: NAND, its mapping and its rated cycles. Every field is
-checked."""
+"""Section [wear] of a device: NAND, its mapping and its rated cycles. Every field is checked."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -93,8 +92,10 @@ PARAMETERS = {
             "how a page-mapped device chooses what to collect: greedy, fifo, random, choices",
             "greedy",
         ),
-        Parameter("choices", int, "candidates of collection = choices", 10, 1, 1 << 16),
-        Parameter("hot_cold", bool, "copies go to blocks of their own", False),
+        Parameter(
+            "choices", int, "number of candidate blocks, with collection = choices", 10, 1, 1 << 16
+        ),
+        Parameter("hot_cold", bool, "garbage collection copies to separate blocks", False),
         Parameter("reserved_blocks", int, "blocks kept free for collection", 1, 1, 1 << 24),
         Parameter(
             "levelling_gap",
@@ -104,12 +105,12 @@ PARAMETERS = {
             0,
             1 << 24,
         ),
-        Parameter("open_blocks", int, "blocks that mapping = block can continue", 1, 0, 1 << 16),
+        Parameter("open_blocks", int, "open blocks, with mapping = block", 1, 0, 1 << 16),
         Parameter("log_blocks", int, "log blocks of bast and fast", 8, 1, 1 << 24),
         Parameter(
             "buffer_bytes",
             int,
-            "write buffer, where rewritten data is programmed once",
+            "bytes of write buffer; data rewritten in it is programmed once",
             0,
             0,
             1 << 36,
@@ -163,12 +164,12 @@ class Device:
         return float(self.values["nand_bytes"]) / float(self.values["capacity_bytes"]) - 1
 
     def with_spare(self, spare: float) -> "Device":
-        """The same NAND with another share of spare."""
+        """Return the same NAND with another share of spare."""
         capacity = int(self.values["nand_bytes"] * (1 - spare)) // 4096 * 4096
         return replace(self, values={**self.values, "capacity_bytes": capacity})
 
     def native(self, seed: int) -> dict[str, Any]:
-        """Arguments of the native module."""
+        """Return the arguments for the native module."""
         found = {
             name: self.values[name]
             for name in PARAMETERS
@@ -184,7 +185,7 @@ class Device:
 
 @cache
 def catalogue() -> tuple[Device, ...]:
-    """The devices of the catalogue that have a section [wear], by name."""
+    """Return the devices of the catalogue that have a section [wear], by name."""
     return tuple(of_file(each) for each in devices.catalogue() if "wear" in each.sections)
 
 
@@ -195,7 +196,8 @@ def find(name: str) -> Device:
 
 
 def of_file(file: devices.Device) -> Device:
-    """The section [wear] of a device; InputError names the file, the field and the remedy."""
+    """Read the section [wear] of a device; an InputError names the file, the field and the
+    remedy."""
     section = file.section("wear")
     values: dict[str, Any] = {}
     for key, found in section.values.items():
@@ -249,7 +251,7 @@ def _check_together(file: str, values: Mapping[str, Any]) -> None:
         raise _wrong(
             file,
             "block_bytes",
-            "is no multiple of page_bytes and unit_bytes",
+            "is not a multiple of page_bytes and unit_bytes",
             "an erase block holds whole pages and units",
         )
     if values["page_bytes"] % values["unit_bytes"] and values["unit_bytes"] % values["page_bytes"]:

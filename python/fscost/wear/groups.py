@@ -12,7 +12,7 @@ from fscost.wear.device import Device
 from fscost.wear.measure import COLD, DISCARDS, NOTHING, REST, By, Source, Wear, measure
 
 SPECIAL = (REST, DISCARDS, COLD)
-"""Groups of charges that no explanation has."""
+"""Groups of charges that do not occur in an explanation."""
 _OF = {
     analyze.By.STRUCTURE: By.STRUCTURE,
     analyze.By.CAUSE: By.CAUSE,
@@ -38,13 +38,14 @@ class GroupWear:
     runs_per_day: float | None
 
     def others(self, names: Sequence[str], *, is_special: bool) -> Iterator[tuple[str, float]]:
-        """Groups with NAND bytes that are not among these; or only those that no explanation has."""
+        """Yield the groups with NAND bytes that are not among these names; with `is_special`, only
+        those that do not occur in an explanation."""
         for name, size in self.by_group.items():
             if size >= 1 and name not in names and (name in SPECIAL or not is_special):
                 yield name, size
 
     def json(self) -> dict[str, Any]:
-        """The fields of the recording as a whole."""
+        """Return the JSON fields that concern the whole recording."""
         return {
             "ssd": self.device,
             "nand_write_bytes": self.nand_write_bytes,
@@ -55,7 +56,7 @@ class GroupWear:
 
 
 def grouping(by: analyze.By) -> By:
-    """The grouping of charges that has the same groups; InputError if there is none."""
+    """Return the grouping of charges with the same groups; InputError if there is none."""
     if by not in _OF:
         names = ", ".join(each.value for each in _OF)
         raise InputError(f"--ssd has no NAND bytes by {by.value}", f"choose --by {names}")
@@ -63,13 +64,13 @@ def grouping(by: analyze.By) -> By:
 
 
 def replayed_disks(sources: Sequence[Source], device: Device, by: analyze.By) -> dict[str, Wear]:
-    """The wear of each disk, charged to groups."""
+    """Compute the wear of each disk, charged to groups."""
     chosen = grouping(by)
     return {each.disk: measure(each, device, by=chosen) for each in sources}
 
 
 def grouped(disks: Mapping[str, Wear], device: Device, rate: float | None) -> GroupWear:
-    """The sum over disks, at `rate` runs a day."""
+    """Sum the wear over disks, at `rate` runs per day."""
     by_group: defaultdict[str, float] = defaultdict(float)
     for wear in disks.values():
         for charge in wear.charges:

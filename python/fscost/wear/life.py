@@ -8,12 +8,11 @@ SECONDS_PER_DAY = 86400
 
 @dataclass(frozen=True)
 class Life:
-    """Runs of the workload until blocks have used up the program/erase cycles that they are rated
-    for.
+    """Runs of the workload until blocks have used up their rated program/erase cycles.
 
-    `mean_runs`: if all blocks wore alike. `runs`: until the block that is erased most is worn out.
-    Both None where the workload erases nothing.
-    `host_write_bytes` is what the host has written by `runs` (TBW).
+    `mean_runs`: if all blocks wore equally. `runs`: until the most erased block is worn out. Both
+    are None if the workload erases nothing. `host_write_bytes` is the number of bytes that the host
+    has written by then (TBW).
     """
 
     runs: float | None
@@ -37,11 +36,12 @@ def life(
     max_erases: float,
     is_levelled: bool,
 ) -> Life:
-    """Of a device at its real size. `nand_…` and `host_write_bytes` are of one run of the workload;
-    the erases are those of the model.
+    """Compute the life of a device at its real size. `nand_…` and `host_write_bytes` are those of
+    one run of the workload; the erases are those of the model.
 
-    Without static levelling the most erased block stays as far ahead in proportion; with it, by as
-    many erases (JESD218's wear-levelling factor is the first).
+    Without static wear levelling, the lead of the most erased block over the mean stays the same in
+    proportion; with it, the lead stays the same in erases (the former is JESD218's wear-levelling
+    factor).
     """
     if nand_write_bytes <= 0:
         return Life(None, None, None)

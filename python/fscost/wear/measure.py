@@ -18,7 +18,8 @@ from fscost.wear.life import Life, life, runs_per_day
 MOST_ROUNDS = 64
 _MAGIC = b"FSCOSTRC"
 _MOST_DISKS = 16
-"""Of a trace, replayed without being chosen: some traces have thousands of volumes."""
+"""Maximum number of disks of a trace that are replayed without being chosen, because some traces
+have thousands of volumes."""
 _MOST_NAMES = 8
 NOTHING, REST, DISCARDS, COLD = "(none)", "(others)", "(discards)", "(cold data)"
 _SPECIAL = {-1: NOTHING, -2: REST, -3: DISCARDS, -4: COLD}
@@ -36,7 +37,7 @@ class By(StrEnum):
 
 
 class Place(StrEnum):
-    """Size of the model: the recorded disk, or the addresses that the workload writes."""
+    """Size of the modelled device: that of the recorded disk, or of all addresses written."""
 
     DISK = "disk"
     FOOTPRINT = "footprint"
@@ -44,10 +45,12 @@ class Place(StrEnum):
 
 @dataclass(frozen=True)
 class Charge:
-    """What one name is charged, in bytes of one run of the workload. `moved`: copies of its own
-    data; `caused`: copies, of whatever data, that its
-    writes made necessary because they had invalidated the neighbours. Either column, added to what
-    was written and padded, gives all NAND bytes."""
+    """Charge to one name, in bytes of one run of the workload.
+
+    `moved`: copies of its own data. `caused`: copies of any data that its writes made necessary,
+    because they had invalidated the neighbours. Either column, added to the bytes programmed and
+    padded, gives all NAND bytes.
+    """
 
     name: str
     host_write_bytes: float
@@ -113,8 +116,8 @@ class Wear:
 
 @dataclass(frozen=True)
 class Source:
-    """A disk of a recording, ready to be replayed. `measured` are the phases that are repeated; the
-    others come first, once."""
+    """A disk of a recording, ready to be replayed. The phases in `measured` are repeated; the
+    others run once, before them."""
 
     recording: Path
     disk: str
@@ -124,10 +127,10 @@ class Source:
     native: Any = None
     """The native explanation, or None."""
     array: Shape | None = None
-    """The disk stands for this array, and the source is its `member`."""
+    """The array that the disk represents; the source is its `member`."""
     member: int = 0
     workload: Any = None
-    """The native workload of a trace, which holds all that is known of it."""
+    """The native workload of a trace, which holds everything known about it."""
 
 
 def sources(
@@ -138,13 +141,15 @@ def sources(
     disk: str | None = None,
     begun: capture.Explaining | None = None,
 ) -> list[Source]:
-    """The disks of a recording. It is explained only if charges are requested, because that takes
-    most of the time; `begun` where that goes on already."""
+    """Return the disks of a recording. The recording is explained only if charges are requested,
+    because that takes most of the time. `begun` is an explanation already in progress."""
     begun = (begun or capture.Explaining(recording).start()) if is_explained else None
     facts = capture.info(recording)
     names = [str(each["name"]) for each in facts["disks"]]
     if disk is not None and disk not in names:
-        raise InputError(f"{recording} has no disk {disk!r}", f"its disks are {', '.join(names)}")
+        raise InputError(
+            f"{recording} has no disk {disk!r}", f"name one of its disks: {', '.join(names)}"
+        )
     phases = list(measured) or analyze.measured_phases(recording)
     intervals = capture.intervals(recording)
     seconds = (
@@ -174,13 +179,14 @@ def is_recording(path: Path) -> bool:
 def trace_sources(
     path: Path, device: Device, form: str | None, *, disk: str | None = None
 ) -> tuple[str, list[Source]]:
-    """The format and the disks of a block trace (docs/traces.md). All its requests are repeated;
-    their causes are unknown."""
+    """Return the format and the disks of a block trace (docs/traces.md). All its requests are
+    repeated; their causes are unknown."""
     with capture.opened_trace(path, device.native(0), form) as (found, disks):
         names = [name for name, _, _ in disks]
         if disk is not None and disk not in names:
             raise InputError(
-                f"{path} has no disk {disk!r}", f"its disks are {', '.join(names[:_MOST_NAMES])}"
+                f"{path} has no disk {disk!r}",
+                f"name one of its disks: {', '.join(names[:_MOST_NAMES])}",
             )
         if disk is None and len(names) > _MOST_DISKS:
             raise InputError(
@@ -198,7 +204,7 @@ def trace_sources(
 def members(
     recording: Path, array: Shape, *, measured: Sequence[str] = (), disk: str | None = None
 ) -> list[Source]:
-    """The members of the array that a recorded disk represents."""
+    """Return the members of the array that a recorded disk represents."""
     found = sources(recording, is_explained=False, measured=measured, disk=disk)
     if len(found) > 1:
         names = ", ".join(each.disk for each in found)
@@ -297,7 +303,7 @@ def _workload(source: Source, model: dict[str, Any], by: By | None) -> Any:
 
 
 class _Names:
-    """The text of a group's numbers, as `fscost explain --by` spells it."""
+    """Names of groups by number, as `fscost explain --by` spells them."""
 
     def __init__(self, names: Mapping[str, Sequence[str]], by: By) -> None:
         self._texts = names[
@@ -317,7 +323,7 @@ class _Names:
 
 
 def _charges(columns: Mapping[str, bytes], per_pass: float, names: _Names) -> list[Charge]:
-    """The largest first."""
+    """Return the charges, the largest first."""
     name, home = (np.frombuffer(columns[each], np.int32).tolist() for each in ("name", "home"))
     host = np.frombuffer(columns["write_bytes"], np.uint64).tolist()
     units = [

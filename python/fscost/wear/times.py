@@ -16,12 +16,11 @@ TIMING = ("read_us", "program_us", "erase_us")
 
 @dataclass(frozen=True)
 class IntervalTimes:
-    """One interval. `elapsed_s` is the time of a closed loop: the program waits for reads and
-    flushes, and takes no time itself.
+    """Times of one interval. `elapsed_s` is the time of a closed loop: the program waits for reads
+    and flushes, and takes no time itself.
 
-    `members` have, by name: busy_s, nand_write_bytes, erased_blocks, and requests and bytes of
-    reads, prereads, writes (redundant_write_bytes of them
-    parity or copies) and discards.
+    `members` hold, by name: busy_s, nand_write_bytes, erased_blocks, and the requests and bytes of
+    reads, prereads, writes (redundant_write_bytes of them parity or copies) and discards.
     """
 
     name: str
@@ -31,14 +30,14 @@ class IntervalTimes:
 
 @dataclass(frozen=True)
 class Times:
-    """Of a recording. `rows`: rows of 4 KiB of an array with parity that were written full, from
-    the cache, by reconstruction, by read-modify-write."""
+    """Times of a recording. `rows`: number of 4 KiB rows of a parity array that were written full,
+    from the cache, by reconstruction, and by read-modify-write."""
 
     intervals: Sequence[IntervalTimes]
     rows: tuple[int, int, int, int]
 
     def of(self, phases: Sequence[str]) -> IntervalTimes:
-        """The sum over these intervals."""
+        """Sum the times of these intervals."""
         chosen = [each for each in self.intervals if each.name in phases]
         members: list[dict[str, float]] = [
             dict.fromkeys(first, 0) for first in self.intervals[0].members
@@ -67,13 +66,13 @@ class ArrayLoad:
         return written / self.array_write_bytes if self.array_write_bytes else None
 
     def utilisation(self, member: int) -> float | None:
-        """%util of `iostat -x` ÷ 100, as an upper bound; None where the device has no timing."""
+        """`%util` of `iostat -x` ÷ 100, as an upper bound; None if the device has no timing."""
         elapsed_s = self.measured.elapsed_s
         return self.measured.members[member]["busy_s"] / elapsed_s if elapsed_s else None
 
 
 def array_load(source: Source, device: Device, seed: int = 1) -> ArrayLoad:
-    """Load of the array that has `source` as a member."""
+    """Compute the load of the array that has `source` as a member."""
     assert source.array is not None, "members() makes such sources"
     found = times(source.recording, device, (source.index, source.array), seed)
     disk = capture.info(source.recording)["disks"][source.index]["name"]
@@ -94,8 +93,8 @@ def has_timing(device: Device) -> bool:
 def times(
     recording: Path, device: Device, array: tuple[int, Shape] | None = None, seed: int = 1
 ) -> Times:
-    """Play a recording once on full devices, without TRIM. `array`: the disk's index and the array
-    that it stands for."""
+    """Replay a recording once on full devices, without TRIM. `array`: the disk's index and the
+    array that it represents."""
     native: tuple[int, dict[str, Any]] | None = (
         None if array is None else (array[0], array[1].native())
     )

@@ -1,4 +1,5 @@
-"""Workloads: built-in ones and commands, as steps; their input files, prepared on the host."""
+"""Workloads as steps, from built-in ones or commands, and their input files, prepared on the
+host."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -29,7 +30,7 @@ __all__ = [
 
 
 def catalogue() -> list[Builtin]:
-    """Every built-in workload, with its options."""
+    """Return every built-in workload, with its options."""
     return list(load_builtins().values())
 
 
@@ -41,8 +42,8 @@ def resolve(
     source: Path | None = None,
     options: Mapping[str, str | int] | None = None,
 ) -> Workload:
-    """The built-in workload of this name; `options` as given on the command line (text) or in a
-    study (numbers)."""
+    """Return the built-in workload of this name. `options` hold text from the command line or
+    numbers from a study."""
     builtins = load_builtins()
     if name not in builtins:
         remedy = (
@@ -63,5 +64,6 @@ def command(
     env: Mapping[str, str] | None = None,
     ignore_failure: bool = False,
 ) -> Workload:
-    """A command of the user's: a list of words is run exactly as it is, a text by the shell."""
+    """Build a workload from the user's command: a list of words runs exactly as given, a string
+    runs in the shell."""
     return from_command(argv_or_shell, prepare, conclude, env or {}, ignore_failure=ignore_failure)

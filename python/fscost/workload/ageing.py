@@ -1,4 +1,4 @@
-"""A file system that is not new: churn before the workload, and files whose times are set back."""
+"""Ageing of a file system: churn before the workload, and files whose times are set back."""
 
 from dataclasses import replace
 
@@ -11,13 +11,13 @@ MOST_ROUNDS = 1000
 MOST_DAYS = 10_000.0
 _DAY_S = 86_400
 _FILES = 256
-"""Of a round; the next but one removes half of them, so that free space is in pieces."""
+"""Files per round. The next round deletes half of them, so that free space is fragmented."""
 
 
 def churned(workload: Workload, rounds: int) -> Workload:
-    """With an unmeasured step that creates, rewrites and deletes files, so many rounds."""
+    """Prepend an unmeasured step that creates, rewrites and deletes files for this many rounds."""
     if not 1 <= rounds <= MOST_ROUNDS:
-        raise InputError(f"--age {rounds} is no number of rounds", f"give 1 to {MOST_ROUNDS}")
+        raise InputError(f"--age {rounds} is not a number of rounds", f"give 1 to {MOST_ROUNDS}")
     # A round writes at most a 64th of the free space, and no more than 32 MiB.
     shell = f"""
 d=.fscost-age; mkdir $d
@@ -43,15 +43,17 @@ sync"""
 
 
 def aged(workload: Workload, days: float) -> Workload:
-    """With an unmeasured step before the first measured one that sets back the times of all files.
+    """Insert an unmeasured step before the first measured one that sets back the times of all
+    files.
 
-    ctime cannot be set back, and relatime compares with it. Below a day, each file is therefore
-    read once: its access time is then newer than its ctime, as that of a file which was read since
-    it last changed. Remounting makes the times durable under lazytime too.
+    ctime cannot be set back, and relatime compares the access time with it. If the times go back
+    less than a day, the step therefore also reads each file once: its access time is then newer
+    than its ctime, as for any file read since its last change. Remounting makes the times durable
+    under lazytime too.
     """
     if not 0 < days <= MOST_DAYS:
         raise InputError(
-            f"--aged {days:g} is no number of days", f"give more than 0, at most {MOST_DAYS:g}"
+            f"--aged {days:g} is not a number of days", f"give more than 0, at most {MOST_DAYS:g}"
         )
     if all(step.measured for step in workload.steps):
         raise InputError(
@@ -61,7 +63,7 @@ def aged(workload: Workload, days: float) -> Workload:
     find = "find . -xdev -depth ! -name lost+found ! -path './.fscost-*'"
     shell = f"t=$(($(date +%s) - {round(days * _DAY_S)})); {find} -exec touch -h -d @$t {{}} +"
     if days < 1:
-        # A second later: an access time in the same tick as the ctime is not newer.
+        # Wait a second, because an access time in the same tick as the ctime is not newer.
         shell += f"; sleep 1; {find} -type f -exec cat {{}} + >/dev/null"
         shell += f"; {find} -type d -exec ls {{}} + >/dev/null"
     step = Step(TIMES, shell, measured=False, settle="remount")

@@ -1,4 +1,4 @@
-"""A disk that is nearly full before the workload begins."""
+"""Filling of the disk before the workload begins."""
 
 from dataclasses import replace
 
@@ -10,13 +10,14 @@ _FILE = ".fscost-fill"
 
 
 def filled(workload: Workload, text: str) -> Workload:
-    """With an unmeasured step that allocates a file of so much of what is free: `90%`."""
+    """Prepend an unmeasured step that allocates a file of this share of the free space, such as
+    `90%`."""
     number = text.strip().removesuffix("%").strip()
     if not number.isdecimal() or not 1 <= int(number) <= 99:
         raise InputError(
             f"--fill {text!r} is not a share", "give 1% to 99%, for example --fill 90%"
         )
-    # File systems without fallocate(2) (ext2, nilfs2, vfat) are written full.
+    # On file systems without fallocate(2) (ext2, nilfs2, vfat), the file is written out.
     shell = (
         f"n=$(($(df --output=avail --block-size=4096 . | tail -n 1) * {number} / 100 * 4096)); "
         f'fallocate -l "$n" {_FILE} 2>/dev/null || head -c "$n" /dev/zero > {_FILE}'

@@ -1,4 +1,4 @@
-"""Files that a workload reads, made on the host once per run."""
+"""Input files of a workload, made on the host once per run."""
 
 import hashlib
 import shutil
@@ -10,17 +10,17 @@ from fscost.errors import HostError
 from fscost.workload.model import Recipe, Workload
 from fscost.workload.recipes import RECIPES, Request
 
-_FORMAT = 1  # raised when a recipe makes other bytes than before
+_FORMAT = 1  # raise it when a recipe makes different bytes
 
 
 def prepare(
     workload: Workload, folder: Path, on_progress: Callable[[str], None] = lambda text: None
 ) -> Path | None:
-    """The folder for `{input}`, made now or found whole from before; None when the workload reads
-    no files.
+    """Return the folder for `{input}`, created now or complete from an earlier call; None if the
+    workload reads no files.
 
-    Made under another name and renamed when complete: an interrupted one is never taken for whole,
-    and is swept away by the next call.
+    The folder is made under another name and renamed when complete, so an interrupted one is never
+    mistaken for a complete one. The next call removes it.
     """
     recipe = workload.recipe
     if recipe is None:
@@ -32,10 +32,14 @@ def prepare(
             on_progress(f"preparing input: {recipe.name}")
             _make(target, recipe.name, request)
     except OSError as error:
-        text = f"the workload's input cannot be made in {folder}: {error.strerror}{f' ({error.filename})' if error.filename else ''}"
+        text = (
+            f"the workload's input cannot be made in {folder}:"
+            f" {error.strerror}{f' ({error.filename})' if error.filename else ''}"
+        )
         raise HostError(
             text,
-            "see whether that folder has room and the workload's programs are installed (`fscost doctor`)",
+            "see whether that folder has room and the workload's programs are installed (`fscost"
+            " doctor`)",
         ) from error
     return target
 
@@ -55,7 +59,7 @@ def _make(target: Path, recipe: str, request: Request) -> None:
 
 
 def _digest(recipe: Recipe, seed: int) -> str:
-    """Of everything the input depends on."""
+    """Digest of everything that the input depends on."""
     source = ""
     if recipe.source is not None:
         status = recipe.source.stat()

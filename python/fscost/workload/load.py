@@ -51,7 +51,7 @@ RESERVED = frozenset(
 
 @dataclass(frozen=True)
 class StepText:
-    """A step whose shell text still has `@option@` in it."""
+    """A step whose shell text still contains `@option@` placeholders."""
 
     name: str
     shell: str
@@ -63,11 +63,11 @@ class StepText:
 
 @dataclass(frozen=True)
 class Builtin:
-    """One data file. `disk_mib` and `write_mib` hold at the defaults of scale 1 and follow the
+    """One data file. `disk_mib` and `write_mib` apply to the defaults at scale 1, and follow the
     options that grow.
 
-    `write_mib` is the most that ext4, ext4 data=journal, xfs and btrfs wrote when tried, all steps
-    together: it guards the host's disk.
+    `write_mib` is the most that ext4, ext4 data=journal, xfs and btrfs wrote in trials, over all
+    steps: it protects the host's disk from filling up.
     """
 
     name: str
@@ -84,7 +84,7 @@ class Builtin:
 
 
 def load_builtins() -> dict[str, Builtin]:
-    """Every built-in workload by name, sorted."""
+    """Load every built-in workload, sorted by name."""
     folder = resources.files("fscost.workload") / "builtin"
     files = sorted(folder.iterdir(), key=lambda file: file.name)
     return {
@@ -95,7 +95,7 @@ def load_builtins() -> dict[str, Builtin]:
 
 
 def read_builtin(name: str, text: str) -> Builtin:
-    """One data file; InputError names the file and the field."""
+    """Read one data file; an InputError names the file and the field."""
     file = f"{name}.toml"
     try:
         table = tomllib.loads(text)

@@ -1,4 +1,4 @@
-"""What runs on the file system under test."""
+"""Steps and workloads that run on the file system under test."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -8,8 +8,7 @@ from pathlib import Path
 class Step:
     """One shell command, run with its working directory on the file system under test.
 
-    `{dir}`, `{input}` and `{scratch}` in `shell` are replaced by the agent (see
-    docs/cell-protocol.md).
+    The agent replaces `{dir}`, `{input}` and `{scratch}` in `shell` (see docs/cell-protocol.md).
     """
 
     name: str
@@ -23,8 +22,8 @@ class Step:
 
 @dataclass(frozen=True)
 class Recipe:
-    """What the host prepares once per run for the steps to read: `workload.inputs` makes it, the
-    same bytes for the same recipe."""
+    """Recipe for files that the host prepares once per run for the steps to read. `workload.inputs`
+    makes them; the same recipe always makes the same bytes."""
 
     name: str
     values: tuple[tuple[str, str | int], ...] = ()
@@ -33,13 +32,12 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Workload:
-    """Named steps, with what they need.
+    """Named steps and their requirements.
 
-    `recipe` (None: needs no files) is made by `inputs.prepare`, whose result goes into `input`;
-    `disk_bytes` is the smallest file system the
-    workload fits on; `write_bytes_estimate` (None: unknown) is what one cell writes to the device,
-    roughly, for the estimate of
-    host space shown before a run.
+    `inputs.prepare` makes the input that `recipe` describes (None: no files needed), and its result
+    goes into `input`. `disk_bytes` is the smallest file system on which the workload fits.
+    `write_bytes_estimate` is the approximate number of bytes that one cell writes to the device
+    (None: unknown); the estimate of host space shown before a run is based on it.
     """
 
     name: str

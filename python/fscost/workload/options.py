@@ -1,4 +1,4 @@
-"""The options of a built-in workload: declared in its data file, given as text, checked."""
+"""Options of a built-in workload: declared in its data file, given as text, and checked."""
 
 import re
 from collections.abc import Mapping
@@ -16,9 +16,12 @@ Value = str | int
 
 @dataclass(frozen=True)
 class Option:
-    """One option. `scaled`: its default follows the scale. `grows`: the disk and the bytes that a
-    cell needs follow it; or each unit of it adds `disk_mib`
-    and `write_mib` to these."""
+    """One option of a built-in workload.
+
+    `scaled`: its default follows the scale. `grows`: the disk size and bytes written of a cell are
+    proportional to it. `disk_mib` and `write_mib`: amounts that each unit of the option adds to
+    these.
+    """
 
     name: str
     kind: str
@@ -32,13 +35,13 @@ class Option:
     write_mib: int = 0
 
     def at_scale(self, scale: float) -> Value:
-        """The default at this scale."""
+        """Return the default at this scale."""
         if self.scaled and isinstance(self.default, int):
             return max(self.minimum, round(self.default * scale))
         return self.default
 
     def read(self, text: Value) -> Value:
-        """The value that a person gave, or InputError."""
+        """Parse a value given by the user; InputError if it is invalid."""
         if self.kind == "shell":
             return self._command(str(text))
         if self.kind == "choice":
@@ -59,7 +62,7 @@ class Option:
     def _refusal(self, text: Value, form: str) -> InputError:
         return InputError(
             f"option {self.name}={text}: not {form}",
-            f"{self.name}: {self.summary} (default {self.default})",
+            f"give {form}; {self.name}: {self.summary} (default {self.default})",
         )
 
 
@@ -75,7 +78,7 @@ def _number(text: str, kind: str) -> int | None:
 def read_options(
     workload: str, declared: Mapping[str, Option], given: Mapping[str, Value], scale: float
 ) -> dict[str, Value]:
-    """Every declared option with its value: as given, or its default at this scale."""
+    """Return the value of every declared option: the given one, or its default at this scale."""
     for name in given:
         if name not in declared:
             remedy = f"it has {', '.join(declared)}" if declared else "it has no options"
@@ -87,7 +90,8 @@ def read_options(
 
 
 def growth(declared: Mapping[str, Option], values: Mapping[str, Value]) -> float:
-    """How many times the volume of the defaults at scale 1 these values are."""
+    """Return the factor by which the volume of these values exceeds that of the defaults at scale
+    1."""
     factor = 1.0
     for name, option in declared.items():
         value = values[name]
@@ -97,7 +101,8 @@ def growth(declared: Mapping[str, Option], values: Mapping[str, Value]) -> float
 
 
 def added_mib(declared: Mapping[str, Option], values: Mapping[str, Value]) -> tuple[int, int]:
-    """What the values add to the disk and to the bytes written, beside what grows."""
+    """Return the MiB that the values add to the disk size and to the bytes written, in
+    addition to the growth."""
     counts = [
         (option, value)
         for name, option in declared.items()

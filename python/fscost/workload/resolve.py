@@ -1,4 +1,4 @@
-"""From a name, or a command, to steps."""
+"""Conversion of a name or a command to steps."""
 
 import math
 import re
@@ -13,12 +13,12 @@ from fscost.workload.options import Value, added_mib, growth, read_options
 from fscost.workload.source import check_source, source_bytes
 
 _MIB = 1 << 20
-_ROOM_BYTES = 64 * _MIB  # for the file system's own structures, beside what the workload writes
+_ROOM_BYTES = 64 * _MIB  # for the file system's own structures
 _LARGEST_SCALE = 1e6
 _LONGEST_NAME = 200
-"""Characters of a command that stand for it in titles and tables; the step holds all of it."""
+"""Maximum length of a command in titles and tables; the step holds the whole command."""
 
-# So that sorting, messages and dates do not depend on who runs it.
+# Sorting, messages and dates must not depend on the user's settings.
 _ENV = (("LC_ALL", "C"), ("TZ", "UTC"))
 
 
@@ -29,7 +29,7 @@ def from_builtin(
     source: Path | None,
     given: Mapping[str, Value],
 ) -> Workload:
-    """The built-in workload at this scale with these options."""
+    """Build the built-in workload at this scale with these options."""
     scale = 1.0 if scale is None else scale
     if not 0 < scale <= _LARGEST_SCALE:
         what = (
@@ -73,9 +73,10 @@ def from_command(
     *,
     ignore_failure: bool,
 ) -> Workload:
-    """A command of the user's: one phase `run`, between unmeasured steps.
+    """Build a workload from the user's command: one phase `run`, between unmeasured steps.
 
-    With a step after it, `run` ends with a remount: its late writes are then still its own.
+    If steps follow it, `run` ends with a remount, so that its late writes are charged to `run`
+    itself.
     """
     shell = words if isinstance(words, str) else shlex.join(words)
     if not shell.strip():
@@ -87,10 +88,12 @@ def from_command(
             raise InputError(f"{option} '' is empty", "give a shell command, or leave it out")
     for text in (shell, *prepare, *conclude):
         if "\0" in text:
-            raise InputError("the command contains a NUL character", "no program can be given one")
+            raise InputError(
+                "the command contains a NUL character", "remove it: commands cannot contain NUL"
+            )
     variables = tuple(env.items())
     name = shell if len(shell) <= _LONGEST_NAME else f"{shell[:_LONGEST_NAME]}…"
-    # In a shell of its own, so that its `exit` ends no more than itself.
+    # The command runs in a subshell, so that its `exit` ends only the command.
     text = f"( {shell}\n) || true" if ignore_failure else shell
     run = Step("run", text, settle="remount" if conclude else "sync", env=variables)
     steps = (
@@ -114,7 +117,10 @@ def _unmeasured(
 def _recipe(builtin: Builtin, values: Mapping[str, Value], source: Path | None) -> Recipe | None:
     if source is not None:
         if not builtin.takes_source:
-            raise InputError(f"workload '{builtin.name}' takes no --source", "source-tree does")
+            raise InputError(
+                f"workload '{builtin.name}' takes no --source",
+                "drop --source, or use --workload source-tree",
+            )
         check_source(source)
         return Recipe("repository", source=source)
     if not builtin.recipe:

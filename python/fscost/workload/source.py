@@ -1,4 +1,4 @@
-"""What `--source` may be: a git repository or a tarball."""
+"""Checks of `--source`, a git repository or a tarball."""
 
 import tarfile
 from pathlib import Path
@@ -9,14 +9,14 @@ REMEDY = "give the folder of a git repository, or a .tar, .tar.gz, .tar.bz2 or .
 
 
 def is_repository(source: Path) -> bool:
-    """A work tree with its .git (a file, in a linked work tree), or a bare repository."""
+    """True for a work tree with its .git (a file, in a linked work tree), or a bare repository."""
     return (source / ".git").exists() or (
         (source / "HEAD").is_file() and (source / "objects").is_dir()
     )
 
 
 def check_source(source: Path) -> None:
-    """InputError for what is neither."""
+    """Raise InputError unless `source` is a git repository or a tarball."""
     try:
         if not source.exists():
             raise InputError(f"--source {source}: there is no such file or folder", REMEDY)
@@ -30,7 +30,7 @@ def check_source(source: Path) -> None:
 
 
 def source_bytes(source: Path) -> int:
-    """How many bytes a work tree made of it and built takes, generously: it only sizes sparse
+    """Upper estimate of the size of a built work tree of `source`, in bytes; it only sizes sparse
     disks."""
     if source.is_file():
         return source.stat().st_size * (1 if source.suffix == ".tar" else 12) * 2

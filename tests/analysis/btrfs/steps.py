@@ -1,5 +1,5 @@
-"""What the tests do to a btrfs: `steps.py PHASE`, in its root. Every 512 bytes of every file name
-the file and the place."""
+"""Steps that the tests run on a btrfs: `steps.py PHASE`, in its root. Every 512 bytes of every file
+name the file and the offset."""
 
 import os
 import random
@@ -88,7 +88,7 @@ def change(rng: random.Random) -> None:
 
 
 def move(rng: random.Random) -> None:
-    """Everything is written anew by a balance, while files change."""
+    """Rewrite everything by a balance while files change."""
     run("btrfs", "balance", "start", "--full-balance", ".")
     for file in range(6):
         write(f"d3/f{file}", rng.randrange(1, 30000), 4, sync=True)
@@ -97,7 +97,7 @@ def move(rng: random.Random) -> None:
 
 
 def devices() -> dict[int, str]:
-    """Each member's device."""
+    """Return each member's device."""
     text = subprocess.run(
         ["btrfs", "filesystem", "show", "."], check=True, capture_output=True, text=True
     ).stdout
@@ -105,8 +105,8 @@ def devices() -> dict[int, str]:
 
 
 def leave(rng: random.Random) -> None:
-    """The third disk leaves, comes back with another number, leaves again and takes the place of
-    the second, which then joins anew."""
+    """Remove the third disk, add it again with another number, remove it again and let it replace
+    the second disk, which is then added anew."""
     first = devices()
     run("btrfs", "device", "remove", first[3], ".")
     for file in range(20):

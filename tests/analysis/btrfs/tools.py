@@ -1,4 +1,4 @@
-"""What btrfs's own tools say of an image."""
+"""Output of btrfs's own tools about an image."""
 
 import re
 import subprocess
@@ -26,12 +26,13 @@ TREES = {
 
 
 def tree_of(name: str) -> tuple[int, str]:
-    """A tree's number, and what its blocks are."""
+    """Return a tree's number, and the structure of its blocks."""
     return TREES.get(name) or (int(name), "fs_tree")
 
 
 def inode_of(name: str) -> int:
-    """Some numbers are shown as the names of the trees that have them."""
+    """Return an inode's number. The tools show some numbers as the names of trees that have
+    them."""
     return int(name) if name.isdigit() else TREES.get(name, (0, ""))[0]
 
 
@@ -44,32 +45,31 @@ class Block:
 
 @dataclass
 class Image:
-    """One file system as of an instant: its tree blocks and extents by logical address, and every
-    name."""
+    """One file system at an instant: its tree blocks and extents by logical address, and all
+    names."""
 
     disks: list[Path]
     at_ns: int
     fsid: bytes = b""
     blocks: dict[int, Block] = field(default_factory=dict)
     extents: dict[int, tuple[int, set[tuple[int, int]]]] = field(default_factory=dict)
-    """By address: bytes, and each tree and inode that points to it."""
+    """Length in bytes, and each tree and inode that points to the extent, by address."""
     names: dict[tuple[int, int], set[tuple[int, str]]] = field(
         default_factory=lambda: defaultdict(set)
     )
-    """By tree and inode: each parent directory and name."""
+    """Each parent directory and name, by tree and inode."""
     subvolumes: dict[int, tuple[int, int, str]] = field(default_factory=dict)
-    """By tree: the tree, directory and name that it is found by."""
+    """The parent tree, directory and name of a subvolume, by its tree."""
     chunks: list[tuple[int, int, str, list[tuple[int, int]]]] = field(default_factory=list)
     generation: int = 0
-    """Of the newest superblock."""
+    """Generation of the newest superblock."""
     logged: set[tuple[int, int]] = field(default_factory=set)
-    """Trees and inodes that log trees hold."""
+    """Trees and inodes in log trees."""
     devices: dict[int, int] = field(default_factory=dict)
-    """Device ids by the disk's place among `disks`."""
+    """Device ids, by the disk's index in `disks`."""
 
     def places(self, logical: int) -> list[tuple[int, int, int]] | None:
-        """Disk, offset and copy of everywhere that an address lies; None where disks are
-        striped."""
+        """Return disk, offset and copy of each place of an address; None in striped chunks."""
         start, _, kind, stripes = next(c for c in self.chunks if c[0] <= logical < c[0] + c[1])
         if re.search("RAID0|RAID10|RAID5|RAID6", kind):
             return None
@@ -79,7 +79,7 @@ class Image:
         ]
 
     def paths(self, tree: int, inode: int) -> set[str]:
-        """Every name of an inode, from the root of the file system."""
+        """Return all names of an inode, from the root of the file system."""
         if inode == 256:
             if tree == 5:
                 return {""}
@@ -104,7 +104,7 @@ class Superblock:
 
 
 def superblock(disk: Path) -> Superblock | None:
-    """Ask dump-super; None where the disk is no member."""
+    """Return dump-super's answer; None if the disk is no member."""
     text = subprocess.run(
         ["btrfs", "inspect-internal", "dump-super", disk],
         check=False,
@@ -120,7 +120,7 @@ def superblock(disk: Path) -> Superblock | None:
 
 
 def read(disks: list[Path], at_ns: int) -> Image:
-    """Ask dump-super and dump-tree."""
+    """Read the file system with dump-super and dump-tree."""
     image = Image(disks, at_ns)
     supers = [superblock(disk) for disk in disks]
     for number, found in enumerate(supers):
@@ -128,8 +128,8 @@ def read(disks: list[Path], at_ns: int) -> Image:
             image.devices[found.devid] = number
             image.generation = max(image.generation, found.generation)
             image.fsid = found.fsid
-    # dump-tree reads the log of its first device. A mount takes the newest device, of equals the one
-    # with the lowest id (open_fs_devices, fs/btrfs/volumes.c).
+    # dump-tree reads the log of its first device. A mount takes the newest device; among equals,
+    # the one with the lowest id (open_fs_devices, fs/btrfs/volumes.c).
     order = sorted(
         (-found.generation, found.devid, disk)
         for found, disk in zip(supers, disks, strict=True)

@@ -1,5 +1,5 @@
-"""Makes the recordings in `crates/explain/tests/data/ext`, as root: `.venv/bin/python
-tests/analysis/ext/corpus.py`."""
+"""Generator of the recordings in `crates/explain/tests/data/ext`, to be run as root:
+`.venv/bin/python tests/analysis/ext/corpus.py`."""
 
 import shutil
 import tempfile
@@ -16,8 +16,13 @@ from fscost.workload.model import Step, Workload
 OUT = Path(__file__).parents[3] / "crates/explain/tests/data/ext"
 PROFILES = {
     "ext4": "ext4 -b 1024 -J size=1 -o strictatime",
-    "ext4-data-journal": "ext4 -b 1024 -J size=1 -O inline_data,orphan_file -I 256 -o data=journal,strictatime",
-    "ext4-meta-bg": "ext4 -b 1024 -g 1024 -J size=1 -O meta_bg,^resize_inode,^flex_bg,sparse_super2,mmp -o strictatime",
+    "ext4-data-journal": (
+        "ext4 -b 1024 -J size=1 -O inline_data,orphan_file -I 256 -o data=journal,strictatime"
+    ),
+    "ext4-meta-bg": (
+        "ext4 -b 1024 -g 1024 -J size=1 -O meta_bg,^resize_inode,^flex_bg,sparse_super2,mmp -o"
+        " strictatime"
+    ),
     "ext3": "ext3 -b 1024 -J size=1 -o strictatime",
     "ext2": "ext2 -b 1024 -o strictatime",
     "ext4-nojournal": "ext4 -b 1024 -O ^has_journal,bigalloc -C 4096 -o strictatime",
@@ -40,7 +45,7 @@ REMOVE = "cat f/* d/* > /dev/null; rm -r d f"
 
 
 def make(spelled: str, disk_bytes: int, out: Path) -> None:
-    """Record the steps on this profile, packed."""
+    """Record the steps on this profile, and pack the recording."""
     steps = (
         Step("make", MAKE),
         Step("change", CHANGE, settle="remount"),
@@ -58,13 +63,11 @@ def make(spelled: str, disk_bytes: int, out: Path) -> None:
 def record(
     lab: Lab, spelled: str, disk_bytes: int, workload: Workload, out: Path, kernel: str = ""
 ) -> None:
-    """Run it on this profile, and pack the recording. `kernel`: a guest's, where it is not the
-    default."""
+    """Run the workload on this profile, and pack the recording. `kernel` is a guest's kernel, if it
+    is not the default."""
     with tempfile.TemporaryDirectory() as folder:
         cell = Cell(replace(profile.resolve(spelled), kernel=kernel), workload, 0, 7, 0)
-        options = LabOptions(
-            cell_dir=Path(folder) / "cell", disk_size_bytes=disk_bytes, keep_recording=True
-        )
+        options = LabOptions(cell_dir=Path(folder) / "cell", disk_size_bytes=disk_bytes)
         result = lab.run(cell, options, lambda name: None)
         if result.recording is None:
             raise SystemExit(f"{spelled}: {result.because}")

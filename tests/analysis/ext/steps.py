@@ -1,5 +1,5 @@
-"""What the tests do to a file system: `steps.py PHASE`, in its root. Every 512 bytes of every file
-name the file and the place."""
+"""Steps that the tests run on a file system: `steps.py PHASE`, in its root. Every 512 bytes of
+every file name the file and the offset."""
 
 import os
 import random
@@ -26,8 +26,8 @@ def write(path: str, length: int, number: int, start: int = 0, sync: bool = Fals
 
 
 def churn() -> None:
-    """Blocks of removed directories become those of others, whose inodes are not the same, before
-    any of them is written home.
+    """Reuse the blocks of removed directories for other directories with other inodes, before any
+    of them is written home.
 
     An fsync commits; a sync would also write home.
     """
@@ -72,7 +72,7 @@ def make(rng: random.Random) -> None:
     for link in range(10):
         Path(f"d1/link{link}").symlink_to("x" * 200)
         os.setxattr(f"d2/f{link}", "user.large", os.urandom(900))
-    with suppress(OSError):  # without ea_inode it is too large
+    with suppress(OSError):  # too large without ea_inode
         os.setxattr("d2/f11", "user.huge", b"OWNER d2/f11 " * 3000)
     Path("d4/second-name").hardlink_to("d3/f1")
     churn()

@@ -1,5 +1,5 @@
-"""ext2, ext3, ext4: what our table says of real recordings is what e2fsprogs says of the same
-images, and what was written."""
+"""ext2, ext3, ext4: our table of real recordings agrees with e2fsprogs on the same images, and with
+what was written."""
 
 import random
 import re
@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.images import export_image
+from tests.variants import some
 
 from fscost import analyze, capture, profile, workload
 from fscost.lab.base import LabOptions
@@ -35,7 +36,7 @@ STRUCTURES = {
 }
 HOLDS_VALUE = 0x200000
 """EXT4_EA_INODE_FL: the inode holds the value of an attribute. e2fsprogs calls its blocks file
-data; it has no name but its owner's."""
+data. The inode's only name is its owner's."""
 HARD_LINKS = {"/d3/f1": "/d4/second-name"}
 PROFILES = [
     "ext4",
@@ -46,7 +47,10 @@ PROFILES = [
     "ext4 -O sparse_super2 -o data=journal",
     "ext4 -O fast_commit",
     "ext4 -O mmp,orphan_file,^64bit",
-    "ext4 -O verity,encrypt,ea_inode,large_dir -E lazy_itable_init=1,lazy_journal_init=1 -o init_itable=1",
+    (
+        "ext4 -O verity,encrypt,ea_inode,large_dir -E lazy_itable_init=1,lazy_journal_init=1 -o"
+        " init_itable=1"
+    ),
     "ext4 -O ^64bit,^extent",
     "ext4-external-journal",
     "ext3 -b 2048",
@@ -74,8 +78,8 @@ Table = tuple[list[Row], dict[str, int]]
 
 
 def record(spelled: str, work: Workload, folder: Path, disk_mib: int = 200) -> Path:
-    """The recording of one cell, which must succeed: no root test passes by skipping."""
-    options = LabOptions(cell_dir=folder, disk_size_bytes=disk_mib * MIB, keep_recording=True)
+    """Record one cell, which must succeed: no root test passes by skipping."""
+    options = LabOptions(cell_dir=folder, disk_size_bytes=disk_mib * MIB)
     result = NativeLab(find_binaries()).run(
         Cell(profile.resolve(spelled), work, 0, 7, 0), options, lambda name: None
     )
@@ -85,7 +89,7 @@ def record(spelled: str, work: Workload, folder: Path, disk_mib: int = 200) -> P
 
 
 def rows_of(recording: Path) -> Table:
-    """Our table of a recording, and when each mark was set."""
+    """Return our table of a recording, and the time of each mark."""
     disks = [disk["name"] for disk in capture._open(recording).info()["disks"]]
     explained = analyze.explain(recording)
     table = explained.table.rename_columns({"home_structure": "home"})
@@ -96,7 +100,7 @@ def rows_of(recording: Path) -> Table:
 
 
 class Image:
-    """What e2fsprogs says of one image."""
+    """e2fsprogs' view of one image."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -128,7 +132,7 @@ class Image:
         ).stdout
 
     def owners(self, blocks: list[int]) -> dict[int, int]:
-        """The inode of each block that has one."""
+        """Return the inode of each block that has one."""
         text = self.ask(
             *(
                 f"icheck {' '.join(map(str, blocks[i : i + 500]))}"
@@ -149,7 +153,7 @@ class Image:
         return found
 
     def structures(self, inode: int) -> tuple[str, dict[int, str]]:
-        """What an inode's blocks are, and those of them that are something else."""
+        """Return the structure of an inode's blocks, and the exceptions by block."""
         text = self.ask(f"stat <{inode}>")
         kind = re.search(r"Type: (\w+)", text)
         assert kind
@@ -187,9 +191,9 @@ def last_writers(rows: list[Row], until_ns: int, block_bytes: int, disk: int = 0
 def check_owners(
     image: Image, last: dict[int, Row], begin_ns: int, rng: random.Random, has_journal: bool
 ) -> int:
-    """Random blocks that this phase wrote are what e2fsprogs says.
+    """Check that random blocks written in this phase are what e2fsprogs says.
 
-    Without a journal a row has no path if that reached the disk only after the next flush.
+    Without a journal, a row has no path if the path reached the disk only after the next flush.
     """
     unnamed = set() if has_journal else {None}
     new = sorted(block for block, row in last.items() if row.time_ns >= begin_ns)
@@ -205,7 +209,7 @@ def check_owners(
         if block in image.fixed:
             assert row.structure == image.fixed[block], what
         elif inode is None:
-            assert row.structure in OWNED, what  # of a file that is removed
+            assert row.structure in OWNED, what  # belongs to a removed file
         elif inode == 8:
             assert row.structure.startswith("journal_"), what
         elif inode in image.own_files:
@@ -226,10 +230,10 @@ def check_owners(
 
 
 def check_tags(image: Image, last: dict[int, Row], has_journal: bool) -> int:
-    """Every block that the workload wrote says which file it is of, whether that still exists or
-    not.
+    """Check that each tagged block is attributed to the file that its tag names, whether or not
+    that file still exists.
 
-    Of two names it is the oldest; which that is only a journal tells.
+    If a file has two names, the oldest one counts. Only a journal shows which one that is.
     """
     count = 0
     for block, row in last.items():
@@ -248,16 +252,16 @@ def check_tags(image: Image, last: dict[int, Row], has_journal: bool) -> int:
 
 
 def unclean(file: Path, superblock: int, position: int, sequence: int) -> None:
-    """Say in a journal's superblock that its log begins there: of an empty one `logdump` reads
-    nothing (or with `-O` not what is around the end)."""
+    """Write a journal superblock that says that the log begins at this position. `logdump` reads
+    nothing from an empty log (or, with `-O`, omits the part around the end)."""
     with file.open("r+b") as journal:
         journal.seek(superblock + 0x18)
         journal.write(sequence.to_bytes(4, "big") + position.to_bytes(4, "big"))
 
 
 def check_journal(image: Image, rows: list[Row], begin_ns: int, external: Path | None) -> int:
-    """What `logdump` reads in the journal since the last mount: of each copy the transaction, the
-    block that it is of, and what that holds."""
+    """Check the journal since the last mount against `logdump`: the transaction of each copy, the
+    block that it copies, and the contents of that block."""
     if external:
         disk, first = 1, 2 if image.block_bytes == 1024 else 1
         place = {block: block for block in range(external.stat().st_size // image.block_bytes)}
@@ -324,9 +328,9 @@ def check_journal(image: Image, rows: list[Row], begin_ns: int, external: Path |
 
 
 def check_checkpoints(rows: list[Row]) -> int:
-    """A home write of metadata is of the last transaction that copied the block, if it says of
-    which."""
-    # What a commit carries is so from the commit on.
+    """Check that a home write of metadata names the last transaction that copied the block, if it
+    names one."""
+    # A commit's copies count from the commit on.
     commits = {row.transaction: row.event for row in rows if row.structure == "journal_commit"}
     order = [
         ((commits.get(row.transaction, row.event), 0), row.home_offset, row)
@@ -350,7 +354,7 @@ def check_checkpoints(rows: list[Row]) -> int:
     return count
 
 
-@pytest.mark.parametrize("spelled", PROFILES)
+@pytest.mark.parametrize("spelled", some(PROFILES, 2, always=("ext4",)))
 def test_every_block_is_what_e2fsprogs_says(spelled: str, tmp_path: Path, seed: int) -> None:
     shutil.copytree(
         Path(__file__).parent,
@@ -394,11 +398,11 @@ def test_every_block_is_what_e2fsprogs_says(spelled: str, tmp_path: Path, seed: 
 def test_bytes_attributed_to_access_times_are_what_noatime_saves(
     name: str, phases: tuple[str, ...], tmp_path: Path
 ) -> None:
-    """Home and journal together, within 5 %.
+    """Home writes and journal together agree within 5 %.
 
-    Whether the extents of the log of `reader-beside-fsync` fit in its inode is an accident of
-    allocation, and each commit writes that block
-    or revokes it: left out on both sides.
+    Access times are in inodes, so only inodes and the log are compared. The number of writes of
+    data, bitmaps and the extents of the log of `reader-beside-fsync` depends on write-back and
+    allocation by chance, and so does the choice of those that are revoked.
     """
     work = workload.resolve(name, scale=0.3)
     source = workload.inputs.prepare(work, tmp_path)
@@ -421,7 +425,8 @@ def test_bytes_attributed_to_access_times_are_what_noatime_saves(
         of = [
             row
             for row in of
-            if "extent_map" not in (row.structure, row.home) and row.structure != "journal_revoke"
+            if (row.home or row.structure)
+            in ("inode_table", "journal_superblock", "journal_descriptor", "journal_commit")
         ]
         written[options] = sum(row.length for row in of)
         attributed[options] = sum(row.length for row in of if row.cause in ("atime", "atime+log"))

@@ -1,6 +1,6 @@
-"""What exercise.py seldom does: `edges.py SEED`. A file so long that its inode does not have all
-addresses; and small files and attributes that look like
-addresses of the blocks that the disk has by then."""
+"""Edge cases that exercise.py seldom reaches: `edges.py SEED`. One file is too long for its inode
+to hold all addresses. Small files and attributes look like addresses of blocks that the disk has by
+then."""
 
 import os
 import struct
@@ -11,11 +11,11 @@ from exercise import Exercise
 
 MIB = 1 << 20
 PLACES = (0, 5 * MIB, 7 * MIB, 13 * MIB)
-"""In f2fs's inode, in both halves of a block of addresses, and in one that a block of such blocks
-names."""
+"""Offsets whose addresses f2fs keeps in the inode, in both halves of a block of addresses, and in
+one below an indirect block."""
 PIECE = 1 << 16
 NUMBERS = 800
-"""That many take less than the 3.4 KiB that f2fs keeps in an inode."""
+"""Count of numbers that fits in the 3.4 KiB that f2fs keeps in an inode."""
 FILES, STEP = 6, 4
 
 

@@ -1,8 +1,8 @@
-"""Where every file below this folder is, as the kernel says: `extents.py`, in a guest. FIEMAP where
-the file system has it, else FIBMAP.
+"""Extents of every file below this folder according to the kernel: `extents.py`, in a guest. It
+uses FIEMAP where the file system supports it, else FIBMAP.
 
-Standard output has, for each extent that holds what a reader would get: the inode, its bytes on the
-disk, the path. And of each path what it is, and its inode.
+Standard output has a line for each extent that holds data for a reader: the inode, the extent's
+bytes on the disk, the path. It also has each path's kind and inode.
 """
 
 import fcntl
@@ -14,9 +14,10 @@ from pathlib import Path
 FIEMAP, FIBMAP, FIGETBSZ = 0xC020660B, 1, 2  # linux/fs.h, linux/fiemap.h
 SYNC, LAST = 1, 1
 ELSEWHERE = 0x2 | 0x4 | 0x8 | 0x200 | 0x800
-"""Not known, not yet there, encoded, in the metadata, not written."""
+"""Flags of extents without a usable place: unknown, delayed allocation, encoded, in the metadata,
+unwritten."""
 MOST = 16
-"""Python takes 1024 bytes of arguments."""
+"""Maximum extents per call: Python takes 1024 bytes of arguments."""
 
 
 def extents(descriptor: int) -> Iterator[tuple[int, int]]:

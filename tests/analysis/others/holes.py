@@ -1,5 +1,5 @@
-"""Many files, of which every other is removed: `holes.py SEED`, beside exercise.py. What is left is
-worth collecting. One is appended to, each time with fsync."""
+"""Many files, of which every other is removed: `holes.py SEED`, beside exercise.py. The remaining
+segments are worth collecting. One file is appended to, with an fsync each time."""
 
 import os
 import sys

@@ -1,6 +1,5 @@
-"""f2fs, nilfs2, ntfs3, jfs, reiserfs, exfat and vfat in a guest: what we say of each write is what
-the guest's kernel, the file systems' own tools and
-the blocks themselves say."""
+"""f2fs, nilfs2, ntfs3, jfs, reiserfs, exfat and vfat in a guest: our attribution of each write
+agrees with the guest's kernel, the file systems' own tools and the contents of the blocks."""
 
 import os
 import re
@@ -17,6 +16,7 @@ from tests.analysis.oracles import LastWriters, Names, check_tags
 from tests.analysis.others import tools
 from tests.analysis.others.tools import Block
 from tests.images import export_image
+from tests.variants import some
 
 from fscost import capture, profile
 from fscost.analyze import explain
@@ -31,7 +31,8 @@ HERE = Path(__file__).parent
 DISK_BYTES = 256 << 20
 MOST_UNKNOWN = 0.001
 MOST_UNNAMED = 0.05
-"""On FAT, which says nothing of a file that is gone before its directory is written."""
+"""Maximum share of unnamed data on FAT, which has no record of a file that is removed before its
+directory is written."""
 MARKS = ("two", "end")
 DUMPSEG = "dumpseg /dev/fscost/main $(seq 0 30)"
 FAT = ("exfat", "vfat")
@@ -46,21 +47,19 @@ PROFILES = {
     "exfat": 50,
     "vfat": 50,
 }
-"""How many blocks its tools have something to say of, at least."""
-LONG = ("jfs-external-journal", "exfat")
-"""Much like their neighbours."""
+"""Minimum number of blocks that the tools must identify, by profile."""
 
 
 @dataclass
 class Run:
-    """A cell that is done."""
+    """A finished cell."""
 
     folder: Path
     recording: Path
     table: pa.Table
     phases: list[str]
     said: list[str]
-    """By each step, after its work."""
+    """Output of each step after its work."""
     names: Names
 
     @property
@@ -68,7 +67,7 @@ class Run:
         return "journal" in self.table["disk"].unique().to_pylist()
 
     def image(self, mark: str, disk: int = 0) -> Path:
-        """A disk as it was when the step before the mark ended."""
+        """Return a disk's state at the end of the step before the mark."""
         path = self.folder / f"{mark}-{disk}.img"
         if not path.exists():
             with capture.opened(self.recording) as recording:
@@ -81,7 +80,7 @@ class Run:
 
 
 def run(spelled: str, folder: Path, shells: Iterable[str], settle: str = "remount") -> Run:
-    """Each command, then what the kernel says of where files are."""
+    """Run each command, then print the places of files according to the kernel."""
     (folder / "input").mkdir()
     for script in (
         HERE.parent / "exercise.py",
@@ -97,9 +96,9 @@ def run(spelled: str, folder: Path, shells: Iterable[str], settle: str = "remoun
     work = Workload("mine", steps, disk_bytes=1 << 20, input=folder / "input")
     kernels.fetch()
     type_ = profile.resolve(spelled).type
-    # Steps switch f2fs's counters on.
+    # Steps enable f2fs's counters.
     writable = (Path("/sys/fs/f2fs"),) if type_ == "f2fs" else ()
-    options = LabOptions(folder / "cell", DISK_BYTES, keep_recording=True, writable=writable)
+    options = LabOptions(folder / "cell", DISK_BYTES, writable=writable)
     result = VmLab().run(Cell(profile.resolve(spelled), work, 0, 1, 0), options, lambda _: None)
     assert result.status == "done", f"{result.status} ({result.kind}): {result.because}"
     assert result.recording
@@ -132,8 +131,8 @@ def run(spelled: str, folder: Path, shells: Iterable[str], settle: str = "remoun
 
 
 def seed(type_: str = "") -> int:
-    """The same in each run, but where another is asked for: some fill FAT's root directory, and
-    with 502 a cluster of exfat goes from a directory to a file
+    """Return the same seed in each run, unless FSCOST_TEST_GUEST_SEED sets another. Some seeds fill
+    FAT's root directory; with 502, a cluster of exfat passes from a directory to a file
     unnoticed."""
     return int(
         os.environ.get("FSCOST_TEST_GUEST_SEED") or (3491496981 if type_ == "exfat" else 502)
@@ -141,7 +140,8 @@ def seed(type_: str = "") -> int:
 
 
 def exercised(spelled: str, folder: Path, also: str = "true", before: str = "true") -> Run:
-    """Random work, twice; on FAT once: a file that is looked up again has another number."""
+    """Run random work twice; on FAT only once, because a file gets another number when it is looked
+    up again."""
     after = f"sync && echo '== after' && python3 {{input}}/extents.py && {also}"
     type_ = profile.resolve(spelled).type
     is_fat = type_ in FAT
@@ -153,13 +153,13 @@ def exercised(spelled: str, folder: Path, also: str = "true", before: str = "tru
 
 
 def check_blocks(last: LastWriters, blocks: Iterable[Block], names: Names) -> Counter[str]:
-    """How many of each kind were compared."""
+    """Compare rows with the tools' blocks; return the number of comparisons by kind."""
     compared: Counter[str] = Counter()
     for block in blocks:
         for at in range(block.at, block.at + block.length, 4096):
             row = last.at(at)
-            # What mkfs leaves is told by place; a file's blocks that it was given and has not
-            # written are another's.
+            # mkfs's blocks are identified by their place. A block that is allocated to a file but
+            # not yet written belongs to its former owner.
             if row is None or row.phase in ("before", "mkfs", "mount"):
                 continue
             if (
@@ -169,12 +169,13 @@ def check_blocks(last: LastWriters, blocks: Iterable[Block], names: Names) -> Co
             ):
                 continue
             what = f"byte {at} is {sorted(block.kinds)} of inode {block.inode}: {row}"
-            # That says of itself that it may be another's. How many, test_tagged_guests bounds.
+            # A doubtful row admits that it may be wrong. test_tagged_guests bounds the number of
+            # such rows.
             if row.doubtful:
                 compared["doubtful"] += 1
                 continue
             assert row.structure in block.kinds, what
-            # A row of several copies is of as many blocks that follow each other.
+            # A row of several copies covers consecutive home blocks.
             assert block.home is None or (row.home_offset or 0) + at - row.offset == block.home, (
                 what
             )
@@ -188,7 +189,7 @@ def check_blocks(last: LastWriters, blocks: Iterable[Block], names: Names) -> Co
 
 
 def check_extents(last: LastWriters, said: str, names: Names) -> int:
-    """Where the kernel says that a file is, its data was written."""
+    """Check that data was written at each place where the kernel locates a file."""
     count = 0
     for block, path in tools.extents(said):
         count += check_blocks(last, [block], names).total()
@@ -204,8 +205,8 @@ def check_extents(last: LastWriters, said: str, names: Names) -> int:
 
 
 def check_kinds(last: LastWriters, said: str) -> Counter[str]:
-    """What belongs to a path is what that path is: no path is used twice. How many rows of each
-    kind were compared."""
+    """Check that the rows of a path have the path's kind: no path is reused. Return the number of
+    rows compared by kind."""
     called = {path: kind for kind, _, path in tools.kinds(said)}
     compared: Counter[str] = Counter()
     for row in last.rows:
@@ -218,8 +219,8 @@ def check_kinds(last: LastWriters, said: str) -> Counter[str]:
 
 
 def check_renamed(last: LastWriters, phase: str, before: str, after: str) -> int:
-    """What was called the same before a step and after it was called that by what the step
-    wrote."""
+    """Check that the step's rows give a file its name, if that name was the same before and after
+    the step."""
     called: list[defaultdict[int, set[str]]] = []
     for said in (before, after):
         called.append(defaultdict(set))
@@ -238,7 +239,7 @@ def check_renamed(last: LastWriters, phase: str, before: str, after: str) -> int
 
 
 def tools_of(made: Run, type_: str, mark: str, said: str) -> Iterator[tuple[str, Iterable[Block]]]:
-    """What the tools say of each disk after a step."""
+    """Yield each disk's blocks after a step, according to the tools."""
     image = made.image(mark)
     journal = made.image(mark, 1) if made.has_journal_disk else None
     match type_:
@@ -267,8 +268,9 @@ def tools_of(made: Run, type_: str, mark: str, said: str) -> Iterator[tuple[str,
 
 
 def compare(made: Run, type_: str) -> Counter[str]:
-    """Blocks of all steps by what the tools say of them; and `tags` and `mapped`, sectors by
-    content and blocks by the kernel; and rows by what a path is."""
+    """Compare the blocks of all steps with the tools, and return the counts by structure. `tags`
+    counts sectors compared by content, `mapped` blocks compared with the kernel, `… rows` rows
+    compared by the kind of their path."""
     compared: Counter[str] = Counter()
     for mark, said in zip(MARKS[-len(made.said) :], made.said, strict=True):
         last = made.last(mark)
@@ -285,14 +287,11 @@ def compare(made: Run, type_: str) -> Counter[str]:
     return compared
 
 
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=pytest.mark.long) if name in LONG else name for name in PROFILES],
-)
+@pytest.mark.parametrize("name", some(PROFILES, 2))
 def test_what_was_written_is_what_the_tools_say(name: str, tmp_path: Path) -> None:
     type_ = profile.resolve(name).type
     compared = compare(exercised(name, tmp_path, DUMPSEG if type_ == "nilfs2" else "true"), type_)
-    # Most of what jfs has is doubtful: its log is not read.
+    # Most rows of jfs are doubtful, because its log is not read.
     assert compared["tags"] > (1000 if type_ == "jfs" else 3000)
     assert compared["mapped"] > 400
     assert compared["directory rows"] > 20 or type_ == "reiserfs"
@@ -316,7 +315,7 @@ MOVED = "sync && echo '== moved' && python3 {input}/extents.py"
 
 
 def moved(made: Run) -> Run:
-    """Something was; where files were before is free now."""
+    """Check that files were moved; their former places are free by now."""
     parts = [said.partition("== moved") for said in made.said]
     there = [
         [{block for block, _ in tools.extents(part)} for part in (before, after)]
@@ -331,7 +330,8 @@ def moved(made: Run) -> Run:
 
 @pytest.mark.long
 def test_what_f2fs_moves_is_whose_it_was(tmp_path: Path) -> None:
-    """Garbage collection in the background, by age; chains of nodes that fsync wrote."""
+    """Blocks moved by background garbage collection (by age), and chains of nodes written by fsync,
+    keep their owner."""
     collect = f"{F2FS} && echo 1 > $d/gc_urgent && sleep 15 && echo 0 > $d/gc_urgent && {MOVED}"
     compared = compare(
         moved(exercised("f2fs -o atgc,fsync_mode=strict", tmp_path, collect, before=HOLES)), "f2fs"
@@ -348,7 +348,7 @@ def test_f2fs_compressed(tmp_path: Path) -> None:
 
 
 def counted(said: str) -> Counter[str]:
-    """Bytes by f2fs's own count (`iostat_info_seq_show`)."""
+    """Return bytes by kind from f2fs's own counters (`iostat_info_seq_show`)."""
     writes = said.partition("[WRITE]")[2].partition("[READ]")[0]
     return Counter(
         {
@@ -359,10 +359,13 @@ def counted(said: str) -> Counter[str]:
 
 
 def test_f2fs_counts_the_same(tmp_path: Path) -> None:
-    """Nodes, data and metadata by f2fs's own counters, from one sync to another."""
+    """Nodes, data and metadata agree with f2fs's own counters from one sync to the next."""
     enable = f"{F2FS} && echo 1 > $d/iostat_enable"
-    count = f"python3 {{input}}/exercise.py {seed()}-1 400 && sync && echo '== after' && cat /proc/fs/f2fs/vd*/iostat_info"
-    # Between marks nothing is written that is not asked for; the last step has the unmount.
+    count = (
+        f"python3 {{input}}/exercise.py {seed()}-1 400 && sync && echo '== after' && cat"
+        " /proc/fs/f2fs/vd*/iostat_info"
+    )
+    # Nothing is written between marks except on request; the last step has the unmount.
     made = run(
         "f2fs -o background_gc=off,nodiscard", tmp_path, [enable, count, "true"], settle="none"
     )
@@ -377,7 +380,7 @@ def test_f2fs_counts_the_same(tmp_path: Path) -> None:
         theirs[kind] for kind in ("fs data", "fs gc data", "fs cp data")
     )
     assert ours["node"] == sum(theirs[kind] for kind in ("fs node", "fs gc node", "fs cp node"))
-    metadata = ("checkpoint", "segment_table", "address_table", "segment_summary")
+    metadata = ("checkpoint", "sit", "nat", "segment_summary")
     assert sum(ours[kind] for kind in metadata) == sum(
         theirs[kind] for kind in ("fs meta", "fs cp meta")
     )

@@ -1,4 +1,4 @@
-"""What the file systems' own tools say of the blocks of an image."""
+"""Output of the file systems' own tools about the blocks of an image."""
 
 import os
 import re
@@ -12,14 +12,15 @@ FILE = frozenset({"file_data", "directory", "directory_index", "symlink"})
 
 @dataclass(frozen=True)
 class Block:
-    """`kinds` are the structures that it may be; `inode` is None where a tool does not say."""
+    """A block. `kinds` are the structures that it may be; `inode` is None if the tool does not name
+    one."""
 
     at: int
     length: int
     kinds: frozenset[str]
     inode: int | None = None
     home: int | None = None
-    """Of a journal's copy, the byte that it is copied from."""
+    """Home byte offset of a journal's copy."""
 
 
 def run(*words: str | Path, said: str | None = None, folder: Path | None = None) -> str:
@@ -42,8 +43,8 @@ def one(*kinds: str) -> frozenset[str]:
 
 
 def f2fs(image: Path, folder: Path) -> Iterator[Block]:
-    """dump.f2fs: the NAT has each node's place, the SIT the valid blocks of each segment, the SSA
-    the node that points to each of them."""
+    """Parse dump.f2fs: the NAT has each node's place, the SIT the valid blocks of each segment, the
+    SSA the node that points to each block."""
     size = 4096
     said = run(
         "dump.f2fs", "-d", "1", "-n", "0~-1", "-s", "0~-1", "-a", "0~-1", image, folder=folder
@@ -56,8 +57,8 @@ def f2fs(image: Path, folder: Path) -> Iterator[Block]:
     }
     for name, structure, end in (
         ("cp", "checkpoint", "sit"),
-        ("sit", "segment_table", "nat"),
-        ("nat", "address_table", "ssa"),
+        ("sit", "sit", "nat"),
+        ("nat", "nat", "ssa"),
         ("ssa", "segment_summary", "main"),
     ):
         yield from (
@@ -87,7 +88,7 @@ def f2fs(image: Path, folder: Path) -> Iterator[Block]:
             if bit == "1":
                 inode = inodes.get(
                     int(nodes[int(number)][place], 16)
-                )  # that of the log for what is collected by age is not on the disk yet
+                )  # the SSA entry of the log for blocks collected by age is not on the disk yet
                 yield Block(
                     (areas["main"] + int(number) * 512 + place) * size,
                     size,
@@ -97,12 +98,12 @@ def f2fs(image: Path, folder: Path) -> Iterator[Block]:
 
 
 def nilfs2(said: str) -> Iterator[Block]:
-    """dumpseg, in the guest: the files of each partial segment. Its own files have numbers below
-    11, but for the root."""
+    """Parse the guest's dumpseg output: the files of each partial segment. nilfs2's own files have
+    numbers below 11, except for the root."""
     own = {
-        3: one("address_table"),
+        3: one("dat"),
         4: one("checkpoint"),
-        5: one("segment_table"),
+        5: one("sufile"),
         6: one("inode_table"),
     }
     for partial in re.split(r"^  partial segment: blocknr = ", said, flags=re.MULTILINE)[1:]:
@@ -119,7 +120,7 @@ def nilfs2(said: str) -> Iterator[Block]:
 
 
 def ntfs3(image: Path) -> Iterator[Block]:
-    """ntfscluster: the runs of each attribute of each record."""
+    """Parse ntfscluster: the runs of each attribute of each record."""
     own = {
         (0, 0x80): one("mft"),
         (1, 0x80): one("mft"),
@@ -147,7 +148,7 @@ def ntfs3(image: Path) -> Iterator[Block]:
     )
     for inode in (
         number for number in range(records) if number != 8
-    ):  # $BadClus is as long as the disk, and nowhere
+    ):  # $BadClus is as long as the disk and has no clusters
         attribute = 0
         for word, run_ in re.findall(
             r"^    (0x[0-9a-f]+) - |^ +\d+ +(\d+ +\d+)$",
@@ -166,7 +167,7 @@ def ntfs3(image: Path) -> Iterator[Block]:
 
 
 def jfs(image: Path, inodes: list[int]) -> Iterator[Block]:
-    """jfs_debugfs: each inode's place and its attributes', the maps, the log."""
+    """Parse jfs_debugfs: the places of each inode and its attributes, the maps, the log."""
     said = run(
         "jfs_debugfs",
         image,
@@ -197,11 +198,11 @@ def jfs(image: Path, inodes: list[int]) -> Iterator[Block]:
 
 
 def reiserfs(image: Path) -> Iterator[Block]:
-    """debugreiserfs -d: nodes of the tree, and the blocks that they point to; -m: bitmaps."""
+    """Parse debugreiserfs -d (tree nodes and the blocks that they point to) and -m (bitmaps)."""
     said = run("debugreiserfs", "-d", image)
     for block in re.findall(r"^(?:INTERNAL|LEAF) NODE \((\d+)\)", said, re.MULTILINE):
         yield Block(int(block) * 4096, 4096, one("fs_tree"))
-    # Behind the line of a deleted item is DELETED.
+    # The line of a deleted item ends in DELETED.
     for inode, pointers in re.findall(
         r"\|\d+ (\d+) 0x[0-9a-f]+ IND \(1\),[^\n]*\|\n\d+ pointers\n\[([^]]*)\]", said
     ):
@@ -215,7 +216,7 @@ def reiserfs(image: Path) -> Iterator[Block]:
 
 
 def reiserfs_journal(image: Path, journal: Path) -> Iterator[Block]:
-    """debugreiserfs -j: the transactions that its journal still has."""
+    """Parse debugreiserfs -j: the transactions that the journal still has."""
     said = run("debugreiserfs", "-j", journal, image)
     for part in re.split(r"^Mountid ", said, flags=re.MULTILINE)[1:]:
         [descriptor, commit] = re.findall(r"desc (\d+), .*commit (\d+)", part)[0]
@@ -226,7 +227,7 @@ def reiserfs_journal(image: Path, journal: Path) -> Iterator[Block]:
 
 
 def exfat(image: Path) -> Iterator[Block]:
-    """dump.exfat: the table, the bitmap, the table of capital letters. What begins with a file's
+    """Parse dump.exfat: the FAT, the bitmap, the up-case table. A cluster that begins with a file's
     entries is a directory."""
     said = run("dump.exfat", image)
     numbers = {
@@ -250,7 +251,8 @@ def exfat(image: Path) -> Iterator[Block]:
 
 
 def vfat(image: Path) -> Iterator[Block]:
-    """fsck.fat: the tables. What begins with itself and the one above it is a directory."""
+    """Parse fsck.fat: the FATs. A cluster that begins with the entries `.` and `..` is a
+    directory."""
     said = run("fsck.fat", "-v", "-n", image)
     patterns = (
         r"First FAT starts at byte (\d+)",
@@ -269,13 +271,13 @@ def vfat(image: Path) -> Iterator[Block]:
 
 
 def regions(*places: tuple[int, int, str]) -> Iterator[Block]:
-    """Blocks of 512 bytes, from a byte on to another."""
+    """Yield blocks of 512 bytes from one byte offset to another."""
     for begin, end, structure in places:
         yield from (Block(at, 512, one(structure)) for at in range(begin, end, 512))
 
 
 def beginning(image: Path, start: int, pattern: bytes) -> Iterator[Block]:
-    """Directories by what they begin with."""
+    """Yield directories, recognized by their first bytes."""
     content = image.read_bytes()
     for found in re.finditer(pattern, content, re.DOTALL):
         if found.start() >= start and found.start() % 512 == 0:
@@ -283,13 +285,13 @@ def beginning(image: Path, start: int, pattern: bytes) -> Iterator[Block]:
 
 
 def kinds(said: str) -> Iterator[tuple[str, int, str]]:
-    """What extents.py said of each path: its kind, its inode, itself."""
+    """Yield kind, inode and path from the output of extents.py."""
     for kind, inode, path in re.findall(r"^KIND\t(\w+)\t(\d+)\t(.+)$", said, re.MULTILINE):
         yield kind, int(inode), path
 
 
 def extents(said: str) -> Iterator[tuple[Block, str]]:
-    """What extents.py said in the guest: each with its path."""
+    """Yield each extent with its path, from the output of extents.py in the guest."""
     for inode, at, length, path in re.findall(
         r"^EXTENT\t(\d+)\t(\d+)\t(\d+)\t(.+)$", said, re.MULTILINE
     ):

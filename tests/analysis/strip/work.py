@@ -28,7 +28,7 @@ STEPS = ("make", "change")
 
 
 def synced(path: str, content: bytes) -> None:
-    """A file that journals and logs speak of."""
+    """Write a file and fsync it, so that journals and logs mention it."""
     with Path(path).open("wb") as file:
         file.write(content)
         file.flush()
@@ -45,8 +45,8 @@ def make() -> None:
     Path("secret-file-zipped").write_bytes(b"secret-zipped " * 20000)
     for number in range(400):
         Path(f"secret-folder-1/secret-entry-{number:04}-{'x' * (number % 40)}").touch()
-    # A short value lies in the inode, the others of ext fill one block of 1 KiB, not more. Where a
-    # longer one comes soon, no journal has it in the inode.
+    # A short value is stored in the inode; ext's other values fill at most one block of 1 KiB. If a
+    # longer value follows soon, no journal has the short one in the inode.
     os.setxattr("secret-folder-1/secret-file-inline", "user.kept-name-0", b"secret-xattr")
     for number, value in enumerate((b"secret-xattr", b"secret-xattr" * 50)):
         os.setxattr("secret-file-tail", f"user.kept-name-{number}", value)
@@ -80,7 +80,7 @@ def change() -> None:
 
 
 def remote() -> None:
-    """A value too large for an inode's block, where one may be so large."""
+    """Set a value too large for an inode's block, for file systems that allow one."""
     Path("secret-file-remote").touch()
     os.setxattr("secret-file-remote", "user.kept-name", b"secret-remote" * 900)
 

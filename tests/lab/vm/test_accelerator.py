@@ -1,4 +1,4 @@
-"""Whether KVM works is asked once, of a guest; the answer is all that stays."""
+"""One guest shows if KVM works; only the answer is kept."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,7 +17,7 @@ KERNEL, AGENT = (
 
 
 class Guest:
-    """One that answers, or hangs."""
+    """A guest that answers, or hangs."""
 
     asked = 0
     trouble: str | None = None
@@ -69,11 +69,11 @@ def test_a_guest_is_asked_once(
 ) -> None:
     monkeypatch.setattr(Guest, "trouble", trouble)
     for _ in range(2):
-        because = accelerator.why_no_kvm(KERNEL, AGENT)
+        because = accelerator.kvm_unusable_reason(KERNEL, AGENT)
         assert (
             because is None
             if trouble is None
-            else "did not answer under it in 3 s: it was silent for 3 s" in str(because)
+            else "did not answer in 3 s: it was silent for 3 s" in str(because)
         )
     assert accelerator.choose(KERNEL, AGENT) == chosen
     assert Guest.asked == 1
@@ -82,13 +82,13 @@ def test_a_guest_is_asked_once(
         "COMPLETE",
         "because",
     ]
-    accelerator.why_no_kvm(GuestKernel("6.1", Path("/dev/null"), Path("/modules")), AGENT)
+    accelerator.kvm_unusable_reason(GuestKernel("6.1", Path("/dev/null"), Path("/modules")), AGENT)
     assert Guest.asked == 2, "of another kernel"
     monkeypatch.setattr(qemu, "version", lambda: "another")
-    accelerator.why_no_kvm(KERNEL, AGENT)
+    accelerator.kvm_unusable_reason(KERNEL, AGENT)
     assert Guest.asked == 3, "of another QEMU"
     monkeypatch.setattr(accelerator.os, "uname", lambda: SimpleNamespace(release="another"))
-    accelerator.why_no_kvm(KERNEL, AGENT)
+    accelerator.kvm_unusable_reason(KERNEL, AGENT)
     assert Guest.asked == 4, "on another kernel of the host's"
 
 
@@ -96,11 +96,11 @@ def test_what_a_killed_one_left_goes(folder: Path) -> None:
     left = folder / ".making-abc"
     left.mkdir(parents=True)
     (left / "initramfs").write_bytes(bytes(1000))
-    accelerator.why_no_kvm(KERNEL, AGENT)
+    accelerator.kvm_unusable_reason(KERNEL, AGENT)
     assert not left.exists()
 
 
 def test_without_kvm_nobody_is_asked(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(accelerator.os, "access", lambda *_: False)
-    assert "/dev/kvm" in str(accelerator.why_no_kvm(KERNEL, AGENT))
+    assert "/dev/kvm" in str(accelerator.kvm_unusable_reason(KERNEL, AGENT))
     assert Guest.asked == 0

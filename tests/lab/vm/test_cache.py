@@ -1,4 +1,4 @@
-"""The cache holds what is complete, or nothing; and says why."""
+"""The cache holds complete entries or none, and reports the reason."""
 
 import errno
 import os
@@ -26,7 +26,7 @@ def fill(folder: Path) -> None:
 
 
 def fill_by_a_program(folder: Path) -> None:
-    """One that does not say why it failed."""
+    """Fail like a program that gives no reason for its failure."""
     try:
         fill(folder)
     except OSError:
@@ -49,7 +49,7 @@ def test_who_has_no_home_is_asked_for_a_folder(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setenv(
         "HOME", "/proc/nowhere"
-    )  # as a user's of a service: there is none, and none can be made
+    )  # as for a service's user: there is no folder, and none can be made
     with pytest.raises(HostError, match=r"/proc/nowhere/.*: No such file or directory") as raised:
         cache.complete(cache.root() / "kernels" / "6.12", fill)
     assert raised.value.remedy == "name another folder: XDG_CACHE_HOME=…"
@@ -141,7 +141,7 @@ def test_those_used_last_stay(tmp_path: Path) -> None:
 
 
 def entry(folder: Path) -> Path:
-    """With two files."""
+    """Make an entry with two files."""
 
     def make(made: Path) -> None:
         (made / "modules").mkdir()
@@ -171,7 +171,7 @@ def test_a_damaged_entry_is_noticed(
 
 def test_a_file_in_use_is_checked_again_when_it_changes(tmp_path: Path) -> None:
     folder = entry(tmp_path / "one")
-    file = cache.CheckedFile(folder / "state", cache.digests(folder)["state"])
+    file = state(folder)
     assert file.read() == b"a state"
     flip(folder / "state")
     with pytest.raises(DamagedError, match="state differs"):
@@ -180,14 +180,60 @@ def test_a_file_in_use_is_checked_again_when_it_changes(tmp_path: Path) -> None:
 
 def test_deleting_an_entry_takes_nothing_from_who_uses_it(tmp_path: Path) -> None:
     folder = entry(tmp_path / "one")
-    file = cache.CheckedFile(folder / "state", cache.digests(folder)["state"])
-    cache.discard(folder)
+    file = state(folder)
+    cache.discard(file)
     assert [path.name for path in tmp_path.iterdir()] == [cache.LOCK]
     assert file.read() == b"a state"
 
 
+def state(folder: Path) -> cache.CheckedFile:
+    return cache.CheckedFile(folder / "state", cache.digests(folder)["state"])
+
+
+def test_an_entry_that_was_made_again_is_not_discarded(tmp_path: Path) -> None:
+    """Two runs fail with the same snapshot; the second must not delete the snapshot that the first
+    remade."""
+    folder = entry(tmp_path / "one")
+    seen = state(folder)
+    cache.discard(state(folder))
+    entry(folder)
+    cache.discard(seen)
+    cache.check(folder)
+
+
+def test_an_entry_that_vanishes_while_it_is_opened_is_made_once(tmp_path: Path) -> None:
+    folder, opened, damages = entry(tmp_path / "one"), [], []
+
+    def use(found: Path) -> cache.CheckedFile:
+        opened.append(found)
+        if len(opened) == 1:  # another run discards the entry now, and makes it again
+            cache.discard(state(found))
+            with pytest.raises(DamagedError):
+                state(found)
+            entry(found)
+            raise DamagedError("state: No such file or directory")
+        return state(found)
+
+    def make(_: Path) -> None:
+        raise AssertionError("the other run's entry is whole")
+
+    assert cache.opened(folder, make, use, damages.append).is_in_place()
+    assert (len(opened), damages) == (2, [])
+
+
+def test_a_damaged_entry_is_made_again(tmp_path: Path) -> None:
+    folder, damages = entry(tmp_path / "one"), []
+    flip(folder / "state")
+    made = cache.opened(
+        folder, lambda made: (made / "state").write_text("new") and None, state, damages.append
+    )
+    assert made.read() == b"new"
+    assert [error.what for error in damages] == ["state differs from its digest"]
+
+
 def test_half_of_an_entry_does_not_count(tmp_path: Path) -> None:
-    """One that was deleted in part, or written to by somebody after the deletion (findings, G1)."""
+    """The entry was deleted in part, or another process wrote to it after the deletion (findings,
+    G1)."""
     folder = entry(tmp_path / "one")
     (folder / cache.COMPLETE).unlink()
     assert not cache.is_complete(folder)
@@ -240,7 +286,7 @@ def test_a_cache_that_cannot_be_written_is_used(
 
     monkeypatch.setattr(cache, "_alone", refuse)
     assert entry(folder) == folder
-    cache.discard(folder)
+    cache.discard(state(folder))
     cache.check(folder)
     with pytest.raises(HostError, match="Read-only file system") as raised:
         entry(tmp_path / "two")

@@ -1,5 +1,5 @@
-"""The parts of a guest's kernel: the image, modules, initramfs; against cpio(1) and hand-made ELF
-objects."""
+"""The parts of a guest's kernel (image, modules, initramfs), tested against cpio(1) and hand-made
+ELF objects."""
 
 import lzma
 import struct
@@ -19,8 +19,8 @@ KERNEL = b"\x7fELF" + b"Linux version 6.12.9-test (somebody) #1" + bytes(5000)
 
 
 def bz_image(packed: bytes, setup_sectors: int = 27) -> bytes:
-    """A real-mode part with the fields of the setup header that count, then the packed kernel as
-    the build leaves it: with its length behind."""
+    """Return a bzImage: a real-mode part with the relevant fields of the setup header, then the
+    compressed kernel as the build leaves it, with its length appended."""
     setup = bytearray((setup_sectors + 1) * 512)
     setup[0x1F1] = setup_sectors
     setup[0x202:0x206] = b"HdrS"
@@ -48,10 +48,10 @@ def test_a_vmlinux_stays_as_it_is() -> None:
 @pytest.mark.parametrize(
     ("image", "words"),
     [
-        (b"", "no kernel for x86"),
-        (bytes(4096), "no kernel for x86"),
-        (bz_image(b"\x02\x21\x4c\x18lz4"), "packed in a way"),
-        (bz_image(zstd(b"not ELF" * 100)), "no ELF image"),
+        (b"", "not a kernel for x86"),
+        (bytes(4096), "not a kernel for x86"),
+        (bz_image(b"\x02\x21\x4c\x18lz4"), "unsupported compression"),
+        (bz_image(zstd(b"not ELF" * 100)), "not an ELF image"),
         (bz_image(zstd(KERNEL)[:40]), "damaged"),
         (bz_image(lzma.compress(KERNEL)[:60] + bytes(100)), "damaged"),
     ],
@@ -69,7 +69,7 @@ def test_a_kernel_that_unpacks_to_too_much(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def module(**information: str | list[str]) -> bytes:
-    """A 64-bit object with one section of its own: .modinfo."""
+    """Return a 64-bit ELF object with a .modinfo section."""
     texts = b"".join(
         f"{key}={value}\0".encode()
         for key, values in information.items()

@@ -1,4 +1,4 @@
-"""Fetching kernels, with a package of our own in place of the distribution's."""
+"""Fetching of kernels, with a hand-made package in place of the distribution's."""
 
 import lzma
 import struct
@@ -15,11 +15,13 @@ KERNEL = b"\x7fELF" + bytes(4000)
 
 @pytest.fixture
 def distribution(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """`apt-cache` and `apt-get` that know one kernel, a real .deb; each call is noted."""
+    """Install an `apt-cache` and `apt-get` that offer one kernel, a real .deb, and log each
+    call."""
     tree = tmp_path / "tree"
     (tree / "DEBIAN").mkdir(parents=True)
     (tree / "DEBIAN" / "control").write_text(
-        "Package: linux-image-6.12.9-test\nVersion: 1\nArchitecture: all\nMaintainer: a <a@b.c>\nDescription: x\n"
+        "Package: linux-image-6.12.9-test\nVersion: 1\nArchitecture: all\nMaintainer: a"
+        " <a@b.c>\nDescription: x\n"
     )
     (tree / "boot").mkdir()
     packed = lzma.compress(KERNEL) + struct.pack("<I", len(KERNEL))
@@ -42,7 +44,8 @@ def distribution(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         '#!/bin/sh\necho "linux-image-6.12-amd64"\necho "  Depends: linux-image-6.12.9-test"\n'
     )
     (programs / "apt-get").write_text(
-        f'#!/bin/sh\necho "$@" >>{tmp_path}/calls\ntest -e {tmp_path}/offline && {{ echo "no network" >&2; exit 100; }}\ncp {tmp_path}/kernel.deb ./$2.deb\n'
+        f'#!/bin/sh\necho "$@" >>{tmp_path}/calls\ntest -e {tmp_path}/offline && {{ echo "no'
+        f' network" >&2; exit 100; }}\ncp {tmp_path}/kernel.deb ./$2.deb\n'
     )
     for program in programs.iterdir():
         program.chmod(0o755)

@@ -1,5 +1,5 @@
-"""The parts of the VM lab that need no guest: what it tells of itself, and the bounds that hold a
-stranger's words."""
+"""Parts of the VM lab that need no guest: its self-description, and the bounds on untrusted
+output."""
 
 import io
 import os
@@ -45,7 +45,7 @@ def test_doctor_says_what_is_there(
 ) -> None:
     monkeypatch.setattr(qemu, "version", lambda: version)
     monkeypatch.setattr(kernels, "cached", lambda _: kernel)
-    monkeypatch.setattr(accelerator, "why_no_kvm", lambda *_: because)
+    monkeypatch.setattr(accelerator, "kvm_unusable_reason", lambda *_: because)
     monkeypatch.setattr(
         confinement, "choose", lambda agent, _: Confinement(agent, (65534, 65534), True)
     )
@@ -62,7 +62,7 @@ def test_doctor_says_what_is_there(
         assert [check.detail for check in of_kernels] == ["Linux 6.12.9-test, /cache"] * len(
             kernels.PACKAGES
         )
-        assert kvm.detail == (because or "a guest answers under it")
+        assert kvm.detail == (because or "guests run under it")
     assert checks(None)[-1].detail.startswith("not asked")
 
 
@@ -107,15 +107,15 @@ def test_as_many_guests_as_memory_and_cores_hold(
 def test_why_no_guest_runs(emulated: VmLab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(qemu, "version", lambda: "7.2")
     monkeypatch.setattr(host, "memory_bytes", lambda _: 8 << 30)
-    assert emulated.why_none() is None
+    assert emulated.unavailable_reason() is None
     monkeypatch.setattr(host, "memory_bytes", lambda _: 1 << 30)
-    assert "1536 MiB of memory" in str(emulated.why_none())
+    assert "1536 MiB of memory" in str(emulated.unavailable_reason())
     monkeypatch.setattr(qemu, "version", lambda: None)
-    assert "is missing" in str(emulated.why_none())
+    assert "is missing" in str(emulated.unavailable_reason())
     monkeypatch.setattr(
         os, "uname", lambda: os.uname_result(("Linux", "here", "6.12", "#1", "aarch64"))
     )
-    assert "aarch64" in str(emulated.why_none())
+    assert "aarch64" in str(emulated.unavailable_reason())
 
 
 def test_more_disks_than_a_guest_has_room_for(emulated: VmLab) -> None:
@@ -129,10 +129,10 @@ def test_more_disks_than_a_guest_has_room_for(emulated: VmLab) -> None:
     cell = Cell(
         many, Workload("mine", (Step("work", "true"),), disk_bytes=1), repetition=0, seed=1, order=0
     )
-    assert f"a guest has room for {disks.MAX_DISKS}" in str(emulated.why_not(cell))
+    assert f"a guest has room for {disks.MAX_DISKS}" in str(emulated.unsupported_reason(cell))
 
 
-def test_what_a_kernel_lacks_is_why_not(
+def test_what_a_kernel_lacks_is_the_reason(
     emulated: VmLab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "modules.builtin").write_text(
@@ -144,7 +144,7 @@ def test_what_a_kernel_lacks_is_why_not(
     workload = Workload("mine", (Step("work", "true"),), disk_bytes=1 << 30)
 
     def because(spelled: str) -> str | None:
-        return emulated.why_not(
+        return emulated.unsupported_reason(
             Cell(profile.resolve(spelled), workload, repetition=0, seed=1, order=0)
         )
 
@@ -211,7 +211,7 @@ def test_the_manifest_says_what_guests_are(
 
 
 class Said:
-    """A port that has heard these events."""
+    """A port that has received these events."""
 
     def __init__(self, *events: Any) -> None:
         self._events = events
@@ -275,7 +275,7 @@ def test_a_qemu_that_is_killed_is_told_from_one_that_fails(
 def test_a_qemu_without_a_version_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else it would silently get a snapshot of its own."""
+    """An accepted QEMU without a version would silently get a separate snapshot."""
     program = tmp_path / "qemu"
     monkeypatch.setattr(qemu, "tool", lambda _: program)
     program.write_text("#!/bin/sh\necho cannot load a library >&2; exit 127\n")
@@ -292,7 +292,7 @@ def test_commas_in_paths() -> None:
 
 @pytest.fixture
 def monitor() -> Iterator[tuple[Monitor, socket.socket]]:
-    """And QEMU's end of it."""
+    """Yield a monitor and QEMU's end of its socket."""
     ours, theirs = socket.socketpair()
     theirs.sendall(b'{"QMP": {}}\n{"return": {}}\n')
     with Monitor(ours, limit_s=1) as made, theirs:
@@ -346,9 +346,12 @@ def test_a_disk_server_that_does_not_start(tmp_path: Path, script: str, words: s
 def test_a_disk_server_that_takes_long_to_die_is_found_dead(
     tmp_path: Path, question: Callable[[disks.DiskServer], None]
 ) -> None:
-    """What it had open is closed, which QEMU and the guest see at once, well before it can be
-    waited for."""
-    script = "import os, signal, time; os.closerange(3, 99); time.sleep(1); os.kill(os.getpid(), signal.SIGKILL)"
+    """The server's files are closed, which QEMU and the guest notice at once, well before its exit
+    status is available."""
+    script = (
+        "import os, signal, time; os.closerange(3, 99); time.sleep(1); os.kill(os.getpid(),"
+        " signal.SIGKILL)"
+    )
     with (
         disks.DiskServer([sys.executable, "-c", script], tmp_path / "errors") as server,
         pytest.raises(disks.ServerError, match="status -9"),
@@ -357,7 +360,7 @@ def test_a_disk_server_that_takes_long_to_die_is_found_dead(
 
 
 def test_a_panic_is_told_by_its_reason_first() -> None:
-    """And not by the registers that fill the end of a console."""
+    """The message of a panic comes first, not the registers that fill the end of a console."""
     machine = object.__new__(qemu.Qemu)
     machine._errors, machine._console = qemu._Tail(100), qemu._Tail(qemu.CONSOLE_BYTES)
     registers = "\n".join(f"R{number}: 0000000000000000" for number in range(60))
@@ -393,7 +396,7 @@ def test_xfs_has_the_uuid_of_its_seed_in_guests(emulated: VmLab) -> None:
 def test_an_emulated_guest_takes_no_modelled_disk(emulated: VmLab) -> None:
     spelled = resolve("ext4 --disk main=hdd-7200")
     cell = Cell(spelled, Workload("w", (Step("run", "true"),)), 0, 0, 0)
-    because = emulated.why_not(cell, 1 << 30)
+    because = emulated.unsupported_reason(cell, 1 << 30)
     assert because is not None
     assert "hdd-7200" in because
     assert "cannot wait for a disk" in because

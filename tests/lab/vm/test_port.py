@@ -1,4 +1,5 @@
-"""What a guest may do to its events port: each is one clear error, in bounded time and memory."""
+"""Misuse of the events port by a guest: each case is one clear error, in bounded time and
+memory."""
 
 import json
 import socket
@@ -19,7 +20,7 @@ ALIVE = b'{"event": "alive"}\n'
 
 
 class Machine:
-    """As much of a QEMU as a port needs; `guest` is the other end."""
+    """The part of a QEMU that a port needs; `guest` is the other end."""
 
     def __init__(self) -> None:
         self.events, self.guest = socket.socketpair()
@@ -85,7 +86,7 @@ def test_an_order_may_be_longer_than_what_a_socket_holds(machine: Machine) -> No
 def test_nonsense_is_told_with_the_kernels_words(machine: Machine, said: bytes) -> None:
     machine.guest.sendall(ALIVE + said)
     machine.guest.shutdown(socket.SHUT_WR)
-    with pytest.raises(ProtocolError, match="its kernel said last: Kernel panic"):
+    with pytest.raises(ProtocolError, match="last kernel messages: Kernel panic"):
         heard(machine)
 
 
@@ -97,7 +98,7 @@ def test_a_line_without_an_end(machine: Machine) -> None:
 def test_one_that_never_ends_to_talk(machine: Machine) -> None:
     with (
         flood(machine, lambda: ALIVE * 1000),
-        pytest.raises(ProtocolError, match="did not end in the time"),
+        pytest.raises(ProtocolError, match="exceeded the time limits"),
     ):
         heard(machine, limit_s=0.5)
 
@@ -117,7 +118,7 @@ def test_a_guest_that_does_not_come(machine: Machine, said: bytes) -> None:
 
 
 class flood:  # noqa: N801  # reads as a statement
-    """Says the same again and again, as fast as it is read."""
+    """Send the same message again and again, as fast as it is read."""
 
     def __init__(self, machine: Machine, what: Callable[[], bytes]) -> None:
         self._guest = machine.guest

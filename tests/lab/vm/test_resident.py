@@ -20,7 +20,7 @@ SIZE = 1 << 20
 
 
 def resident_pages(file: Path) -> int:
-    """mincore(2)."""
+    """Return the number of resident pages, from mincore(2)."""
     with file.open("r+b") as opened, mmap.mmap(opened.fileno(), 0) as mapped:
         seen = (ctypes.c_ubyte * (len(mapped) // mmap.PAGESIZE))()
         buffer = (ctypes.c_char * len(mapped)).from_buffer(mapped)
@@ -30,7 +30,7 @@ def resident_pages(file: Path) -> int:
 
 
 def dropped(file: Path) -> None:
-    """As /proc/sys/vm/drop_caches does, of this file alone."""
+    """Drop one file from the page cache, as /proc/sys/vm/drop_caches does for all files."""
     descriptor = os.open(file, os.O_RDONLY)
     os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
     os.close(descriptor)
@@ -38,7 +38,7 @@ def dropped(file: Path) -> None:
 
 @pytest.fixture
 def file() -> Iterator[Path]:
-    """On a disk: a tmpfs keeps all pages."""
+    """Yield a file on a disk, because a tmpfs keeps all pages."""
     made = Path(__file__).with_name(f".resident-{os.getpid()}")
     with made.open("wb") as opened:
         opened.write(os.urandom(SIZE))
@@ -68,7 +68,7 @@ def test_few_files_are_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     found = [tmp_path / name for name in sizes]
     with resident.held(found) as count:  # a, d and e
         assert count == 3
-    with resident.held(found[:3]) as count:  # a: b is empty, c too large beside it
+    with resident.held(found[:3]) as count:  # a: b is empty, c is too large beside it
         assert count == 1
 
 

@@ -1,4 +1,4 @@
-//! Runs the agent on ext4 over a plain file in memory, and looks for what it leaves behind.
+//! Runs the agent on ext4 over a plain file in memory, and checks for residue.
 
 #![allow(dead_code, missing_docs, clippy::unwrap_used, clippy::expect_used)]
 
@@ -10,19 +10,20 @@ use std::time::{Duration, Instant};
 
 pub const MARK: &str = "FSCOST_TEST_CELL";
 
-/// Whether cells can run here; says so, loudly, when not.
+/// True if cells can run here; prints the reason if not.
 pub fn can_run(test: &str) -> bool {
     let is_root = rustix::process::geteuid().is_root();
     let has_loop = Path::new("/dev/loop-control").exists();
     if !(is_root && has_loop) {
         eprintln!(
-            "SKIPPED: {test}: cells need root (is root: {is_root}) and loop devices (there: {has_loop})"
+            "SKIPPED: {test}: cells need root (is root: {is_root}) and loop devices (there: \
+            {has_loop})"
         );
     }
     is_root && has_loop
 }
 
-/// A place for one test's cells: `disk.img`, `base/`, `output.log`.
+/// Directory for one test's cells: `disk.img`, `base/`, `output.log`.
 pub struct Place {
     pub dir: tempfile::TempDir,
 }
@@ -50,7 +51,8 @@ impl Place {
         self.path("disk.img")
     }
 
-    /// A name that no other place has; also of its served disk, to find that disk's loop device.
+    /// Unique name of this place. The served disk has the same name, which identifies its loop
+    /// device.
     pub fn name(&self) -> String {
         self.dir
             .path()
@@ -88,8 +90,7 @@ impl Place {
     }
 
     pub fn start(&self, plan: &Value) -> Agent {
-        // The agent makes its log and never takes one that is there; a place may have several
-        // cells.
+        // The agent creates its log and refuses an existing one; a place may have several cells.
         let _ = std::fs::remove_file(self.path("output.log"));
         let mut child = Command::new(env!("CARGO_BIN_EXE_fscost-agent"))
             .arg("run")
@@ -118,8 +119,8 @@ impl Place {
         for entry in std::fs::read_dir("/sys/block").unwrap().flatten() {
             let backing =
                 std::fs::read_to_string(entry.path().join("loop/backing_file")).unwrap_or_default();
-            // The kernel names the file from the root of a mount that ended with the cell's
-            // namespace: without /dev/shm.
+            // The kernel resolves the file's name from the root of a mount that ended with the
+            // cell's namespace, so `/dev/shm` is missing.
             if backing.contains(&self.name()) {
                 found.push(format!("{:?} on {backing}", entry.file_name()));
             }
@@ -149,7 +150,7 @@ impl Place {
         found
     }
 
-    /// Nothing is left, at the latest after ten seconds.
+    /// Asserts that no residue is left after at most ten seconds.
     pub fn assert_clean(&self, when: &str) {
         let deadline = Instant::now() + Duration::from_secs(10);
         loop {
@@ -183,7 +184,7 @@ impl Agent {
         let _ = rustix::process::kill_process(pid, signal);
     }
 
-    /// Reads events until one of this kind has come.
+    /// Reads events until one of this kind arrives.
     pub fn read_until(&mut self, event: &str, name: &str) {
         let mut lines = BufReader::with_capacity(1, self.child.stdout.as_mut().unwrap());
         let mut line = String::new();

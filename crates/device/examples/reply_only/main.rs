@@ -1,6 +1,5 @@
 //! The floor of a recorded disk (benches/overhead.py): the same FUSE session and control channel
-//! over
-//! a store that keeps each byte in memory and records nothing.
+//! over a store that keeps each byte in memory and records nothing.
 
 #[allow(dead_code)]
 #[path = "../../src/control.rs"]
@@ -23,15 +22,15 @@ use clap::Parser;
 use rustix::fd::{FromRawFd as _, OwnedFd, RawFd};
 use std::path::PathBuf;
 
-/// The arguments that the agent starts `fscost-disk` with.
+/// Arguments with which the agent starts `fscost-disk`.
 #[derive(Parser)]
 struct Arguments {
-    /// `serve`.
+    /// Subcommand: `serve`.
     command: String,
-    /// Not written.
+    /// Path of the recording, which is not written.
     #[arg(long)]
     recording: PathBuf,
-    /// NAME=BYTES[,…].
+    /// Disks as NAME=BYTES[,…].
     #[arg(long = "disk")]
     disks: Vec<String>,
     #[arg(long)]

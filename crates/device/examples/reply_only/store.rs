@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 pub struct Store {
     disks: Vec<DiskInfo>,
-    /// Pages that nothing was written to are not there.
+    /// Contents in pages; pages that were never written are empty.
     contents: Vec<Vec<u8>>,
     space: Vec<u8>,
 }
@@ -25,7 +25,7 @@ impl Clock {
     }
 }
 
-/// As the session gives it.
+/// Request in the form that the session passes.
 #[allow(dead_code)]
 #[derive(Clone, Copy)]
 pub struct Request {
@@ -86,7 +86,7 @@ impl Store {
         Ok(())
     }
 
-    /// No disk is real here.
+    /// Does nothing, since no disk is real.
     pub fn fail(&mut self, _: &str) {}
 
     pub fn log_read(&mut self, _: Request) -> Result<()> {

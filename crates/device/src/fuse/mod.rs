@@ -1,9 +1,8 @@
-//! The native front end: one FUSE file a disk, to be attached to a loop device.
+//! The native front end: one FUSE file per disk, to be attached to a loop device.
 //!
-//! A protocol loop of our own rather than a library's: a write's content is received straight into
-//! the frame that is being filled
-//! (`readv` of header and content), which saves a copy of every byte, and the loop may poll for a
-//! moment before it sleeps.
+//! The front end has its own protocol loop instead of a library's. A write's content is received
+//! straight into the frame that is being filled (`readv` of header and content), which saves a copy
+//! of every byte.
 
 mod mount;
 mod protocol;

@@ -1,4 +1,4 @@
-//! A FUSE mount that is attached to no mount namespace: it lives as long as its descriptor and the
+//! A FUSE mount that is attached to no mount namespace. It lives as long as its descriptor and the
 //! files opened through it.
 
 use rustix::{
@@ -11,15 +11,15 @@ use rustix::{
     },
 };
 
-/// A connection to the kernel's FUSE and the mount that speaks to it.
+/// A connection to the kernel's FUSE, and its mount.
 pub struct Mount {
-    /// `/dev/fuse`: requests come from here. Non-blocking.
+    /// `/dev/fuse`, the source of requests. Non-blocking.
     pub connection: OwnedFd,
-    /// To open the disks' files relative to.
+    /// Root directory, relative to which the disks' files are opened.
     pub root: OwnedFd,
 }
 
-/// What the host lacks.
+/// A requirement that the host does not meet.
 #[derive(Debug, thiserror::Error)]
 #[error("{doing}: {source}")]
 pub struct MountError {
@@ -28,7 +28,8 @@ pub struct MountError {
 }
 
 impl Mount {
-    /// Mount (Linux 5.2 or later: `fsopen(2)`). The kernel's first request waits to be served.
+    /// Mount (Linux 5.2 or later: `fsopen(2)`). The kernel's first request then waits for an
+    /// answer.
     pub fn new() -> Result<Mount, MountError> {
         let failed = |doing| move |source| MountError { doing, source };
         let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NONBLOCK;

@@ -1,10 +1,10 @@
-//! The part of the FUSE protocol that a handful of fixed files need (`include/uapi/linux/fuse.h`,
-//! 7.31 and later).
+//! The part of the FUSE protocol that a few fixed files need (`include/uapi/linux/fuse.h`, 7.31 and
+//! later).
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 pub const MAJOR: u32 = 7;
-/// The version that we speak; the kernel falls back to it.
+/// Protocol version of this server; the kernel falls back to it.
 pub const MINOR: u32 = 31;
 
 pub mod opcode {
@@ -25,11 +25,11 @@ pub mod opcode {
     pub const FALLOCATE: u32 = 43;
 }
 
-/// Flags of INIT that we ask for: asynchronous direct I/O, writes above 4 KiB, requests above 128
+/// INIT flags that are requested: asynchronous direct I/O, writes above 4 KiB, requests above 128
 /// KiB.
 pub const INIT_FLAGS: u32 = (1 << 0) | (1 << 5) | (1 << 15) | (1 << 22);
 
-/// OPEN: no page cache, no FLUSH at close (older kernels ignore it), parallel direct writes.
+/// OPEN flags: no page cache, no FLUSH at close (older kernels ignore it), parallel direct writes.
 pub const OPEN_FLAGS: u32 = (1 << 0) | (1 << 5) | (1 << 6);
 
 pub const FALLOC_FL_KEEP_SIZE: u32 = 1;

@@ -1,4 +1,4 @@
-//! Requests from `/dev/fuse`, one at a time, to the store.
+//! Passes requests from `/dev/fuse` to the store, one at a time.
 
 use super::protocol::{
     self as p, Attr, AttrOut, EntryOut, FallocateIn, InHeader, InitIn, InitOut, OpenOut, OutHeader,
@@ -20,20 +20,21 @@ use std::{
 };
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// A write's header and arguments; what follows them is content.
+/// Size of a write's header and arguments; the content follows.
 const ARGUMENTS_BYTES: usize = size_of::<InHeader>() + size_of::<WriteIn>();
-/// The node of disk 0; 1 is the root directory.
+/// Node number of disk 0; node 1 is the root directory.
 const FIRST_NODE: u64 = 2;
 const ROOT_NODE: u64 = 1;
-/// Files never change their size or place: the kernel may remember.
+/// Seconds for which the kernel may cache entries and attributes: files never change their size or
+/// place.
 const VALID_S: u64 = 3600;
 
-/// What one turn of the session did.
+/// Result of one turn of the session.
 #[derive(Debug, PartialEq, Eq, Clone, Copy)]
 pub enum Step {
     /// A request was served.
     Served,
-    /// None waits.
+    /// No request is pending.
     Idle,
     /// The mount is gone.
     Ended,
@@ -48,7 +49,7 @@ pub struct Session {
     real: Option<Real>,
 }
 
-/// What to answer.
+/// A reply.
 enum Reply<'a> {
     Error(Errno),
     Bytes(&'a [u8]),
@@ -56,8 +57,8 @@ enum Reply<'a> {
 }
 
 impl Session {
-    /// Serve the kernel's requests of `connection` (non-blocking). Replies of disks that have a
-    /// model are sent by `timing`, those of real disks by the threads of `real`.
+    /// Serve the kernel's requests on `connection` (non-blocking). For disks that have a model,
+    /// `timing` sends the replies; for real disks, the threads of `real` do.
     pub fn new(connection: OwnedFd, timing: Option<Arc<Timing>>, real: Option<Real>) -> Self {
         Self {
             connection: Arc::new(connection),
@@ -73,12 +74,12 @@ impl Session {
         self.real.as_ref()
     }
 
-    /// To wait on.
+    /// Connection to wait on.
     pub fn connection(&self) -> &OwnedFd {
         &self.connection
     }
 
-    /// Serve one request if one waits.
+    /// Serve one request, if one is pending.
     pub fn step(&mut self, store: &mut Store) -> Result<Step, Errno> {
         let received = {
             let mut parts = [
@@ -92,7 +93,7 @@ impl Session {
             Err(Errno::AGAIN) => return Ok(Step::Idle),
             // ENOENT: the request was interrupted before it was read.
             Err(Errno::INTR | Errno::NOENT) => return Ok(Step::Served),
-            // ECONNABORTED: it went while the kernel was handing over a last request
+            // ECONNABORTED: the connection ended while the kernel was handing over a last request
             // (`fuse_dev_do_read`, fs/fuse/dev.c).
             Err(Errno::NODEV | Errno::CONNABORTED) => return Ok(Step::Ended),
             Err(errno) => return Err(errno),
@@ -171,7 +172,7 @@ impl Session {
         }
     }
 
-    /// What the disk is asked to do.
+    /// Convert to a request to the disk.
     fn request(
         &self,
         header: &InHeader,
@@ -217,7 +218,7 @@ impl Session {
         })
     }
 
-    /// Carry a request out; its reply goes at once, or when the disk's model says.
+    /// Carry out a request. The reply is sent at once, or when the disk's model completes it.
     fn transfer(
         &mut self,
         unique: u64,
@@ -259,7 +260,7 @@ impl Session {
             (Some(timing), Some(ticket)) => {
                 let message = encoded(unique, &reply);
                 let connection = Arc::clone(&self.connection);
-                // A connection that is gone ends the session, too.
+                // An error can be ignored here: if the connection is gone, the session ends too.
                 let send = move || {
                     let _ = send(&connection, &[IoSlice::new(&message)]);
                 };
@@ -346,7 +347,8 @@ impl Session {
     }
 }
 
-/// A connection that is gone ends the session, too.
+/// Answer a request that a real disk has carried out. Errors are ignored: if the connection is
+/// gone, the session ends too.
 fn answer_for_device(connection: &OwnedFd, unique: u64, request: Request, done: Outcome<'_>) {
     let written = WriteOut {
         size: request.length as u32,
@@ -381,7 +383,7 @@ fn header_of(unique: u64, reply: &Reply) -> OutHeader {
     }
 }
 
-/// A reply that is sent later.
+/// Encode a reply that is sent later.
 fn encoded(unique: u64, reply: &Reply) -> Vec<u8> {
     let mut message = header_of(unique, reply).as_bytes().to_vec();
     if let Reply::Bytes(body) = reply {
@@ -392,7 +394,7 @@ fn encoded(unique: u64, reply: &Reply) -> Vec<u8> {
 
 fn send(connection: &OwnedFd, message: &[IoSlice<'_>]) -> Result<(), Errno> {
     match rustix::io::writev(connection.as_fd(), message) {
-        // ENOENT: nobody waits for the answer any more.
+        // ENOENT: no process waits for the answer any more.
         Ok(_) | Err(Errno::NOENT) => Ok(()),
         Err(errno) => Err(errno),
     }

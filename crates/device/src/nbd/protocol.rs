@@ -1,4 +1,4 @@
-//! Numbers of the protocol, and its structures as they are on the wire: big-endian, without gaps.
+//! Numbers and wire structures of the protocol: big-endian, without padding.
 
 use zerocopy::{
     FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned,
@@ -9,13 +9,13 @@ use zerocopy::{
 pub const SERVER_MAGIC: u64 = u64::from_be_bytes(*b"NBDMAGIC");
 /// `IHAVEOPT`, the server's second word and the beginning of each option.
 pub const OPTION_MAGIC: u64 = u64::from_be_bytes(*b"IHAVEOPT");
-/// Begins each reply to an option.
+/// Magic number of each reply to an option.
 pub const OPTION_REPLY_MAGIC: u64 = 0x0003_e889_0455_65a9;
-/// Begins each request.
+/// Magic number of each request.
 pub const REQUEST_MAGIC: u32 = 0x2560_9513;
-/// Begins a simple reply.
+/// Magic number of a simple reply.
 pub const SIMPLE_REPLY_MAGIC: u32 = 0x6744_6698;
-/// Begins a chunk of a structured reply.
+/// Magic number of a chunk of a structured reply.
 pub const STRUCTURED_REPLY_MAGIC: u32 = 0x668e_33ef;
 
 /// Handshake flags of server and client.
@@ -46,13 +46,13 @@ pub mod reply {
     pub const TOO_BIG: u32 = ERROR | 9;
 }
 
-/// What [`reply::INFO`] tells.
+/// Types of [`reply::INFO`].
 pub mod info {
     pub const EXPORT: u16 = 0;
     pub const BLOCK_SIZE: u16 = 3;
 }
 
-/// What an export can do.
+/// Capabilities of an export.
 pub mod export_flag {
     pub const HAS_FLAGS: u16 = 1;
     pub const SEND_FLUSH: u16 = 1 << 2;
@@ -64,8 +64,8 @@ pub mod export_flag {
     pub const SEND_FAST_ZERO: u16 = 1 << 11;
 }
 
-/// A write-back cache; flushes cover what completed on any connection; zeroing is never slower than
-/// writing.
+/// Capabilities of every export: a write-back cache; flushes that cover requests completed on any
+/// connection; zeroing that is never slower than writing.
 pub const EXPORT_FLAGS: u16 = export_flag::HAS_FLAGS
     | export_flag::SEND_FLUSH
     | export_flag::SEND_FUA
@@ -85,19 +85,19 @@ pub mod command {
     pub const WRITE_ZEROES: u16 = 6;
 }
 
-/// Flags of commands.
+/// Command flags.
 pub mod command_flag {
     pub const FUA: u16 = 1;
 }
 
-/// Chunks of structured replies.
+/// Types of chunks in structured replies.
 pub mod chunk {
     pub const DONE: u16 = 1;
     pub const OFFSET_DATA: u16 = 1;
     pub const ERROR: u16 = 1 << 15 | 1;
 }
 
-/// Errors: the protocol's own numbers, the same as Linux's.
+/// Error numbers of the protocol, equal to Linux's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Error {
@@ -107,7 +107,7 @@ pub enum Error {
     Shutdown = 108,
 }
 
-/// The head of an option.
+/// Header of an option.
 #[derive(Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub struct OptionHeader {
@@ -116,7 +116,7 @@ pub struct OptionHeader {
     pub length: U32,
 }
 
-/// The head of a reply to an option.
+/// Header of a reply to an option.
 #[derive(Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub struct OptionReply {
@@ -135,7 +135,7 @@ pub struct ExportInfo {
     pub flags: U16,
 }
 
-/// Information about its blocks.
+/// Information about block sizes of an export.
 #[derive(Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub struct BlockSizeInfo {
@@ -166,7 +166,7 @@ pub struct SimpleReply {
     pub cookie: U64,
 }
 
-/// The head of a chunk.
+/// Header of a chunk.
 #[derive(Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub struct ChunkHeader {
@@ -177,14 +177,14 @@ pub struct ChunkHeader {
     pub length: U32,
 }
 
-/// The head of a chunk's content that is data.
+/// Header of a data chunk's content.
 #[derive(Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub struct OffsetData {
     pub offset: U64,
 }
 
-/// A chunk's content that is an error without words.
+/// Content of an error chunk without a message.
 #[derive(Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub struct ChunkError {

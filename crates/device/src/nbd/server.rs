@@ -1,6 +1,10 @@
-//! The socket, its clients, and messages of the control channel.
+//! The socket, its clients, and the messages of the control channel.
 
-use super::{handshake, protocol::Error, transmission};
+use super::{
+    handshake,
+    shared::{Admitted, Shared},
+    transmission,
+};
 use crate::{
     control::{Control, Finished, Next, Ready},
     server::{IDLE, Outcome},
@@ -20,21 +24,15 @@ use std::{
     },
     path::PathBuf,
     str::FromStr,
-    sync::{
-        Arc, Mutex, MutexGuard,
-        atomic::{AtomicU64, AtomicUsize, Ordering},
-    },
+    sync::Arc,
 };
 
-/// A VM has one connection for each disk; tools that copy have up to 16 for one.
-const MOST_CLIENTS: usize = 64;
-
-/// Where clients connect.
+/// The address of the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Address {
-    /// A file; must not exist.
+    /// File, which must not exist.
     Path(PathBuf),
-    /// `@NAME`: an abstract socket (unix(7)), which goes with its process and leaves no file
+    /// Abstract socket `@NAME` (unix(7)), which disappears with its process and leaves no file
     /// behind.
     Abstract(String),
 }
@@ -53,7 +51,7 @@ impl FromStr for Address {
 }
 
 impl Address {
-    /// Listen there.
+    /// Listen at this address.
     pub fn listen(&self) -> io::Result<UnixListener> {
         match self {
             Self::Path(path) => UnixListener::bind(path),
@@ -66,47 +64,13 @@ impl Address {
     /// Remove the file that [`listen`](Self::listen) made.
     pub fn leave(&self) {
         if let Self::Path(path) = self {
-            // Whoever removed it before had a reason.
+            // An error means that another process has removed the file.
             let _ = std::fs::remove_file(path);
         }
     }
 }
 
-/// What all connections share.
-pub struct Shared {
-    store: Mutex<Option<Store>>,
-    timing: Option<Arc<Timing>>,
-    served: AtomicU64,
-    clients: AtomicUsize,
-}
-
-impl Shared {
-    /// The models of the disks, if any has one.
-    pub fn timing(&self) -> Option<&Timing> {
-        self.timing.as_deref()
-    }
-
-    /// Do something with the store, alone; an error once the recording is finished.
-    pub fn with_store<T>(
-        &self,
-        work: impl FnOnce(&mut Store) -> Result<T, Error>,
-    ) -> Result<T, Error> {
-        self.served.fetch_add(1, Ordering::Relaxed);
-        work(self.lock().as_mut().ok_or(Error::Shutdown)?)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<Store>> {
-        self.store.lock().unwrap_or_else(|poisoned| {
-            let mut store = poisoned.into_inner();
-            if let Some(store) = store.as_mut() {
-                store.fail_after_panic();
-            }
-            store
-        })
-    }
-}
-
-/// Serve until the end.
+/// Serve until the end of the recording.
 pub fn serve(
     store: Store,
     listener: &UnixListener,
@@ -116,12 +80,7 @@ pub fn serve(
     let disks: Arc<[DiskInfo]> = store.disks().into();
     control.ready(&store, Ready::Socket)?;
     listener.set_nonblocking(true).map_err(errno_of)?;
-    let shared = Arc::new(Shared {
-        store: Mutex::new(Some(store)),
-        timing,
-        served: AtomicU64::new(0),
-        clients: AtomicUsize::new(0),
-    });
+    let shared = Arc::new(Shared::new(store, timing));
     let mut served_before = 0;
     loop {
         let mut waiting = [
@@ -130,10 +89,10 @@ pub fn serve(
         ];
         match poll(&mut waiting, Some(&IDLE)) {
             Ok(0) => {
-                let served = shared.served.load(Ordering::Relaxed);
+                let served = shared.served();
                 if let Some(store) = shared.lock().as_mut() {
                     if served == served_before {
-                        // A failure is told below.
+                        // A failure is reported below.
                         let _ = store.idle();
                     }
                     control.tell_failure(store);
@@ -141,33 +100,11 @@ pub fn serve(
                 served_before = served;
             }
             Ok(_) if !waiting[0].revents().is_empty() => {
-                let mut store = shared.lock();
-                let next = match store.as_mut() {
-                    Some(store) => control.step(store)?,
-                    None => Next::Gone,
-                };
-                match next {
-                    Next::Serve => {}
-                    Next::Finish | Next::Gone => {
-                        let Some(store) = store.take() else {
-                            return Ok(Outcome::AgentGone);
-                        };
-                        let timed = shared.timing().map_or(Ok(()), Timing::finish);
-                        let finished = timed.and_then(|()| store.finish());
-                        let finished = finished.map(|(totals, summary)| Finished {
-                            totals,
-                            summary,
-                            devices: None,
-                        });
-                        if next == Next::Gone {
-                            return Ok(Outcome::AgentGone);
-                        }
-                        control.finished(finished)?;
-                        return Ok(Outcome::Finished);
-                    }
+                if let Some(outcome) = obey(&mut control, &shared)? {
+                    return Ok(outcome);
                 }
             }
-            // Whoever cannot be accepted has gone again.
+            // A connection that cannot be accepted has already been closed.
             Ok(_) => {
                 if let Ok((stream, _)) = listener.accept() {
                     admit(stream, &shared, &disks);
@@ -179,40 +116,53 @@ pub fn serve(
     }
 }
 
-/// An abstract socket has no permissions: only our own user (and root) is served.
+/// Handle a message of the control channel. Returns the outcome if the message, or the loss of the
+/// agent, ends the recording.
+fn obey(control: &mut Control, shared: &Shared) -> Result<Option<Outcome>, Errno> {
+    let mut store = shared.lock();
+    let next = match store.as_mut() {
+        Some(store) => control.step(store)?,
+        None => Next::Gone,
+    };
+    if next == Next::Serve {
+        return Ok(None);
+    }
+    let Some(store) = store.take() else {
+        return Ok(Some(Outcome::AgentGone));
+    };
+    let timed = shared.timing().map_or(Ok(()), Timing::finish);
+    let finished = timed.and_then(|()| store.finish());
+    if next == Next::Gone {
+        return Ok(Some(Outcome::AgentGone));
+    }
+    control.finished(finished.map(|(totals, summary)| Finished {
+        totals,
+        summary,
+        devices: None,
+    }))?;
+    Ok(Some(Outcome::Finished))
+}
+
+/// Serve a client of the same user or of root only, because an abstract socket has no permissions.
 fn admit(stream: UnixStream, shared: &Arc<Shared>, disks: &Arc<[DiskInfo]>) {
     let own = rustix::process::geteuid();
     let is_ours = rustix::net::sockopt::socket_peercred(&stream)
         .is_ok_and(|peer| peer.uid == own || peer.uid.is_root());
-    if !is_ours || shared.clients.load(Ordering::Relaxed) >= MOST_CLIENTS {
+    if !is_ours {
         return;
     }
+    let Some(admitted) = Admitted::new(shared) else {
+        return;
+    };
     let disks = Arc::clone(disks);
-    let admitted = Admitted::new(shared);
     let serve = move || {
         if let Err(error) = converse(stream, &disks, &admitted.0) {
-            // `eprintln!` panics where standard error is full.
+            // `eprintln!` panics if standard error is full.
             let _ = writeln!(io::stderr(), "fscost-disk: an NBD client: {error}");
         }
     };
-    // Without a thread the client is hung up on.
+    // If no thread can be started, the connection is closed.
     let _ = std::thread::Builder::new().name("nbd".into()).spawn(serve);
-}
-
-/// One of the clients, until it is dropped: also by a panic.
-struct Admitted(Arc<Shared>);
-
-impl Admitted {
-    fn new(shared: &Arc<Shared>) -> Self {
-        shared.clients.fetch_add(1, Ordering::Relaxed);
-        Self(Arc::clone(shared))
-    }
-}
-
-impl Drop for Admitted {
-    fn drop(&mut self) {
-        self.0.clients.fetch_sub(1, Ordering::Relaxed);
-    }
 }
 
 fn converse(mut stream: UnixStream, disks: &[DiskInfo], shared: &Shared) -> io::Result<()> {
@@ -220,7 +170,7 @@ fn converse(mut stream: UnixStream, disks: &[DiskInfo], shared: &Shared) -> io::
     match handshake::negotiate(&mut stream, disks) {
         Ok(Some(agreed)) => transmission::serve(&mut stream, agreed, &disks[agreed.disk], shared),
         Ok(None) => Ok(()),
-        // Looking whether somebody listens is no error.
+        // A client that only checks for a listener is not an error.
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(()),
         Err(error) => Err(error),
     }

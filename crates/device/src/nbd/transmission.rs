@@ -1,5 +1,5 @@
-//! Requests of one client to the store, one at a time; where the disk has a model, their replies
-//! wait for it, and the next request does not wait for them.
+//! Passes requests of one client to the store, one at a time. If the disk has a model, replies wait
+//! for the model, but the next request does not wait for them.
 
 use super::{
     handshake::Agreed,
@@ -7,7 +7,7 @@ use super::{
         self as p, ChunkError, ChunkHeader, Error, OffsetData, Request, SimpleReply, chunk,
         command, command_flag,
     },
-    server::Shared,
+    shared::Shared,
 };
 use crate::store::{self, Store};
 use crate::timing::{Ticket, run_first};
@@ -19,7 +19,7 @@ use std::{
 };
 use zerocopy::{FromZeros, IntoBytes};
 
-/// The protocol's default limit for a client that was told no other.
+/// The protocol's default limit, for a client that has not been given another one.
 const LONGEST_REQUEST_BYTES: usize = 32 << 20;
 
 /// Serve until the client leaves.
@@ -32,13 +32,13 @@ pub fn serve(
     if shared.timing().is_some() {
         run_first();
     }
-    // Replies that wait come from another thread.
+    // Delayed replies come from another thread.
     let replies = Arc::new(Mutex::new(stream.try_clone()?));
     let mut buffer = Vec::new();
     loop {
         let mut request = Request::new_zeroed();
         match stream.read_exact(request.as_mut_bytes()) {
-            // Most clients hang up without a word.
+            // Most clients close the connection without a disconnect request.
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
             other => other?,
         }
@@ -71,7 +71,7 @@ pub fn serve(
                 let mut message = Vec::new();
                 reply(&mut message, &request, agreed.structured, result, &buffer)?;
                 let replies = Arc::clone(&replies);
-                // A client that is gone ends its connection's thread, too.
+                // If the client is gone, the thread of its connection ends too.
                 let send = move || drop(lock(&replies).write_all(&message));
                 timing.reply(ticket, Box::new(send));
             }
@@ -80,7 +80,7 @@ pub fn serve(
                 reply(&mut *stream, &request, agreed.structured, result, &buffer)?;
             }
         }
-        // Nothing large is kept for a client that once asked for it.
+        // Shrinks the buffer after a large request.
         buffer.truncate(MAX_REQUEST_BYTES);
         buffer.shrink_to(MAX_REQUEST_BYTES);
     }
@@ -103,7 +103,8 @@ fn execute(
             submit_ns: store.clock().now_ns(),
             ..request
         });
-        // Behind the store's lock, so that the model sees requests in the order of the recording.
+        // Called under the store's lock, so that the model sees requests in the order of the
+        // recording.
         let timing = shared.timing();
         ticket = timing.and_then(|timing| timing.submit(store.requests(), &parts));
         if let Some(ticket) = &ticket {
@@ -119,7 +120,7 @@ fn execute(
     (done, ticket)
 }
 
-/// The request, checked; not submitted yet.
+/// Checks a request and converts it; it is not submitted yet.
 fn asked(request: &Request, disk_number: u16, disk: &DiskInfo) -> Result<store::Request, Error> {
     let offset = request.offset.get();
     let length = u64::from(request.length.get());
@@ -145,7 +146,7 @@ fn asked(request: &Request, disk_number: u16, disk: &DiskInfo) -> Result<store::
     })
 }
 
-/// A recorded request with content has a limit that a client's has not.
+/// Splits a client's request, because recorded requests with content have a size limit.
 fn in_parts(request: store::Request) -> Vec<store::Request> {
     let most = MAX_REQUEST_BYTES as u64;
     if request.length <= most || !matches!(request.op, Op::Read | Op::Write) {
@@ -201,7 +202,7 @@ fn reply(
     content: &[u8],
 ) -> io::Result<()> {
     let is_read = request.command == command::READ;
-    // Only reads must be answered in chunks; anything else may have a simple reply all the same.
+    // Only reads require chunks in a structured reply; all others may have a simple reply.
     if !(structured && is_read) {
         let header = SimpleReply {
             magic: p::SIMPLE_REPLY_MAGIC.into(),
@@ -247,7 +248,8 @@ fn lock(stream: &Mutex<UnixStream>) -> std::sync::MutexGuard<'_, UnixStream> {
     stream.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Both in one call where the socket takes both: a small reply is then one message.
+/// Writes head and content, in one call if the socket accepts both: a small reply is then one
+/// message.
 fn write_all(stream: &mut impl Write, head: &[u8], content: &[u8]) -> io::Result<()> {
     let written = stream.write_vectored(&[IoSlice::new(head), IoSlice::new(content)])?;
     if written < head.len() {

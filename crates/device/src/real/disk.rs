@@ -1,4 +1,4 @@
-//! One real block device, held for as long as the server lives.
+//! One real block device, held open for the lifetime of the server.
 
 use crate::store::Request;
 use fscost_recording::Op;
@@ -21,14 +21,14 @@ use std::{
 const BLKGETDISKSEQ: Opcode = opcode::read::<u64>(0x12, 128);
 /// `_IOR(0x12, 114, size_t)`.
 const BLKGETSIZE64: Opcode = opcode::read::<usize>(0x12, 114);
-/// `_IO(0x12, 119)`; its argument is a range, a beginning and a length.
+/// `_IO(0x12, 119)`; its argument is a range: offset and length.
 const BLKDISCARD: Opcode = opcode::none(0x12, 119);
 const SECTOR_BYTES: u64 = 512;
-/// A line of counters is shorter.
+/// Upper limit of a line of counters.
 const STAT_BYTES: usize = 512;
 
-/// `NAME=PATH,MAJOR,MINOR,DISKSEQ`: the device of a disk, and what tells it from another under that
-/// path.
+/// `NAME=PATH,MAJOR,MINOR,DISKSEQ`: the device of a disk, and the numbers that tell it from another
+/// device under that path.
 #[derive(Debug, Clone)]
 pub struct Named {
     pub disk: String,
@@ -37,11 +37,11 @@ pub struct Named {
 }
 
 impl Named {
-    /// Read an argument.
+    /// Parse an argument.
     pub fn parse(text: &str) -> Result<Self, String> {
         let form = "NAME=PATH,MAJOR,MINOR,DISKSEQ";
         let (disk, rest) = text.split_once('=').ok_or(form)?;
-        // The path itself may have commas.
+        // The path itself may contain commas.
         let mut fields = rest.rsplitn(4, ',');
         let mut number = || fields.next().and_then(|text| text.parse::<u64>().ok());
         let (diskseq, minor, major) = (number(), number(), number());
@@ -57,7 +57,7 @@ impl Named {
     }
 }
 
-/// The kernel's counters of a device (Documentation/block/stat.rst). Write-zeroes are writes.
+/// The kernel's counters of a device (Documentation/block/stat.rst). Write-zeroes count as writes.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Counters {
     pub read_bytes: u64,
@@ -66,7 +66,7 @@ pub struct Counters {
     pub flush_requests: u64,
 }
 
-/// An open device that nobody else has claimed.
+/// An open device that no other process has claimed.
 pub struct RealDisk {
     descriptor: OwnedFd,
     path: String,
@@ -76,7 +76,8 @@ pub struct RealDisk {
 }
 
 impl RealDisk {
-    /// Open it exclusively; refuse another disk under that path, and one that is too small.
+    /// Open the device exclusively. Refuse a different disk under that path, and one that is too
+    /// small.
     pub fn open(named: &Named, size_bytes: u64) -> Result<Self, String> {
         let path = named.path.display().to_string();
         let flags = OFlags::RDWR | OFlags::DIRECT | OFlags::EXCL | OFlags::CLOEXEC;
@@ -119,7 +120,7 @@ impl RealDisk {
         })
     }
 
-    /// Its path, as it was named.
+    /// Path, as given.
     pub fn path(&self) -> &str {
         &self.path
     }
@@ -129,7 +130,7 @@ impl RealDisk {
         self.accepts_discards.load(Ordering::Relaxed)
     }
 
-    /// What the kernel has counted since the device was opened.
+    /// Returns the kernel's counters since the device was opened.
     pub fn counted(&self) -> io::Result<Counters> {
         let now = read_counters(&self.counters)?;
         Ok(Counters {
@@ -140,8 +141,9 @@ impl RealDisk {
         })
     }
 
-    /// Do it, and wait until the device has. `content` is what is written, or where to read to; its
-    /// address is a multiple of the page size, as direct I/O asks.
+    /// Carry out a request, and wait until the device has completed it. `content` holds the data to
+    /// write, or receives the data read. Its address is a multiple of the page size, as direct I/O
+    /// requires.
     pub fn carry_out(&self, request: &Request, content: &mut [u8]) -> io::Result<()> {
         match request.op {
             Op::Read => self.read(request.offset, content),
@@ -193,7 +195,7 @@ impl RealDisk {
         Ok(())
     }
 
-    /// A device without discards gets none.
+    /// Discard a range, unless the device does not support discards.
     fn discard(&self, offset: u64, length: u64) -> io::Result<()> {
         if !self.accepts_discards() {
             return Ok(());

@@ -1,9 +1,9 @@
-//! Real disks behind the recorder: a request is recorded, carried out by the device, and answered
-//! when the device has completed it.
+//! Real disks behind the recorder. A request is passed to the device, recorded, and answered when
+//! the device has completed it.
 //!
-//! Threads carry out requests side by side, so that the device sees the queue that the file system
-//! makes. Where nothing was written since the recording began, the disk reads as zeros, as every
-//! recorded disk does: whatever the device held before decides nothing.
+//! Threads carry out requests in parallel, so that the device sees the queue that the file system
+//! builds. Ranges that were not written since the recording began read as zeros, as on every
+//! recorded disk, so the previous contents of the device have no effect.
 
 mod disk;
 mod pool;
@@ -26,8 +26,8 @@ pub struct Real {
     clock: Clock,
 }
 
-/// A real disk for the manifest: where it is, and the kernel's counters of it since the recording
-/// began.
+/// Entry of a real disk in the manifest: its location, and the kernel's counters since the
+/// recording began.
 #[derive(Debug, Serialize)]
 pub struct Account {
     device: String,
@@ -36,7 +36,8 @@ pub struct Account {
 }
 
 impl Real {
-    /// Open the devices that disks have been given by name; none for none.
+    /// Open the device of each disk that `named` assigns one to; `None` if it assigns none, or
+    /// without `completions`.
     pub fn open(
         disks: &[DiskInfo],
         named: &[Named],
@@ -60,15 +61,16 @@ impl Real {
         }))
     }
 
-    /// The device of a disk, if it has one.
+    /// Device of a disk, if it has one.
     pub fn of(&self, disk: u16) -> Option<&Arc<RealDisk>> {
         self.disks.get(usize::from(disk))?.as_ref()
     }
 
-    /// Record a request and hand it to the device; `reply` gets the device's answer. The content of
-    /// a write is at the beginning of the store's space.
+    /// Pass a request to the device, and record it; `reply` receives the device's answer. The
+    /// content of a write is at the beginning of the store's space.
     ///
-    /// The device has it first: the time that recording takes is not the device's.
+    /// The request is recorded after it was passed on, so that the time that the device takes does
+    /// not include the recording.
     pub fn carry_out(
         &self,
         disk: &Arc<RealDisk>,
@@ -100,14 +102,14 @@ impl Real {
             unwritten,
             reply: Box::new(reply),
         });
-        // A failure refuses every further request, and ends the cell.
+        // A failure makes the store refuse every further request, which ends the cell.
         let _ = match request.op {
             Op::Read => store.log_read(request),
             _ => store.request(request),
         };
     }
 
-    /// Why a device failed, if one did.
+    /// Returns the failure of a device, if any.
     pub fn failure(&self) -> Option<String> {
         self.pool.failure()
     }
@@ -117,7 +119,7 @@ impl Real {
         self.pool.finish()
     }
 
-    /// Each real disk by its name.
+    /// Report each real disk by its name.
     pub fn accounts(&self, disks: &[DiskInfo]) -> io::Result<BTreeMap<String, Account>> {
         let named = disks.iter().zip(&self.disks);
         named

@@ -14,28 +14,28 @@ use std::{
     thread::JoinHandle,
 };
 
-/// As many requests as FUSE has under way at once.
+/// Number of threads: as many as FUSE has requests in flight.
 const THREADS: usize = 128;
 const PAGE_BYTES: usize = 4096;
 const STACK_BYTES: usize = 128 << 10;
 
-/// What came of a request: what was read, or the error.
+/// Result of a request: the data read, or the error.
 pub type Outcome<'a> = io::Result<&'a [u8]>;
 
 /// A request for a device.
 pub struct Job {
-    /// Its number in the recording.
+    /// Number of the request in the recording.
     pub number: u64,
     pub disk: Arc<RealDisk>,
     pub request: Request,
-    /// Of a read or a write.
+    /// Buffer of a read or a write.
     pub buffer: Option<Buffer>,
-    /// What to read as zeros.
+    /// Ranges that read as zeros.
     pub unwritten: Vec<Range<usize>>,
     pub reply: Box<dyn FnOnce(Outcome<'_>) + Send>,
 }
 
-/// Memory for direct I/O: it begins on a page.
+/// Memory for direct I/O, aligned to a page.
 pub struct Buffer {
     memory: Vec<u8>,
     begin: usize,
@@ -53,13 +53,13 @@ impl Buffer {
         }
     }
 
-    /// As much as was asked for.
+    /// The requested number of bytes.
     pub fn bytes(&mut self) -> &mut [u8] {
         &mut self.memory[self.begin..self.begin + self.length]
     }
 }
 
-/// The threads and what they share.
+/// The threads and their shared state.
 pub struct Pool {
     shared: Arc<Shared>,
     threads: Mutex<Vec<JoinHandle<()>>>,
@@ -106,7 +106,7 @@ impl Pool {
         })
     }
 
-    /// A buffer of this many bytes, with unspecified content.
+    /// Get a buffer of `length` bytes with unspecified content.
     pub fn buffer(&self, length: usize) -> Buffer {
         let free = lock(&self.shared.free).pop();
         let mut buffer = free.unwrap_or_else(Buffer::new);
@@ -114,23 +114,23 @@ impl Pool {
         buffer
     }
 
-    /// Hand a request to a thread.
+    /// Pass a request to a thread.
     pub fn submit(&self, job: Job) {
         lock(&self.shared.queue).jobs.push_back(job);
         self.shared.some.notify_one();
     }
 
-    /// Why a device failed first, if one did.
+    /// Returns the first failure of a device, if any.
     pub fn failure(&self) -> Option<String> {
         lock(&self.shared.failure).clone()
     }
 
-    /// Wait until all is done, and store what was noted.
+    /// Wait until all requests are done, and store the noted completions.
     pub fn finish(&self) -> fscost_recording::Result<()> {
         lock(&self.shared.queue).is_ending = true;
         self.shared.some.notify_all();
         for thread in lock(&self.threads).drain(..) {
-            // One that panicked has ended the process.
+            // A thread that panicked has aborted the process.
             let _ = thread.join();
         }
         lock(&self.shared.completions).finish()
@@ -145,7 +145,7 @@ impl Shared {
         }
     }
 
-    /// The next request, or none at the end.
+    /// Get the next request, or none at the end.
     fn next(&self) -> Option<Job> {
         let mut queue = lock(&self.queue);
         loop {

@@ -1,6 +1,7 @@
-//! What was measured of each reply: a file of 24 bytes a request, little-endian: its number in the
-//! recording (marks not counted), when the model completed it, and when its reply had been sent,
-//! both in nanoseconds since the recording began.
+//! Measurements of each reply: a file of 24 bytes a request, little-endian. A record holds the
+//! request's number in the recording (marks not counted), the time at which the model completed it,
+//! and the time at which its reply had been sent. Both times are in nanoseconds since the recording
+//! began.
 
 use super::queue::Part;
 use fscost_recording::{Error, Result};
@@ -10,7 +11,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The file, being written.
+/// The open file.
 pub struct Completions {
     file: BufWriter<File>,
     path: PathBuf,
@@ -18,7 +19,7 @@ pub struct Completions {
 }
 
 impl Completions {
-    /// Begin a file, which must not exist.
+    /// Create a file, which must not exist.
     pub fn create(path: &Path) -> Result<Self> {
         let file = File::create_new(path).map_err(|error| Error::io("creating", path, error))?;
         Ok(Self {
@@ -38,7 +39,7 @@ impl Completions {
         }
     }
 
-    /// Store the rest; the first failure, if there was one.
+    /// Store the rest; returns the first failure, if any.
     pub fn finish(&mut self) -> Result<()> {
         let stored = self.failed.take().map_or_else(|| self.file.flush(), Err);
         stored.map_err(|error| Error::io("writing", &self.path, error))

@@ -1,12 +1,13 @@
-//! Disks with the timing of a model: a request is carried out and recorded at once, and its reply
+//! Disks with the timing of a model. A request is carried out and recorded at once, and its reply
 //! waits until the model has completed it.
 //!
-//! A model sees each request at the instant at which the recording says that it was submitted, so
-//! that the same submissions always have the same completions. A thread of its own sends replies.
+//! A model sees each request at the submission time in the recording, so that the same submissions
+//! always have the same completions. A separate thread sends replies.
 
 mod completions;
 mod models;
 mod queue;
+mod rehearsal;
 mod timer;
 
 pub use completions::Completions;
@@ -16,6 +17,7 @@ pub use timer::run_first;
 
 use crate::store::{Clock, Request};
 use queue::{Due, Queue};
+use rehearsal::Rehearsal;
 use std::{
     io,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -23,7 +25,7 @@ use std::{
 };
 use timer::{Timer, Waiter};
 
-/// The file of completions, which models and real disks share.
+/// File of completions, which models and real disks share.
 pub type SharedCompletions = Arc<Mutex<Completions>>;
 
 /// The models of a cell's disks, and the replies that wait for them.
@@ -69,14 +71,19 @@ impl Timing {
         })
     }
 
-    /// Submit a request to the model of its disk, and say when; none where the disk has no model.
-    /// `first` is the request's number in the recording. A request that the recording takes in
-    /// `parts` has as many numbers; each part is one request to the model.
+    /// Submit a request to the model of its disk; returns a ticket with the submission time, or
+    /// none if the disk has no model. `first` is the request's number in the recording. If the
+    /// recording splits the request into several `parts`, they are numbered from `first` on, and
+    /// each is one request to the model.
     pub fn submit(&self, first: u64, parts: &[Request]) -> Option<Ticket> {
         let mut state = self.shared.lock();
-        // Asked under the lock: instants that a model is told never run backwards.
+        // Read under the lock, so that the times passed to a model never run backwards.
         let now_ns = self.shared.clock.now_ns();
-        state.queue.submit(now_ns, first, parts)
+        let ticket = state.queue.submit(now_ns, first, parts)?;
+        // The sender wakes while the request is carried out, because a cache may complete it in
+        // less time than that takes.
+        self.shared.timer.set(state.queue.next_ns());
+        Some(ticket)
     }
 
     /// Send a reply once the model has completed all parts of its request.
@@ -90,17 +97,17 @@ impl Timing {
         }
     }
 
-    /// Send all replies that still wait, at once, and store what was noted of the sent ones.
+    /// Send all waiting replies at once, and store the completions noted so far.
     pub fn finish(&self) -> fscost_recording::Result<()> {
         let mut state = self.shared.lock();
         state.is_ending = true;
         let left = state.queue.drain();
-        // An instant long past: the sender wakes, and ends.
+        // A time long past, to wake and end the sender.
         self.shared.timer.set(Some(1));
         drop(state);
         self.shared.send(left);
         if let Some(sender) = lock(&self.sender).take() {
-            // It cannot have panicked: that would have ended the process.
+            // The thread cannot have panicked: that would have aborted the process.
             let _ = sender.join();
         }
         lock(&self.shared.completions).finish()
@@ -115,8 +122,9 @@ impl Shared {
     fn send_replies(&self) {
         run_first();
         let mut waiter = Waiter::new();
+        let mut rehearsal = Rehearsal::new();
         loop {
-            let now_ns = self.timer.wait(&mut waiter);
+            let now_ns = self.timer.wait(&mut waiter, || rehearsal.hold());
             let mut state = self.lock();
             if state.is_ending {
                 return;
@@ -131,17 +139,19 @@ impl Shared {
     fn send(&self, due: Vec<Due>) {
         for each in due {
             (each.reply)();
-            lock(&self.completions).note(&each.parts, self.clock.now_ns());
+            let sent_ns = self.clock.now_ns();
+            lock(&self.completions).note(&each.parts, sent_ns);
         }
     }
 }
 
-/// What a mutex guards, whoever panicked while holding it.
+/// Locks a mutex, even if a thread panicked while holding it.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Without its sender or its device, a request would hang in the kernel for ever.
+/// Aborts the process if its thread panics. Without the sender or the device's thread, a request
+/// would hang in the kernel forever.
 pub struct AbortOnPanic;
 
 impl Drop for AbortOnPanic {

@@ -4,13 +4,13 @@ use fscost_latency::{Device, Model};
 use fscost_recording::DiskInfo;
 use std::path::PathBuf;
 
-/// Of each disk its device, unless it completes requests at once.
+/// Model of each disk; none for a disk that completes requests at once.
 pub struct Models {
     pub(super) devices: Vec<Option<Device>>,
 }
 
 impl Models {
-    /// Read the files that disks have been given by name.
+    /// Read the model files that disks have been given by name.
     pub fn read(
         disks: &[DiskInfo],
         files: &[(String, PathBuf)],
@@ -24,7 +24,7 @@ impl Models {
             let text =
                 std::fs::read_to_string(path).map_err(|error| format!("{shown}: {error}"))?;
             let model = Model::parse(&shown, &text)?;
-            // Each disk makes choices of its own.
+            // Each disk makes its own random choices.
             let seed = seed.wrapping_add(index as u64);
             let device = || Device::new(&model, disks[index].size_bytes, seed);
             devices[index] = (!model.is_instant()).then(device);

@@ -1,4 +1,4 @@
-//! The requests that models have not completed, and those whose replies are not known yet.
+//! Requests that models have not completed, and those whose replies are not known yet.
 
 use crate::store::Request;
 use fscost_latency::{Completion, Device, Op, Request as Asked};
@@ -8,15 +8,15 @@ use std::collections::HashMap;
 /// Sends a reply.
 pub type Reply = Box<dyn FnOnce() + Send>;
 
-/// A request that a model has; to be given back with its reply.
+/// Handle of a submitted request; to be returned with its reply.
 #[derive(Debug)]
 pub struct Ticket {
-    /// When it was submitted.
+    /// Time of submission.
     pub submit_ns: u64,
     first: u64,
 }
 
-/// A part of a request: its number in the recording, and when the model completed it.
+/// A part of a request: its number in the recording, and the time at which the model completed it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Part {
     pub number: u64,
@@ -33,7 +33,7 @@ pub struct Due {
 pub struct Queue {
     devices: Vec<Option<Device>>,
     waiting: HashMap<u64, Waiting>,
-    /// The first part of each other part.
+    /// Number of the first part, for each other part.
     firsts: HashMap<u64, u64>,
     completed: Vec<Completion>,
 }
@@ -75,13 +75,14 @@ impl Queue {
         })
     }
 
-    /// Take the reply; it is due where the model was faster than the server.
+    /// Accept a reply; returns it if it is due already, because the model was faster than the
+    /// server.
     pub fn reply(&mut self, ticket: Ticket, reply: Reply) -> Option<Due> {
         self.waiting.get_mut(&ticket.first)?.reply = Some(reply);
         self.due(ticket.first)
     }
 
-    /// The replies that are due at `now_ns`, in the order of completion.
+    /// Returns the replies that are due at `now_ns`, in order of completion.
     pub fn advance(&mut self, now_ns: u64) -> Vec<Due> {
         for device in self.devices.iter_mut().flatten() {
             device.advance(now_ns, &mut self.completed);
@@ -101,13 +102,13 @@ impl Queue {
         due
     }
 
-    /// When a model next has something to do.
+    /// Time of the models' next event.
     pub fn next_ns(&self) -> Option<u64> {
         let devices = self.devices.iter().flatten();
         devices.filter_map(Device::next_ns).min()
     }
 
-    /// Every reply that waits, whatever its model says.
+    /// Returns every waiting reply, whether completed by its model or not.
     pub fn drain(&mut self) -> Vec<Due> {
         let waiting = self.waiting.drain().map(|(_, waiting)| waiting);
         waiting
@@ -138,7 +139,7 @@ fn asked(number: u64, part: &Request) -> Asked {
         Recorded::Write => Op::Write,
         Recorded::WriteZeroes => Op::WriteZeroes,
         Recorded::Flush => Op::Flush,
-        // A loop device sends the same request for a discard and for zeroes that may unmap.
+        // A loop device sends the same request for a discard and for zeroing that may unmap.
         Recorded::Discard | Recorded::Punch => Op::Discard,
         Recorded::Read | Recorded::Mark => Op::Read,
     };

@@ -1,4 +1,4 @@
-//! `/dev/ublk-control`.
+//! Commands to `/dev/ublk-control`.
 
 use super::{
     protocol::{self as p, CtrlCmd, DevInfo},
@@ -14,14 +14,15 @@ use std::{collections::BTreeSet, time::Duration};
 
 const PATH: &str = "/dev/ublk-control";
 const CHAR_DEVICES: &str = "/sys/class/ublk-char";
-/// Commands that need no request to be served take milliseconds.
+/// Time limit of a command. Commands that need no request to be served take milliseconds.
 const LIMIT: Duration = Duration::from_secs(10);
-/// In the upper half of a device's own flags, that it is ours; the lower has the server's pid.
+/// Tag in the upper half of a device's private flags, which marks devices of fscost. The lower half
+/// holds the server's pid.
 const OURS: u64 = 0x6673_636f << 32;
-/// Beside the requests of all disks: the rest of what is under way at once.
+/// Ring entries for everything in flight other than the requests of the disks.
 const OTHER_ENTRIES: u32 = 8;
 
-/// Why disks cannot be served this way.
+/// Reason why ublk cannot serve disks.
 #[derive(Debug, thiserror::Error)]
 #[error("{doing}: {source}")]
 pub struct UblkError {
@@ -38,15 +39,15 @@ impl UblkError {
     }
 }
 
-/// The driver's control device, and the ring that speaks to it.
+/// The driver's control device, and the ring used for its commands.
 pub struct Control {
     pub ring: Ring,
     control: OwnedFd,
 }
 
 impl Control {
-    /// Open it, with room for `requests` at once. Refused where the driver cannot copy by read and
-    /// write calls.
+    /// Open the control device, with room for `requests` at once. Refused if the driver cannot copy
+    /// with read and write calls.
     pub fn open(requests: u32) -> Result<Self, UblkError> {
         let control = rustix::fs::open(PATH, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
             .map_err(|errno| UblkError::new(format!("opening {PATH}"), errno))?;
@@ -74,7 +75,7 @@ impl Control {
         Ok(opened)
     }
 
-    /// Make a device; its number.
+    /// Create a device; returns its number.
     pub fn add(&mut self, depth: u16, most_bytes: u32) -> Result<u32, UblkError> {
         let mut info = DevInfo {
             nr_hw_queues: 1,
@@ -95,7 +96,7 @@ impl Control {
         Ok(info.dev_id)
     }
 
-    /// Say what a device is like.
+    /// Set the parameters of a device.
     pub fn set_params(&mut self, device: u32, params: &p::Params) -> Result<(), UblkError> {
         let command = CtrlCmd {
             addr: std::ptr::from_ref(params).addr() as u64,
@@ -106,23 +107,23 @@ impl Control {
         set.map_err(|errno| UblkError::new("setting the parameters of a ublk device", errno))
     }
 
-    /// Begin a command without content; [`Happened::Commanded`] is its end.
+    /// Begin a command without content; [`Happened::Commanded`] reports its end.
     pub fn begin(&mut self, code: Opcode, device: u32) {
         let command = CtrlCmd {
-            // START_DEV asks for the server's process.
+            // START_DEV needs the process ID of the server.
             data: u64::from(std::process::id()),
             ..command_of(device)
         };
         self.ring.command(self.control.as_fd(), code, &command);
     }
 
-    /// A command of a device that no request waits for.
+    /// Run a command on a device for which no request needs to be served.
     pub fn command(&mut self, code: Opcode, device: u32) -> Result<(), Errno> {
         self.run(code, &command_of(device))
     }
 
-    /// Remove the devices of disk servers that are gone: nothing else does. Gives the processes
-    /// whose devices remain.
+    /// Remove the devices of disk servers that have ended, because nothing else does. Returns the
+    /// servers whose devices remain.
     pub fn sweep(&mut self) -> BTreeSet<u32> {
         let mut left = BTreeSet::new();
         let entries = std::fs::read_dir(CHAR_DEVICES).into_iter().flatten();
@@ -142,7 +143,7 @@ impl Control {
         left
     }
 
-    /// The process of a device of ours.
+    /// Returns the server's process ID of a device that fscost has created.
     fn server_of(&mut self, device: u32) -> Option<u32> {
         let mut info = DevInfo::default();
         let command = CtrlCmd {
@@ -154,7 +155,7 @@ impl Control {
         (info.ublksrv_flags >> 32 == OURS >> 32).then_some(info.ublksrv_flags as u32)
     }
 
-    /// What `command` points to is borrowed by the caller until this returns.
+    /// Run a command. The caller must keep the memory that `command` points to until this returns.
     fn run(&mut self, code: Opcode, command: &CtrlCmd) -> Result<(), Errno> {
         self.ring.command(self.control.as_fd(), code, command);
         let mut happened = Vec::new();
@@ -169,17 +170,17 @@ impl Control {
     }
 }
 
-/// True if a process has ended, even if nobody has waited for it.
+/// True if a process has ended, even if it was not reaped.
 fn is_gone(process: u32) -> bool {
     let Ok(stat) = std::fs::read_to_string(format!("/proc/{process}/stat")) else {
         return true;
     };
-    // The name in parentheses may have any character (proc_pid_stat(5)).
+    // The name in parentheses may contain any character (proc_pid_stat(5)).
     let state = stat.rsplit(')').next().unwrap_or_default().trim_start();
     state.starts_with(['Z', 'X'])
 }
 
-/// The error that a negative result is.
+/// Converts the result of a command: a negative result is an error number.
 pub fn outcome(result: i32) -> Result<(), Errno> {
     if result < 0 {
         return Err(Errno::from_raw_os_error(-result));
@@ -187,7 +188,7 @@ pub fn outcome(result: i32) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Opens a device's character device.
+/// Opens the character device of a device.
 pub fn open_char_device(number: u32) -> Result<OwnedFd, UblkError> {
     let path = format!("/dev/ublkc{number}");
     let opened = rustix::fs::open(&path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty());
@@ -202,7 +203,7 @@ fn command_of(device: u32) -> CtrlCmd {
     }
 }
 
-/// The reason why disks cannot be served this way, if there is one.
+/// Returns the reason why disks cannot be served over ublk, if there is one.
 pub fn unsupported_reason() -> Option<String> {
     Control::open(1).err().map(|error| error.to_string())
 }

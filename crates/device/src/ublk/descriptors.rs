@@ -1,4 +1,4 @@
-//! What the driver tells of the requests of a device: memory that it writes and we read.
+//! Request descriptors of a device, in memory that the driver writes and this process reads.
 
 use super::protocol::IoDesc;
 use rustix::{
@@ -19,7 +19,7 @@ pub struct Descriptors {
 unsafe impl Send for Descriptors {}
 
 impl Descriptors {
-    /// Map those of a character device.
+    /// Map the descriptors of a character device.
     pub fn map(device: BorrowedFd<'_>, depth: u16) -> Result<Self, Errno> {
         // SAFETY: the kernel chooses where; the mapping ends in `drop`.
         let memory = unsafe {
@@ -35,7 +35,7 @@ impl Descriptors {
         Ok(Self { memory, depth })
     }
 
-    /// What the request `tag` asks for. Only between its arrival and its reply.
+    /// Returns request `tag`. Valid only between its arrival and its reply.
     pub fn of(&self, tag: u16) -> Option<IoDesc> {
         if tag >= self.depth {
             return None;

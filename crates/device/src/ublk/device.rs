@@ -13,24 +13,24 @@ use rustix::{
     io::Errno,
 };
 
-/// Requests at once: as many as FUSE has in the background.
+/// Requests in flight per device: as many as FUSE has in the background.
 pub const DEPTH: u16 = 128;
 const SECTOR_BYTES: u64 = 512;
 
-/// A device that exists; the kernel removes it only when told to.
+/// An existing device, which the kernel removes only on command.
 pub struct Device {
-    /// N of `/dev/ublkbN`.
+    /// Number N of `/dev/ublkbN`.
     pub number: u32,
-    /// Its index among the disks.
+    /// Index of the disk.
     pub disk: u16,
-    /// Commands that the driver has.
+    /// Commands that the driver holds.
     pub fetching: u16,
     character: OwnedFd,
     descriptors: Descriptors,
 }
 
 impl Device {
-    /// Make the device of a disk. It has requests once it is started.
+    /// Create the device of a disk. It receives requests once it is started.
     pub fn add(control: &mut Control, disk: u16, info: &DiskInfo) -> Result<Self, UblkError> {
         let number = control.add(DEPTH, MAX_REQUEST_BYTES as u32)?;
         let made = Self::set_up(control, number, disk, info);
@@ -59,14 +59,14 @@ impl Device {
         })
     }
 
-    /// Ask for the first request of each tag.
+    /// Ask the driver for the first request of each tag.
     pub fn fetch_all(&mut self, ring: &mut Ring) {
         for tag in 0..DEPTH {
             self.send(ring, p::FETCH_REQ, tag, 0);
         }
     }
 
-    /// Answer a request, and ask for the next of its tag.
+    /// Answer a request, and ask for the next one with its tag.
     pub fn commit(&mut self, ring: &mut Ring, tag: u16, result: i32) {
         self.send(ring, p::COMMIT_AND_FETCH_REQ, tag, result);
     }
@@ -81,7 +81,7 @@ impl Device {
         ring.request(self.character.as_fd(), code, self.disk, command);
     }
 
-    /// What the request `tag` asks for; an error for what no disk of ours does.
+    /// Returns request `tag`, or an error for an unsupported operation.
     pub fn asked(&self, tag: u16, submit_ns: u64) -> Result<Request, Errno> {
         let asked = self.descriptors.of(tag).ok_or(Errno::INVAL)?;
         let op = match asked.op_flags & p::OP_MASK {
@@ -123,7 +123,7 @@ impl Device {
         Ok(())
     }
 
-    /// Hand over what was read.
+    /// Pass on the data that was read.
     pub fn write_content(&self, tag: u16, content: &[u8]) -> Result<(), Errno> {
         let mut done = 0;
         while done < content.len() {
@@ -143,17 +143,17 @@ fn params(disk: &DiskInfo) -> Params {
     let logical_shift = disk.logical_block_bytes.ilog2() as u8;
     let physical_shift = disk.physical_block_bytes.ilog2() as u8;
     let all = (u64::from(u32::MAX) / SECTOR_BYTES) as u32;
-    // In whole logical blocks.
+    // Rounded down to whole logical blocks.
     let all = all - all % (disk.logical_block_bytes / SECTOR_BYTES as u32);
     Params {
-        // Without the padding at its end.
+        // Excludes the padding at the end.
         len: (std::mem::offset_of!(Params, discard) + size_of::<ParamDiscard>()) as u32,
         types: p::PARAM_BASIC | p::PARAM_DISCARD,
         basic: ParamBasic {
             attrs: p::ATTR_VOLATILE_CACHE | p::ATTR_FUA,
             logical_bs_shift: logical_shift,
             physical_bs_shift: physical_shift,
-            // The driver cannot say "none"; mkfs ignores what is no larger than a sector.
+            // The driver cannot express "none"; mkfs ignores values no larger than a sector.
             io_opt_shift: logical_shift,
             io_min_shift: physical_shift,
             max_sectors: (MAX_REQUEST_BYTES as u64 / SECTOR_BYTES) as u32,

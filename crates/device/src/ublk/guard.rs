@@ -1,5 +1,5 @@
-//! Removes the devices of a disk server that was killed: the kernel fails their requests, but keeps
-//! them until somebody deletes them.
+//! Removes the devices of a disk server that was killed. The kernel fails their requests, but keeps
+//! the devices until a process deletes them.
 
 use super::command::Control;
 use std::{
@@ -12,32 +12,33 @@ use std::{
 const ATTEMPTS: usize = 200;
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// The process that waits for our end.
+/// The process that waits for the end of this one.
 pub struct Guard(Child);
 
 impl Guard {
-    /// Start it. Its standard input ends with us, however we end.
+    /// Start the guard. Its standard input ends with this process, however that ends.
     pub fn start() -> io::Result<Self> {
         Command::new("/proc/self/exe")
             .args(["sweep", "--after", &std::process::id().to_string()])
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
-            // A signal for our group is not for it.
+            // The guard must not receive signals for this process's group.
             .process_group(0)
             .spawn()
             .map(Self)
     }
 
-    /// End it, once the devices are gone. Dropped instead, it waits for the end of this process,
-    /// and removes them.
+    /// End the guard, once the devices are gone. If it is dropped instead, it waits for the end of
+    /// this process and then removes the devices.
     pub fn end(mut self) {
         drop(self.0.stdin.take());
         let _ = self.0.wait();
     }
 }
 
-/// Wait for the end of `server`, then remove its devices, and those of any other that is gone.
+/// Wait for the end of `server`, then remove its devices, and those of any other server that has
+/// ended.
 pub fn sweep_after(server: u32) {
     let _ = io::stdin().read(&mut [0]);
     for _ in 0..ATTEMPTS {

@@ -1,8 +1,9 @@
-//! The native front end where the kernel has `ublk_drv`: a block device of its own for each disk,
-//! with FUA, a physical sector size, and discards that differ from zeroes.
+//! The native front end on kernels with `ublk_drv`: a separate block device for each disk, with
+//! FUA, a physical sector size, and discards distinct from write-zeroes requests.
 //!
-//! Requests come and go over one io_uring. Their content is copied by read and write calls on the
-//! device's character device (`UBLK_F_USER_COPY`), straight into the frame that is being filled.
+//! Requests and replies pass through one io_uring. Their content is copied by read and write calls
+//! on the device's character device (`UBLK_F_USER_COPY`), straight into the frame that is being
+//! filled.
 
 mod command;
 mod descriptors;

@@ -1,9 +1,9 @@
-//! `include/uapi/linux/ublk_cmd.h`, the part that is used. Since Linux 6.5 (`UBLK_F_USER_COPY`).
+//! The part of `include/uapi/linux/ublk_cmd.h` that is used. Since Linux 6.5 (`UBLK_F_USER_COPY`).
 
 use rustix::ioctl::{Opcode, opcode};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// All commands are encoded as ioctls of this type.
+/// Ioctl type that encodes all commands.
 const GROUP: u8 = b'u';
 
 /// Control commands, sent to `/dev/ublk-control`.
@@ -14,14 +14,14 @@ pub const START_DEV: Opcode = opcode::read_write::<CtrlCmd>(GROUP, 0x06);
 pub const STOP_DEV: Opcode = opcode::read_write::<CtrlCmd>(GROUP, 0x07);
 pub const SET_PARAMS: Opcode = opcode::read_write::<CtrlCmd>(GROUP, 0x08);
 pub const GET_FEATURES: Opcode = opcode::read::<CtrlCmd>(GROUP, 0x13);
-/// Commands of requests, sent to `/dev/ublkcN`.
+/// Request commands, sent to `/dev/ublkcN`.
 pub const FETCH_REQ: Opcode = opcode::read_write::<IoCmd>(GROUP, 0x20);
 pub const COMMIT_AND_FETCH_REQ: Opcode = opcode::read_write::<IoCmd>(GROUP, 0x21);
 
 pub const F_CMD_IOCTL_ENCODE: u64 = 1 << 6;
 pub const F_USER_COPY: u64 = 1 << 7;
 
-/// No queue, or whatever device is free.
+/// Placeholders for no queue, and for any free device.
 pub const NO_QUEUE: u16 = u16::MAX;
 pub const ANY_DEVICE: u32 = u32::MAX;
 
@@ -35,11 +35,11 @@ pub const OP_WRITE: u32 = 1;
 pub const OP_FLUSH: u32 = 2;
 pub const OP_DISCARD: u32 = 3;
 pub const OP_WRITE_ZEROES: u32 = 5;
-/// Of `op_flags`, the part that is the operation.
+/// Mask of the operation in `op_flags`.
 pub const OP_MASK: u32 = 0xff;
 pub const IO_FUA: u32 = 1 << 13;
 
-/// Where the content of the request `tag` of queue 0 begins in the character device.
+/// Returns the offset in the character device of the content of request `tag` of queue 0.
 pub const fn content_offset(tag: u16) -> u64 {
     const CONTENTS: u64 = 0x8000_0000;
     const TAG_SHIFT: u32 = 25;
@@ -73,7 +73,7 @@ pub struct DevInfo {
     pub ublksrv_pid: i32,
     pub pad1: u32,
     pub flags: u64,
-    /// The driver keeps it for us.
+    /// Private flags that the driver stores for the server.
     pub ublksrv_flags: u64,
     pub owner_uid: u32,
     pub owner_gid: u32,
@@ -101,7 +101,7 @@ pub struct IoDesc {
     pub addr: u64,
 }
 
-/// The beginning of `struct ublk_params`: the kernel takes as much as `len` says.
+/// First part of `struct ublk_params`: the kernel reads `len` bytes.
 #[repr(C)]
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Params {
@@ -142,7 +142,7 @@ pub struct ParamDiscard {
 mod tests {
     use super::*;
 
-    /// Numbers and sizes as a C compiler finds them in the kernel's header.
+    /// Checks numbers and sizes against those that a C compiler finds in the kernel's header.
     #[test]
     fn encodings_of_the_kernel_s_header() {
         assert_eq!(ADD_DEV, 0xc020_7504);

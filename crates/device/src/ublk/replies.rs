@@ -1,4 +1,4 @@
-//! Replies of modelled disks that are due: the driver takes them from the server's thread only.
+//! Due replies of modelled disks: the driver accepts them from the server's thread only.
 
 use crate::timing::lock;
 use rustix::{
@@ -8,7 +8,7 @@ use rustix::{
 };
 use std::sync::Mutex;
 
-/// A reply: the result of the request `tag` of a disk.
+/// A reply: the result of request `tag` of a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Due {
     pub disk: u16,
@@ -16,7 +16,7 @@ pub struct Due {
     pub result: i32,
 }
 
-/// Replies on their way from the thread that waits for models.
+/// Replies that pass from the models' thread to the server's thread.
 pub struct Replies {
     waiting: Mutex<Vec<Due>>,
     event: OwnedFd,
@@ -30,21 +30,21 @@ impl Replies {
         })
     }
 
-    /// Readable while replies wait.
+    /// Descriptor that is readable while replies are pending.
     pub fn event(&self) -> &OwnedFd {
         &self.event
     }
 
-    /// Hand a reply over.
+    /// Pass on a reply.
     pub fn put(&self, due: Due) {
         lock(&self.waiting).push(due);
-        // It fails only where 2^64 replies wait.
+        // Fails only if 2^64 replies are pending.
         let _ = rustix::io::write(&self.event, &1_u64.to_ne_bytes());
     }
 
-    /// Those that wait.
+    /// Take the pending replies.
     pub fn take(&self) -> Vec<Due> {
-        // Nothing to read: they were taken with earlier ones.
+        // An error means that there is nothing to read: earlier calls took these replies.
         let _ = rustix::io::read(&self.event, &mut [0; 8]);
         std::mem::take(&mut lock(&self.waiting))
     }

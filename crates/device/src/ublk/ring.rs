@@ -1,5 +1,5 @@
-//! The io_uring: commands to the driver, requests from it, and the descriptors that the server
-//! waits for besides.
+//! The io_uring: commands to the driver, requests from it, and other descriptors that the server
+//! waits for.
 
 use super::protocol::{CtrlCmd, IoCmd};
 use io_uring::{IoUring, cqueue, opcode, squeue::Entry128, types};
@@ -14,7 +14,7 @@ use zerocopy::IntoBytes as _;
 /// A completion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Happened {
-    /// A request came; or its command was refused, with the error.
+    /// A request arrived, or its command was refused with this error.
     Request { disk: u16, tag: u16, result: i32 },
     /// A control command ended.
     Commanded(i32),
@@ -22,10 +22,10 @@ pub enum Happened {
     Readable(Waited),
 }
 
-/// Descriptors that are waited for.
+/// Descriptors to wait for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Waited {
-    /// The agent's messages.
+    /// Messages of the agent.
     Agent = 1,
     /// Replies of modelled disks that are due.
     Replies = 2,
@@ -34,16 +34,17 @@ pub enum Waited {
 const COMMAND: u64 = 1 << 32;
 const READABLE: u64 = 2 << 32;
 
-/// One ring, used by one thread: the driver wants the commands of a queue from the same thread.
+/// One ring, used by one thread: the driver requires the commands of a queue to come from the same
+/// thread.
 pub struct Ring(IoUring<Entry128, cqueue::Entry>);
 
 impl Ring {
-    /// Room for `requests` commands at once.
+    /// Create a ring with room for `requests` commands at once.
     pub fn new(requests: u32) -> io::Result<Self> {
         IoUring::builder().build(requests).map(Self)
     }
 
-    /// Send a control command; what it points to must live until [`Happened::Commanded`].
+    /// Send a control command. Memory that it points to must live until [`Happened::Commanded`].
     pub fn command(&mut self, control: BorrowedFd<'_>, code: Opcode, command: &CtrlCmd) {
         let mut bytes = [0; 80];
         bytes[..size_of::<CtrlCmd>()].copy_from_slice(command.as_bytes());
@@ -65,7 +66,7 @@ impl Ring {
         self.push(entry.into());
     }
 
-    /// Say once when a descriptor is readable.
+    /// Report once when a descriptor is readable.
     pub fn poll(&mut self, what: Waited, descriptor: BorrowedFd<'_>) {
         let entry = opcode::PollAdd::new(types::Fd(descriptor.as_raw_fd()), libc::POLLIN as u32)
             .build()
@@ -80,12 +81,12 @@ impl Ring {
             if unsafe { self.0.submission().push(&entry) }.is_ok() {
                 return;
             }
-            // Full: the kernel takes what is there.
+            // The queue is full: the kernel takes the entries in it.
             let _ = self.0.submit();
         }
     }
 
-    /// Submit, and wait until something has happened; nothing after `limit`.
+    /// Submit, and wait for an event; returns without one after `limit`.
     pub fn wait(&mut self, limit: Duration, happened: &mut Vec<Happened>) -> Result<(), Errno> {
         if self.0.completion().is_empty() {
             let limit = types::Timespec::from(limit);

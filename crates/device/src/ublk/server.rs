@@ -1,4 +1,4 @@
-//! Requests and messages, from one thread, until the agent says that it is done or is gone.
+//! Serves requests and messages in one thread, until the agent says that it is done or is gone.
 
 use super::session::Session;
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
 use rustix::{fd::AsFd as _, io::Errno};
 use std::sync::Arc;
 
-/// Serve until the end.
+/// Serve until the agent is done or gone.
 pub fn serve(
     mut store: Store,
     mut session: Session,

@@ -1,4 +1,4 @@
-//! The requests of all ublk devices of a cell, in one thread.
+//! Serves the requests of all ublk devices of a cell in one thread.
 
 use super::{
     command::{Control, UblkError, outcome},
@@ -20,21 +20,21 @@ use rustix::{
 };
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
-/// How long nothing must happen until [`Step::Idle`].
+/// Idle time until [`Step::Idle`].
 const IDLE: Duration = Duration::from_millis(100);
-/// `UBLK_IO_RES_ABORT`: the device is going.
+/// `UBLK_IO_RES_ABORT`: the device is being removed.
 const ABORTED: i32 = -libc::ENODEV;
 
-/// What one wait brought.
+/// Result of one wait.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Step {
-    /// Nothing happened for a while.
+    /// True if nothing happened for a while.
     pub is_idle: bool,
-    /// The agent has said something.
+    /// True if the agent has sent a message.
     pub has_message: bool,
 }
 
-/// The devices, and the ring that their requests come from.
+/// The devices, and the ring that delivers their requests.
 pub struct Session {
     control: Control,
     devices: Vec<Device>,
@@ -47,7 +47,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// Make a device for each disk. Nothing is asked of them until [`start`](Self::start).
+    /// Create a device for each disk. The devices receive no requests until [`start`](Self::start).
     pub fn new(mut control: Control, disks: &[DiskInfo]) -> Result<Self, UblkError> {
         control.sweep();
         let guard = Guard::start().map_err(|error| {
@@ -77,8 +77,8 @@ impl Session {
         Ok(session)
     }
 
-    /// Serve, and start the devices; the replies of disks with a model wait for it. Their nodes, in
-    /// the order of the disks.
+    /// Start the devices while serving them. Replies of disks with a model wait for the model.
+    /// Returns the device nodes, in the order of the disks.
     pub fn start(
         &mut self,
         store: &mut Store,
@@ -90,19 +90,19 @@ impl Session {
             .poll(Waited::Replies, self.replies.event().as_fd());
         for index in 0..self.devices.len() {
             self.devices[index].fetch_all(&mut self.control.ring);
-            // The kernel looks for partitions meanwhile.
+            // Meanwhile the kernel scans for partitions.
             self.run(store, p::START_DEV, self.devices[index].number)?;
         }
         let node = |device: &Device| format!("/dev/ublkb{}", device.number).into();
         Ok(self.devices.iter().map(node).collect())
     }
 
-    /// Say once when the agent has said something.
+    /// Report once when the agent has sent a message.
     pub fn listen(&mut self, agent: BorrowedFd<'_>) {
         self.control.ring.poll(Waited::Agent, agent);
     }
 
-    /// Wait for something, and serve it.
+    /// Wait for an event, and handle it.
     pub fn step(&mut self, store: &mut Store) -> Result<Step, Errno> {
         let mut happened = std::mem::take(&mut self.happened);
         self.control.ring.wait(IDLE, &mut happened)?;
@@ -131,9 +131,9 @@ impl Session {
         Ok(step)
     }
 
-    /// Remove the devices; what is still asked of them is served.
+    /// Remove the devices; requests that still arrive are served.
     pub fn stop(&mut self, store: &mut Store) -> Result<(), Errno> {
-        // No reply waits any more for a model that nobody asks.
+        // Nothing drives the models any more, so no reply may wait for one.
         self.timing = None;
         for index in 0..self.devices.len() {
             self.run(store, p::STOP_DEV, self.devices[index].number)?;
@@ -151,13 +151,13 @@ impl Session {
     fn remove_all(&mut self) {
         for device in self.devices.drain(..) {
             let number = device.number;
-            // The driver waits until nobody has its character device open or mapped.
+            // The driver waits until no process has the character device open or mapped.
             drop(device);
             let _ = self.control.command(p::DEL_DEV, number);
         }
     }
 
-    /// A control command that may need requests to be served.
+    /// Run a control command during which requests may have to be served.
     fn run(&mut self, store: &mut Store, code: Opcode, device: u32) -> Result<(), Errno> {
         self.commanded = None;
         self.control.begin(code, device);
@@ -200,7 +200,7 @@ impl Session {
         if request.op == Op::Write
             && let Err(errno) = device.read_content(tag, &mut store.space()[..length])
         {
-            // The device is going: nobody waits for the write.
+            // The device is being removed: no process waits for the write.
             return self.commit(disk, tag, -errno.raw_os_error());
         }
         let timing = self.timing.clone();
@@ -238,7 +238,7 @@ impl Session {
         }
     }
 
-    /// The number of ring entries that the requests of `disks` disks need.
+    /// Returns the number of ring entries that the requests of `disks` disks need.
     pub fn requests(disks: usize) -> u32 {
         u32::from(DEPTH) * disks as u32
     }

@@ -1,30 +1,31 @@
-//! Parts of writes to an array, held back until they are whole again.
+//! Parts of writes to an array, held back until the writes are whole again.
 
 use crate::Write;
 use fscost_recording::{Event, Op};
 use std::collections::BTreeMap;
 
-/// md submits the parts of a request together, but RAID 5 may have to read for some of them first.
-/// What a file system waits for is behind a flush, which ends the wait here too.
+/// Maximum time from the completion of held parts to the submission of more parts. md submits the
+/// parts of a request together, but RAID 5 may have to read before it can write some of them. If a
+/// file system waits for a write, a flush follows, which ends the wait here too.
 const WINDOW_NS: u64 = 1_000_000_000;
 const MOST_BYTES: u64 = 16 << 20;
 const MOST_PARTS: usize = 4096;
 
-/// Parts by their place in the array, without overlap.
+/// Held parts by their place in the array, without overlap.
 #[derive(Debug, Default)]
 pub struct Held {
     parts: BTreeMap<u64, Part>,
     bytes: u64,
-    /// When the last of them completed.
+    /// Time when the last part completed, in nanoseconds.
     until_ns: u64,
 }
 
-/// Where a part came from.
+/// Origin of a part.
 #[derive(Debug, Clone, Copy)]
 pub struct Origin {
-    /// Its number in [`super::Placed`].
+    /// Number of the part in [`super::Placed`].
     pub placed: usize,
-    /// The frame that has its content, and where in it.
+    /// Frame that holds the content; `content_offset` is the content's place in the frame.
     pub frame: u32,
     pub content_offset: u32,
     pub op: Op,
@@ -38,11 +39,11 @@ struct Part {
     time_ns: u64,
     length: u64,
     formatting: bool,
-    /// Empty for zeroes.
+    /// Content of the part; empty for zeroes.
     content: Vec<u8>,
 }
 
-/// A write to the array, put together.
+/// A write to the array, reassembled from its parts.
 #[derive(Debug)]
 pub struct Whole {
     event: u64,
@@ -51,12 +52,13 @@ pub struct Whole {
     length: u64,
     formatting: bool,
     content: Vec<u8>,
-    /// Its parts, with their place in the array and their length.
+    /// Parts of the write: place in the array, length, origin.
     pub parts: Vec<(u64, u64, Origin)>,
 }
 
 impl Held {
-    /// Whether what is submitted now was not under way together with any part.
+    /// Returns whether a request submitted at `submit_ns` was not in flight together with any held
+    /// part.
     pub fn is_older_than(&self, submit_ns: u64) -> bool {
         !self.parts.is_empty() && submit_ns > self.until_ns.saturating_add(WINDOW_NS)
     }
@@ -70,7 +72,7 @@ impl Held {
         last.is_some_and(|(&at, part)| at + part.length > start)
     }
 
-    /// `write` is of the array; nothing that is held overlaps it.
+    /// Adds a write to the array. No held part may overlap it.
     pub fn push(&mut self, write: &Write<'_>, origin: Origin) {
         self.bytes += write.length;
         self.until_ns = self.until_ns.max(write.time_ns);
@@ -87,7 +89,8 @@ impl Held {
         );
     }
 
-    /// All that is held, neighbours joined, in the order of first events.
+    /// Removes and returns all held writes, with neighbours joined, in the order of their first
+    /// events.
     pub fn take(&mut self) -> Vec<Whole> {
         let mut wholes: Vec<Whole> = Vec::new();
         for (offset, part) in std::mem::take(&mut self.parts) {
@@ -134,7 +137,8 @@ impl Whole {
         self.parts.push((offset, part.length, part.origin));
     }
 
-    /// As a family sees it: with the number of the first event that brought a part of it.
+    /// Returns the write as a family sees it, with the number of the first event that contributed a
+    /// part.
     pub fn write(&self, disk: u16) -> Write<'_> {
         Write {
             event: self.event,
@@ -147,7 +151,7 @@ impl Whole {
         }
     }
 
-    /// What each part does to the array's content.
+    /// Returns the effect of each part on the array's content, with the part's frame.
     pub fn events(&self, disk: u16) -> impl Iterator<Item = (u32, Event)> {
         self.parts.iter().map(move |&(offset, length, origin)| {
             let event = Event {

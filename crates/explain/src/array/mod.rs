@@ -1,10 +1,10 @@
-//! md arrays below a file system: what reaches the members is put together again to what the file
-//! system wrote to the array.
+//! md arrays below a file system. Writes to the members are reassembled into the writes that the
+//! file system made to the array.
 //!
-//! md takes requests apart: into chunks, and in RAID 4, 5 and 6 into pages. A family needs them
-//! whole (a node of btrfs, a record of xfs's log), so parts that lie next to each other in the
-//! array, and were under way at about the same time, become one write again. [`Placed`] keeps where
-//! each part came from: in the end the family's rows become rows of the members.
+//! md splits requests into chunks, and in RAID 4, 5 and 6 into pages. A family needs whole
+//! requests, for example a btrfs node or an XFS log record. Parts that are adjacent in the array
+//! and were in flight at about the same time therefore become one write again. [`Placed`] records
+//! the origin of each part, so that the family's rows finally become rows of the members.
 
 mod held;
 mod placed;
@@ -25,22 +25,22 @@ pub struct Array {
     shape: Shape,
     held: Held,
     placed: Placed,
-    /// Of mirrors: what was written to some members and waits for the others.
+    /// Writes that reached some mirrors and wait for the others.
     open: Runs<Open>,
-    /// The members that md is rebuilding, by role.
+    /// True for each member that md is rebuilding, by role.
     rebuilding: Vec<bool>,
 }
 
-/// A part that not all members have yet.
+/// A part that not all mirrors have yet.
 #[derive(Debug, Clone, Copy)]
 struct Open {
-    /// Its number in [`Placed`].
+    /// Number of the part in [`Placed`].
     part: usize,
     /// One bit for each copy that was written.
     copies: u64,
 }
 
-/// What is above an array: the file system, and where its rows go.
+/// The file system on an array, and the destination of its rows.
 pub struct Above<'s, 'd> {
     pub family: Option<&'s mut Box<dyn Family>>,
     pub disks: &'s mut Disks<'d>,
@@ -49,17 +49,17 @@ pub struct Above<'s, 'd> {
 
 /// A part of a request to a member that is data of the array.
 struct Data<'a> {
-    /// As a write to the member.
+    /// Part as a write to the member.
     write: Write<'a>,
     array_offset: u64,
     source: Source,
-    /// The request, and the frame that holds it.
+    /// Request that contains the part; `frame` is the frame that holds the request.
     event: &'a Event,
     frame: u32,
 }
 
 impl Array {
-    /// An array without content.
+    /// Creates an array without content.
     pub fn new(shape: Shape) -> Array {
         Array {
             rebuilding: vec![false; shape.members()],
@@ -70,17 +70,18 @@ impl Array {
         }
     }
 
-    /// The number that the array has as a disk.
+    /// Returns the number that the array has as a disk.
     pub fn disk(&self) -> u16 {
         self.shape.disk()
     }
 
-    /// Whether this recorded disk is a member.
+    /// Returns whether this recorded disk is a member.
     pub fn has(&self, disk: u16) -> bool {
         self.shape.member(disk).is_some()
     }
 
-    /// The parts of the array that lie in this range of a member's disk: offset and length.
+    /// Returns the parts of the array that the event's range on a member holds: offset in the
+    /// array, and length.
     pub fn data(&self, event: &Event) -> impl Iterator<Item = (u64, u64)> {
         let member = self.shape.member(event.disk).unwrap_or(usize::MAX);
         let parts = self.shape.parts(member, event.offset, event.length);
@@ -90,7 +91,7 @@ impl Array {
         })
     }
 
-    /// A write or write-zeroes to a member, which `frame` holds.
+    /// Handles a write or write-zeroes to a member. `frame` is the frame that holds the event.
     pub fn write(
         &mut self,
         write: &Write<'_>,
@@ -139,7 +140,7 @@ impl Array {
         Ok(())
     }
 
-    /// A discard on a member.
+    /// Handles a discard on a member.
     pub fn discard(&mut self, event: &Event, above: &mut Above<'_, '_>) -> Result<()> {
         self.release(above)?;
         let ranges: Vec<_> = self.data(event).collect();
@@ -158,8 +159,8 @@ impl Array {
         Ok(())
     }
 
-    /// A flush of a member has completed. md flushes all members for one flush of the array: the
-    /// first stands for them.
+    /// Handles a completed flush of a member. md flushes all members for one flush of the array, so
+    /// the first member stands for all.
     pub fn flush(&mut self, disk: u16, number: u64, above: &mut Above<'_, '_>) -> Result<()> {
         self.release(above)?;
         match &mut above.family {
@@ -170,7 +171,7 @@ impl Array {
         }
     }
 
-    /// Give the family all that is held back, in the order in which it began to arrive.
+    /// Passes all held writes to the family, in the order in which they began to arrive.
     pub fn release(&mut self, above: &mut Above<'_, '_>) -> Result<()> {
         for whole in self.held.take() {
             let write = whole.write(self.disk());
@@ -191,12 +192,12 @@ impl Array {
         Ok(())
     }
 
-    /// Where each part of the array's writes came from, once all are released.
+    /// Returns the origin of each part of the array's writes, once all are released.
     pub fn finish(self) -> Placed {
         self.placed.finish(self.shape.disk(), self.shape.copies())
     }
 
-    /// Copies of what another member has are set apart; the rest is new.
+    /// Separates copies of data that another member already has from new data.
     fn data_written(&mut self, data: &Data<'_>, above: &mut Above<'_, '_>) -> Result<()> {
         let end = data.array_offset + data.write.length;
         let known = match self.shape.copies() {
@@ -205,7 +206,7 @@ impl Array {
         };
         let bit = 1_u64 << data.source.copy;
         let mut at = data.array_offset;
-        // A member that has had its copy is written anew, with the next content of that place.
+        // A member that already has its copy is written again, with the next content of that place.
         for (start, stop, open) in known
             .into_iter()
             .filter(|(.., open)| open.copies & bit == 0)
@@ -227,7 +228,7 @@ impl Array {
         }
     }
 
-    /// This range of the array is written; of its copies, if there are several, this is the first.
+    /// Handles the first copy of a write to this range of the array, or the only one.
     fn first_copy(
         &mut self,
         data: &Data<'_>,
@@ -276,7 +277,7 @@ impl Array {
     }
 }
 
-/// A row of what md wrote on its own.
+/// Adds a row for a write that md made on its own.
 fn push(piece: &Write<'_>, structure: Structure, rows: &mut Rows) {
     let cause = match piece.formatting {
         true => Cause::Format,

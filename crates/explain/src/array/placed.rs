@@ -1,4 +1,4 @@
-//! Where each part of an array's writes came from: rows of the array become rows of its members.
+//! Origin of each part of an array's writes: rows of the array become rows of its members.
 
 use crate::{Cause, Causes, NO_INODE, Row, Structure};
 
@@ -10,12 +10,12 @@ pub struct Source {
     pub disk: u16,
     /// Byte offset on the member.
     pub offset: u64,
-    /// Which copy of the array's data it is.
+    /// Number of the copy of the array's data.
     pub copy: u8,
 }
 
 impl Source {
-    /// What begins so many bytes behind it.
+    /// Returns the source `within` bytes further on.
     pub fn at(self, within: u64) -> Source {
         Source {
             offset: self.offset + within,
@@ -26,16 +26,16 @@ impl Source {
 
 #[derive(Debug, Clone, Copy)]
 struct Part {
-    /// The event that the array's write has.
+    /// Event of the array's write.
     write: u64,
     array_offset: u64,
     length: u64,
     source: Source,
-    /// The part that was written first, which this is a copy of.
+    /// Part that was written first, of which this part is a copy.
     first: Option<u32>,
-    /// How many copies of it were written.
+    /// Number of copies that were written.
     copies: u8,
-    /// It was there already.
+    /// True if the array already had this content there.
     is_same: bool,
     is_rebuilt: bool,
 }
@@ -55,8 +55,8 @@ pub struct Placed {
 }
 
 impl Placed {
-    /// What no other member has got yet. `is_same`: the array had this content there already;
-    /// `is_rebuilt`: on a member that is being rebuilt.
+    /// Adds a part that no other member has received yet. `is_same`: the array already had this
+    /// content there; `is_rebuilt`: the member is being rebuilt.
     pub fn first(
         &mut self,
         (start, end): (u64, u64),
@@ -77,7 +77,7 @@ impl Placed {
         self.parts.len() - 1
     }
 
-    /// A copy of a part, or of a part of it.
+    /// Adds a copy of a part, or of a range of it.
     pub fn copy(&mut self, first: usize, (start, end): (u64, u64), source: Source) {
         let Some(part) = self.parts.get_mut(first) else {
             return;
@@ -93,14 +93,15 @@ impl Placed {
         self.parts.push(copy);
     }
 
-    /// The part belongs to the array's write with this event.
+    /// Assigns the part to the array's write with this event.
     pub fn set_write(&mut self, part: usize, write: u64) {
         if let Some(part) = self.parts.get_mut(part) {
             part.write = write;
         }
     }
 
-    /// No more parts come. `disk` is the array's number, `copies` how often it stores everything.
+    /// Completes the parts. `disk` is the array's number, and `copies` the number of copies of
+    /// everything that it stores.
     pub fn finish(mut self, disk: u16, copies: usize) -> Placed {
         for number in 0..self.parts.len() {
             if let Some(first) = self.parts[number].first {
@@ -114,7 +115,8 @@ impl Placed {
         self
     }
 
-    /// The rows of members that a row of the array stands for; `false` if it is not of this array.
+    /// Passes the rows of members that a row of the array stands for to `push`. Returns `false` if
+    /// the row is not of this array.
     pub fn translate(&self, row: &Row, mut push: impl FnMut(Row)) -> bool {
         if row.disk != self.disk {
             return false;
@@ -149,7 +151,7 @@ impl Placed {
                 .saturating_add(part.source.copy),
             ..*row
         };
-        // The same bytes again on one member alone: md makes the members agree.
+        // The same bytes are written again on one member alone: md makes the members agree.
         let is_alone = part.first.is_none() && part.copies < self.copies;
         if !part.is_same || !(is_alone || part.is_rebuilt) {
             return found;

@@ -1,21 +1,22 @@
-//! Which disks of a recording form an md array, and what each byte of a member is.
+//! Shape of an md array: the disks of a recording that form it, and the kind of each byte of a
+//! member.
 
 use crate::formatted::FormattedDisks;
 use fscost_raid::{Area, Map, PLACES, Role, Superblock};
 use fscost_recording::{ExtentMap, Location, Result};
 
-/// An md array. It is known by its members' superblocks as mkfs left them; one that lacks a member
-/// is not recognised.
+/// An md array, recognised by its members' superblocks as mkfs left them. An array that lacks a
+/// member is not recognised.
 #[derive(Debug, Clone)]
 pub struct Shape {
-    /// The number that the array has as a disk, behind the recorded ones.
+    /// Number of the array as a disk, after the recorded disks.
     disk: u16,
     map: Map,
-    /// By role: the recorded disk, and its superblock.
+    /// Recorded disk and superblock of each member, by role.
     members: Vec<(u16, Superblock)>,
 }
 
-/// What a part of a member is.
+/// Kind of a part of a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Data of the array.
@@ -36,7 +37,7 @@ pub struct Part {
 }
 
 impl Shape {
-    /// All arrays whose members are disks of the recording.
+    /// Finds all arrays whose members are disks of the recording.
     pub(crate) fn find(formatted: &FormattedDisks<'_>) -> Result<Vec<Shape>> {
         let mut found = Vec::new();
         for disk in 0..formatted.count() {
@@ -79,17 +80,17 @@ impl Shape {
         self.map.copies()
     }
 
-    /// The member that this recorded disk is.
+    /// Returns the member that a recorded disk is, if any.
     pub fn member(&self, disk: u16) -> Option<usize> {
         self.members.iter().position(|&(known, _)| known == disk)
     }
 
-    /// How many members there are.
+    /// Returns the number of members.
     pub fn members(&self) -> usize {
         self.members.len()
     }
 
-    /// What the range of a member's disk is, in order, without gaps.
+    /// Returns the parts of a range of a member's disk, in order, without gaps.
     pub fn parts(&self, member: usize, offset: u64, length: u64) -> impl Iterator<Item = Part> {
         let end = offset.saturating_add(length);
         let mut at = offset;
@@ -128,8 +129,8 @@ impl Shape {
         }
     }
 
-    /// Where the array's content is, given where its members' is. Of several copies the first
-    /// counts.
+    /// Finds the array's content from that of its members. If there are several copies, the first
+    /// one counts.
     pub(crate) fn assemble(&self, maps: &[ExtentMap]) -> ExtentMap {
         let mut array = ExtentMap::default();
         for (member, (disk, _)) in self.members.iter().enumerate() {

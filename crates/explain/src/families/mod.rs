@@ -1,4 +1,4 @@
-//! One folder for each family of file systems, and one line here.
+//! File system families: one folder each, and one line each in this file.
 
 pub mod btrfs;
 pub mod ext;
@@ -13,10 +13,11 @@ pub mod xfs;
 use crate::{Family, FormattedDisks};
 use fscost_recording::{Image, Result};
 
-/// What finds a file system, given the recording, the disk, and its image as mkfs left it.
+/// Function that detects a file system. Its arguments are the recording, the disk, and the disk's
+/// image as mkfs left it.
 type Detect = fn(&FormattedDisks<'_>, u16, &mut Image<'_>) -> Result<Option<Box<dyn Family>>>;
 
-/// In the order of asking.
+/// Detection functions, in the order in which they are tried.
 pub(crate) const DETECT: &[Detect] = &[
     ext::detect,
     xfs::detect,

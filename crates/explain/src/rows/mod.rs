@@ -1,5 +1,5 @@
-//! The rows of an explanation: as many as a recording has writes, so those beyond a bound wait in a
-//! temporary file.
+//! Rows of an explanation. Their number grows with the number of writes in a recording, so rows
+//! beyond a limit are kept in a temporary file.
 
 mod pages;
 mod record;
@@ -10,17 +10,17 @@ use fscost_recording::Result;
 use pages::Pages;
 pub use sorted::{RowIter, SortedRows};
 
-/// How many rows are in memory at most; tests force the file with less.
+/// Maximum number of rows in memory; tests set a lower limit to force the file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
-    /// Rows that may still be changed.
+    /// Number of rows that may still be changed.
     pub kept_rows: usize,
-    /// Rows that are sorted at a time.
+    /// Number of rows that are sorted at a time.
     pub run_rows: usize,
 }
 
 impl Default for Limits {
-    /// Together less than 100 MiB.
+    /// Limits that together take less than 100 MiB.
     fn default() -> Self {
         Self {
             kept_rows: 1 << 19,
@@ -29,12 +29,12 @@ impl Default for Limits {
     }
 }
 
-/// Where a family puts its rows.
+/// Rows of a family.
 #[derive(Debug, Default)]
 pub struct Rows {
     pages: Pages,
     limits: Limits,
-    /// The paths that rows name.
+    /// Paths that the rows refer to.
     pub paths: Paths,
 }
 
@@ -48,35 +48,34 @@ impl Rows {
         }
     }
 
-    /// Add a row; its number, to change it by while it is known to be unfinished.
+    /// Adds a row. Returns its number, by which the row can be changed until it is finished.
     pub fn push(&mut self, row: Row) -> usize {
         self.pages.push(row)
     }
 
-    /// A row that was pushed: families complete rows when they learn who owns a block. `None` also
-    /// if it could not be read again: then the
-    /// explanation fails as a whole.
+    /// Returns a row that was pushed. Families complete rows when they learn who owns a block. Also
+    /// returns `None` if the row could not be read back; the explanation then fails as a whole.
     pub fn get_mut(&mut self, number: usize) -> Option<&mut Row> {
         self.pages.get_mut(number)
     }
 
-    /// What sorts rows by when they were written. What is cut off a row has a later number than
-    /// rows that were written after it.
+    /// Returns a sort key of rows by the time of writing. A part split off a row has a higher
+    /// number than rows that were written after that row.
     pub fn age(&mut self, number: usize) -> (u64, usize) {
         (self.get_mut(number).map_or(0, |row| row.event), number)
     }
 
-    /// The number that the next row will have.
+    /// Returns the number of the next row.
     pub fn next(&self) -> usize {
         self.pages.len()
     }
 
-    /// Whether all rows could be kept so far.
+    /// Returns an error if any row could not be kept so far.
     pub(super) fn check(&mut self) -> Result<()> {
         self.pages.check()
     }
 
-    /// Each row replaced by those that `replace` makes of it.
+    /// Replaces each row with the rows that `replace` makes from it.
     pub(super) fn replaced(
         self,
         mut replace: impl FnMut(&Row, &mut dyn FnMut(Row)),
@@ -93,14 +92,14 @@ impl Rows {
         Ok(Rows { pages, ..self })
     }
 
-    /// The rows in the order of events and offsets, neighbours of one write with the same
-    /// explanation merged.
+    /// Returns the rows in the order of events and offsets. Neighbours of one write with the same
+    /// explanation are merged.
     pub(super) fn into_sorted(self) -> Result<(SortedRows, Paths)> {
         let sorted = SortedRows::new(self.pages, self.limits.run_rows)?;
         Ok((sorted, self.paths))
     }
 
-    /// All rows so far, in the order of their numbers.
+    /// Returns all rows so far, in the order of their numbers.
     #[cfg(test)]
     pub fn to_vec(&self) -> Vec<Row> {
         self.pages.to_vec()

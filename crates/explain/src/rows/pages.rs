@@ -1,4 +1,4 @@
-//! Rows by number: those in use in memory, the others in a temporary file that has no name.
+//! Rows by number. Rows in use are in memory, the others in a temporary file without a name.
 
 use super::{
     Limits,
@@ -8,20 +8,20 @@ use crate::Row;
 use fscost_recording::{Error, Result};
 use std::{env, fs::File, io, os::unix::fs::FileExt as _, path::Path};
 
-/// Rows that go to the file and come back together: families complete rows near each other, a
-/// journal's checkpoint any.
+/// Number of rows that move to the file and back together. Families complete rows near each other;
+/// a journal's checkpoint may complete any row.
 pub(super) const PAGE_ROWS: usize = 256;
-/// In `places`, of a page that is in the file only.
+/// Value in `places` of a page that is only in the file.
 const IN_FILE: u32 = u32::MAX;
 
 #[derive(Debug)]
 pub(super) struct Pages {
     count: usize,
-    /// For each page its slot, or `IN_FILE`.
+    /// Slot of each page, or `IN_FILE`.
     places: Vec<u32>,
     slots: Vec<Slot>,
     max_slots: usize,
-    /// Where the search for a slot to empty goes on (the clock algorithm).
+    /// Position of the clock hand that searches for a slot to evict.
     hand: usize,
     file: Option<File>,
     bytes: Vec<u8>,
@@ -32,9 +32,9 @@ pub(super) struct Pages {
 struct Slot {
     page: usize,
     rows: Vec<Row>,
-    /// Since the hand passed.
+    /// True if the page was used since the hand last passed.
     used: bool,
-    /// Whether the file lacks it as it is.
+    /// True if the page was modified since it was last written to the file.
     changed: bool,
 }
 
@@ -45,7 +45,7 @@ impl Default for Pages {
 }
 
 impl Pages {
-    /// `max_rows` at most are in memory (but at least two pages).
+    /// Creates pages that keep at most `max_rows` rows in memory (but at least two pages).
     pub fn new(max_rows: usize) -> Pages {
         Pages {
             count: 0,
@@ -92,13 +92,13 @@ impl Pages {
         }
     }
 
-    /// The first failure, if there was one.
+    /// Returns the first failure, if there was one.
     pub fn check(&mut self) -> Result<()> {
         self.failed.take().map_or(Ok(()), Err)
     }
 
-    /// Take all rows out, page by page in the order of their numbers: `visit` gets each page's
-    /// rows.
+    /// Takes all rows out, page by page in the order of their numbers, and passes each page's rows
+    /// to `visit`.
     pub fn drain(
         mut self,
         mut visit: impl FnMut(&[Row], &mut Option<File>) -> Result<()>,
@@ -149,7 +149,7 @@ impl Pages {
         Ok(slot)
     }
 
-    /// A slot whose page, if it had one, is in the file.
+    /// Returns a slot whose page, if it had one, is in the file.
     fn free_slot(&mut self) -> Result<usize> {
         if self.slots.len() < self.max_slots {
             self.slots.push(Slot {
@@ -163,7 +163,7 @@ impl Pages {
         loop {
             self.hand = (self.hand + 1) % self.slots.len();
             let slot = &mut self.slots[self.hand];
-            // The page that is being filled stays.
+            // The page that is being filled stays in memory.
             if !std::mem::take(&mut slot.used) && slot.rows.len() == PAGE_ROWS {
                 break;
             }
@@ -212,8 +212,8 @@ impl Pages {
     }
 }
 
-/// Not below /tmp unless the user says so: that is memory on many systems, which a recording of 50
-/// GB would fill (file-hierarchy(7)).
+/// Creates the temporary file, in /var/tmp unless the user sets `TMPDIR`. On many systems /tmp is
+/// in memory, and a recording of 50 GB would fill it (file-hierarchy(7)).
 fn unnamed_file() -> io::Result<File> {
     let large = Path::new("/var/tmp");
     if env::var_os("TMPDIR").is_none() && large.is_dir() {
@@ -222,7 +222,7 @@ fn unnamed_file() -> io::Result<File> {
     tempfile::tempfile()
 }
 
-/// Store records as rows `first…`; makes the file when it is first needed.
+/// Writes records as rows `first…`, and creates the file when it is first needed.
 pub(super) fn write(file: &mut Option<File>, first: usize, bytes: &[u8]) -> Result<()> {
     let failed = |e| failed("writing", e);
     let file = match file {
@@ -233,7 +233,7 @@ pub(super) fn write(file: &mut Option<File>, first: usize, bytes: &[u8]) -> Resu
         .map_err(failed)
 }
 
-/// Add rows `first…first + count` to `rows`.
+/// Appends rows `first…first + count` to `rows`.
 pub(super) fn read(
     file: &File,
     first: usize,

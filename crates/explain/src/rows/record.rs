@@ -1,4 +1,4 @@
-//! A row in the temporary file.
+//! Format of a row in the temporary file.
 
 use crate::{Causes, PathId, Row, Structure};
 use zerocopy::{
@@ -6,7 +6,7 @@ use zerocopy::{
     little_endian::{U16, U32, U64},
 };
 
-/// Every record has this size: a row's number is its place.
+/// Size of every record in bytes. A row's number determines its place in the file.
 pub(super) const RECORD_BYTES: usize = size_of::<Record>();
 
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
@@ -25,7 +25,7 @@ struct Record {
     structure: u8,
     home: u8,
     copy: u8,
-    /// Which of the optional fields there are.
+    /// Flags of the optional fields that are present, and `IS_DOUBTFUL`.
     has: u8,
 }
 
@@ -33,10 +33,10 @@ const HAS_HOME: u8 = 1;
 const HAS_HOME_OFFSET: u8 = 2;
 const HAS_PATH: u8 = 4;
 const HAS_TRANSACTION: u8 = 8;
-/// A field of its own that needs no more than a bit.
+/// Flag for a field of its own, which needs only one bit.
 const IS_DOUBTFUL: u8 = 16;
 
-/// Add the row's record to `bytes`.
+/// Appends the row's record to `bytes`.
 pub(super) fn encode(row: &Row, bytes: &mut Vec<u8>) {
     let flag = |has: bool, flag: u8| if has { flag } else { 0 };
     let record = Record {
@@ -62,7 +62,8 @@ pub(super) fn encode(row: &Row, bytes: &mut Vec<u8>) {
     bytes.extend_from_slice(record.as_bytes());
 }
 
-/// Add the rows of these records to `rows`; `None` if they are not what was written.
+/// Appends the rows of these records to `rows`. Returns `None` if the records are not what was
+/// written.
 pub(super) fn decode(bytes: &[u8], rows: &mut Vec<Row>) -> Option<()> {
     for record in <[Record]>::ref_from_bytes(bytes).ok()? {
         let has = |flag: u8| record.has & flag != 0;

@@ -1,5 +1,5 @@
-//! All rows in order, read as often as asked for: runs that were sorted each for itself, merged
-//! while they are read.
+//! Sorted rows that can be read repeatedly. Runs are sorted separately, and merged while they are
+//! read.
 
 use super::pages::{PAGE_ROWS, Pages, read, write};
 use crate::{Causes, Row};
@@ -11,7 +11,7 @@ use std::{
     sync::Arc,
 };
 
-/// Rows of one run in memory while runs are merged.
+/// Number of rows of one run in memory while runs are merged.
 const READ_ROWS: usize = 512;
 
 /// The rows of a recording in the order of events and offsets.
@@ -23,7 +23,7 @@ pub struct SortedRows {
 
 #[derive(Debug, Default)]
 struct Runs {
-    /// The last run, or the only one: it needs no file.
+    /// Last or only run, which needs no file.
     last: Vec<Row>,
     stored: Vec<StoredRun>,
     file: Option<File>,
@@ -37,8 +37,8 @@ struct StoredRun {
 
 impl SortedRows {
     pub(super) fn new(pages: Pages, run_rows: usize) -> Result<SortedRows> {
-        // Runs are of whole pages: a sorted run is stored where its rows were, as soon as they have
-        // been read.
+        // Runs consist of whole pages. A sorted run is stored in the place of its rows as soon as
+        // they have been read.
         let run_rows = run_rows.next_multiple_of(PAGE_ROWS);
         let total = pages.len();
         let mut runs = Runs::default();
@@ -74,12 +74,12 @@ impl SortedRows {
         })
     }
 
-    /// All rows, from the first.
+    /// Returns an iterator over all rows, from the first.
     pub fn iter(&self) -> RowIter {
         RowIter::new(Arc::clone(&self.runs))
     }
 
-    /// Every combination of causes that occurs, in order.
+    /// Returns every combination of causes that occurs, in order.
     pub fn cause_sets(&self) -> &[Causes] {
         &self.cause_sets
     }
@@ -90,16 +90,15 @@ fn sort(run: &mut Vec<Row>) {
     run.dedup_by(|row, before| before.absorb(row));
 }
 
-/// Reads [`SortedRows`]; ends after an error.
+/// Iterator over [`SortedRows`]; it ends after an error.
 #[derive(Debug)]
 pub struct RowIter {
     runs: Arc<Runs>,
     cursors: Vec<Cursor>,
-    /// The next row of each run, by its place in the order; among equals the one that was pushed
-    /// first.
+    /// Next row of each run, by its place in the order. Ties go to the row that was pushed first.
     heads: BinaryHeap<Reverse<(u64, u64, usize)>>,
     begun: bool,
-    /// What the next row may still be merged into.
+    /// Row that the next row may still be merged into.
     held: Option<Row>,
     bytes: Vec<u8>,
 }
@@ -145,7 +144,7 @@ impl RowIter {
         Ok(())
     }
 
-    /// The next row of a run.
+    /// Returns the next row of a run.
     fn peek(&mut self, run: usize) -> Result<Option<Row>> {
         let cursor = &mut self.cursors[run];
         if run == self.runs.stored.len() {
@@ -170,7 +169,7 @@ impl RowIter {
         Ok(cursor.rows.get(cursor.next).copied())
     }
 
-    /// The next row of all runs, before neighbours are merged.
+    /// Removes and returns the next row of all runs, before neighbours are merged.
     fn pop(&mut self) -> Result<Option<Row>> {
         if !self.begun {
             self.begin()?;

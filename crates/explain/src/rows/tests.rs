@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashSet};
 
 const SMALL: Limits = Limits {
     kept_rows: 2 * pages::PAGE_ROWS,
-    // Longer than what a reader has in memory of it.
+    // Longer than the part of a run that a reader has in memory.
     run_rows: 4 * pages::PAGE_ROWS,
 };
 
@@ -30,7 +30,7 @@ fn row(event: u64, offset: u64) -> Row {
     }
 }
 
-/// The obvious store: all rows in memory, sorted at the end.
+/// Reference model: all rows in memory, sorted at the end.
 fn model(mut rows: Vec<Row>) -> Vec<Row> {
     rows.iter_mut().for_each(|row| *row = row.finished());
     rows.sort_by_key(|r| (r.event, r.offset));
@@ -100,7 +100,8 @@ fn what_is_beyond_the_limit_is_in_the_file() {
     for row in &all {
         rows.push(*row);
     }
-    // Completed when they are in the file already, and each goes back there for the next.
+    // These rows are completed after they were moved to the file, and each goes back there for the
+    // next.
     for number in (0..9_000).step_by(999) {
         assert!(rows.pages.is_in_file(number / pages::PAGE_ROWS));
         rows.get_mut(number).unwrap().length = 512;
@@ -113,7 +114,7 @@ fn what_is_beyond_the_limit_is_in_the_file() {
 #[test]
 fn without_space_for_the_file_there_is_an_error_that_names_the_folder() {
     let mut rows = Rows::with_limits(SMALL);
-    // Every write to it fails as on a full disk.
+    // Every write to this file fails as on a full disk.
     rows.pages.use_file(
         std::fs::OpenOptions::new()
             .read(true)

@@ -1,9 +1,9 @@
-//! The files of a file system: which bytes of its disk are whose, under what names, and the data
-//! that waits for an owner.
+//! Files of a file system: the owners of the bytes on its disks, their names, and the data that
+//! waits for an owner.
 //!
-//! For families that learn owners from metadata alone. A written block is at first whoever's it was
-//! known to be, and waits: the metadata that says that
-//! it is another's by now comes later.
+//! Families that learn owners from metadata alone use this state. A written block is first
+//! attributed to its last known owner, and then waits: metadata that names a new owner is written
+//! later.
 
 mod naming;
 
@@ -15,39 +15,39 @@ use naming::Unnamed;
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
-/// Where nothing says when metadata is on the disk, names are looked up once in a second, as long
-/// as data waits in memory at the least…
+/// Interval between name lookups in file systems that do not show when metadata is on the disk.
+/// Data waits in memory for at least this long.
 const TICK_NS: u64 = 1_000_000_000;
-/// …and an owner that metadata has not named for so many of these stays: it is written after 35 s
-/// at the latest (`vm.dirty_expire_centisecs`).
+/// Number of intervals without metadata that names an owner after which the present owner is final.
+/// Metadata is written after 35 s at the latest (`vm.dirty_expire_centisecs`).
 const PATIENCE: u32 = 45;
 
-/// Who has a block, and for what.
+/// Owner of a block, and the block's structure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Owner {
     /// The inode, or [`NO_INODE`].
     pub inode: u64,
-    /// What its blocks are.
+    /// Structure of the owner's blocks.
     pub structure: Structure,
 }
 
-/// What a family says of a part of a write.
+/// Explanation that a family gives for a part of a write.
 #[derive(Debug, Clone, Copy)]
 pub struct Part {
-    /// What it is.
+    /// Structure of the part.
     pub structure: Structure,
-    /// Why it was written.
+    /// Causes of the write.
     pub causes: Causes,
-    /// Whose it is, or [`NO_INODE`].
+    /// Inode that owns the part, or [`NO_INODE`].
     pub inode: u64,
-    /// The transaction or checkpoint that it belongs to.
+    /// Transaction or checkpoint that contains the part.
     pub transaction: Option<u64>,
-    /// Which of several copies it is, from 0.
+    /// Number of the copy, from 0.
     pub copy: u8,
 }
 
 impl Part {
-    /// A structure that belongs to no file.
+    /// Creates a part whose structure belongs to no file.
     pub fn new(structure: Structure, cause: Cause) -> Part {
         Part {
             structure,
@@ -59,7 +59,7 @@ impl Part {
     }
 }
 
-/// A moment: how many rows there were, and the event of the last write.
+/// A moment: the number of rows, and the event of the last write.
 #[derive(Debug, Clone, Copy, Default)]
 struct At {
     rows: usize,
@@ -67,7 +67,8 @@ struct At {
 }
 
 impl At {
-    /// Whether a row was written before. What was cut off a row has a number of its own.
+    /// Returns whether a row was written before this moment. Parts split off a row have their own
+    /// numbers.
     fn is_after(self, number: usize, row: &Row) -> bool {
         number < self.rows || row.event < self.event
     }
@@ -79,43 +80,43 @@ type Held = Vec<(Box<[u8]>, u64)>;
 /// Owners of a disk's bytes, names of inodes, and rows that wait for either.
 #[derive(Debug)]
 pub struct Files {
-    /// What nobody has said anything of.
+    /// Structure of blocks that no metadata describes.
     unowned: Structure,
     owners: Runs<Owner>,
     names: Names,
     waiting: Waiting,
     /// Rows whose path is to be set.
     unnamed: Vec<Unnamed>,
-    /// Those of which it was not known then, by inode, and how often they were looked up since.
-    /// Flushes may come faster than names: they are not counted.
+    /// Rows whose path was still unknown, by inode, with the number of lookups since. Flushes may
+    /// be more frequent than new names and are not counted.
     nameless: HashMap<u64, Vec<(usize, u32)>>,
-    /// What each place that holds names held last, and of which directory.
+    /// Last known names at each place, and their directory.
     places: HashMap<Place, (u64, Held)>,
-    /// Inodes that were freed or became other files since the last settling.
+    /// Inodes that were freed or reused since the last settling.
     forgotten: HashSet<u64>,
-    /// When an inode was freed or became another file.
+    /// The moment at which each inode was freed or reused.
     renewed: HashMap<u64, At>,
-    /// Whether what is written is of the files that the next settling knows.
+    /// True if writes belong to the files that the next settling knows.
     are_new: bool,
     /// The last flush, and the flush before it.
     flushed: (At, At),
     /// The event of the last write.
     event: u64,
-    /// Whether data is its owner's for certain only when metadata says so again: nothing but the
-    /// places of metadata is read, and a block may have had another owner meanwhile.
+    /// True if the owner of data is certain only once metadata confirms it: only metadata is read,
+    /// and a block may have had another owner in between.
     is_doubting: bool,
-    /// Whether a log is read: who has a block is known when it is written to, unless nobody has it
-    /// yet.
+    /// True if a log is read: the owner of a block is then known when the block is written, unless
+    /// it has none yet.
     is_logged: bool,
-    /// Inodes without a name, which may be open, or whose blocks may have another owner already.
+    /// Unlinked inodes: they may still be open, or their blocks may already have another owner.
     buried: HashSet<u64>,
     ticked_ns: u64,
     is_formatting: bool,
 }
 
 impl Files {
-    /// Of a file system with this root directory. What it writes where nothing is known is
-    /// `unowned`, until somebody turns out to have it.
+    /// Creates the state of a file system with this root directory. Writes to unknown places are
+    /// `unowned` until an owner is found.
     pub fn new(root: u64, unowned: Structure) -> Files {
         Files {
             unowned,
@@ -138,7 +139,8 @@ impl Files {
         }
     }
 
-    /// The same, whose data is doubtful until metadata that is written after it says whose it is.
+    /// Creates the same state as [`new`](Self::new), but data is doubtful until metadata written
+    /// after it names its owner.
     pub fn doubting(root: u64, unowned: Structure) -> Files {
         Files {
             is_doubting: true,
@@ -146,7 +148,8 @@ impl Files {
         }
     }
 
-    /// A write comes. With the first after mkfs, what that wrote is whose it is.
+    /// Prepares for a write. At the first write after mkfs, the owners of everything that mkfs
+    /// wrote become final.
     pub fn begin(&mut self, write: &Write<'_>, rows: &mut Rows) {
         if self.is_formatting && !write.formatting {
             self.settle(rows);
@@ -163,7 +166,7 @@ impl Files {
         }
     }
 
-    /// Part of a write of which the content or the place says what it is.
+    /// Adds a part of a write that is identified by its content or its place.
     pub fn add(&mut self, write: &Write<'_>, part: Part, rows: &mut Rows) -> usize {
         let causes = match write.formatting {
             true => Causes::one(Cause::Format),
@@ -183,13 +186,13 @@ impl Files {
         number
     }
 
-    /// What is written from now on is of the files that the next settling knows, or may be of
-    /// those before them.
+    /// Sets whether later writes belong to the files that the next settling knows, or may belong to
+    /// earlier ones.
     pub fn set_new(&mut self, are_new: bool) {
         self.are_new = are_new;
     }
 
-    /// The same, where the owner by whom it is told may be another's by now.
+    /// Adds a write as a waiting row: the known owner of the range may be outdated.
     pub fn add_waiting(&mut self, write: &Write<'_>, part: Part, rows: &mut Rows) -> usize {
         let number = self.add(write, part, rows);
         self.waiting
@@ -197,7 +200,8 @@ impl Files {
         number
     }
 
-    /// What waits in the range waits no longer; what is cut off it waits on, as rows of its own.
+    /// Removes the rows in the range from the waiting rows; the parts outside keep waiting as
+    /// separate rows.
     fn take_waiting(&mut self, offset: u64, length: u64, rows: &mut Rows) -> Vec<usize> {
         let first = rows.next();
         let numbers = self.waiting.take(offset, length, rows);
@@ -210,7 +214,7 @@ impl Files {
         numbers
     }
 
-    /// Part of a write that is its owner's, whoever that is.
+    /// Adds a part of a write that belongs to the known owner of its range, if there is one.
     pub fn add_owned(&mut self, write: &Write<'_>, rows: &mut Rows) {
         let mut done = 0;
         while done < write.length {
@@ -219,7 +223,7 @@ impl Files {
             let owner = owner.unwrap_or(Owner {
                 inode: NO_INODE,
                 structure: match self.unowned {
-                    // What mkfs leaves without an owner is nobody's.
+                    // Zeroed blocks that mkfs leaves without an owner are unused.
                     _ if write.formatting && is_zero(piece.content) => Structure::Unused,
                     _ if write.formatting => Structure::Unknown,
                     other => other,
@@ -242,7 +246,8 @@ impl Files {
         }
     }
 
-    /// Who has a byte, and how many from it on have the same answer, `most` at most.
+    /// Returns the owner of a byte, and the number of bytes from there on with the same owner, at
+    /// most `most`.
     pub fn owner(&self, offset: u64, most: u64) -> (Option<Owner>, u64) {
         match self.owners.at(offset) {
             Some((end, owner)) => (Some(owner), most.min(end - offset)),
@@ -253,7 +258,7 @@ impl Files {
         }
     }
 
-    /// A range is `owner`'s from now on, and so is what waits there.
+    /// Assigns a range to `owner`, together with the rows that wait there.
     pub fn own(&mut self, offset: u64, length: u64, owner: Owner, rows: &mut Rows) {
         let mut done = 0;
         while done < length {
@@ -280,9 +285,9 @@ impl Files {
                     continue;
                 };
                 let is_renewed = renewed.is_after(number, row);
-                // Metadata that was written since then did not say so.
+                // Metadata written since then did not name this owner.
                 let is_late = is_changed && self.flushed.1.is_after(number, row);
-                // Written over since: by this one, too, or by one that is gone.
+                // The row was overwritten since, by this owner or by one that is gone.
                 let is_hidden = seen.as_ref().is_some_and(|seen| !seen.contains(&number));
                 if is_hidden && row.inode != NO_INODE {
                     continue;
@@ -306,7 +311,8 @@ impl Files {
         }
     }
 
-    /// What was written here until now is whose it is by now; what is nobody's yet waits on.
+    /// Settles pending rows in this range with their current owner; rows without an owner keep
+    /// waiting.
     pub fn confirm(&mut self, offset: u64, length: u64, rows: &mut Rows) {
         if self.is_doubting {
             return;
@@ -322,25 +328,26 @@ impl Files {
         }
     }
 
-    /// The log is read from now on: it is ahead of all other metadata.
+    /// Switches to owners from the log, which is ahead of all other metadata.
     pub fn trust_log(&mut self) {
         (self.is_doubting, self.is_logged) = (false, true);
     }
 
-    /// The inode has no name any more, and is free when nobody has it open.
+    /// Marks the inode as unlinked. It is free once no process has it open.
     pub fn bury(&mut self, inode: u64, rows: &mut Rows) {
         self.settle(rows);
         self.names.forget(inode);
         self.buried.insert(inode);
     }
 
-    /// The inode is another file than before.
+    /// Marks the inode as reused by another file.
     pub fn revive(&mut self, inode: u64, rows: &Rows) {
         self.buried.remove(&inode);
         self.forget(inode, rows);
     }
 
-    /// The inode gives up this range. Whatever was written there so far keeps its present owner.
+    /// Releases the parts of a range that the inode owns. Rows already written there keep their
+    /// present owner.
     pub fn release(&mut self, inode: u64, offset: u64, length: u64, rows: &mut Rows) {
         let mut done = 0;
         while done < length {
@@ -353,12 +360,12 @@ impl Files {
         }
     }
 
-    /// Nobody has this range any more. What waits there waits on.
+    /// Removes the owners of a range. Rows that wait there keep waiting.
     pub fn free(&mut self, offset: u64, length: u64) {
         self.owners.take(offset, offset.saturating_add(length));
     }
 
-    /// It is `time_ns`.
+    /// Advances the time to `time_ns`, and commits once per interval.
     pub fn tick(&mut self, time_ns: u64, rows: &mut Rows) {
         if time_ns.saturating_sub(self.ticked_ns) >= TICK_NS {
             self.ticked_ns = time_ns;
@@ -367,12 +374,13 @@ impl Files {
     }
 }
 
-/// Why a block of this kind is written, as far as its kind tells.
+/// Returns the cause of a write to a block of this structure, as far as the structure determines
+/// it.
 pub fn cause_of(structure: Structure) -> Cause {
     match structure {
         Structure::FileData => Cause::Data,
-        Structure::Directory | Structure::DirectoryIndex => Cause::Names,
-        Structure::ExtentMap => Cause::SizeOrMap,
+        Structure::Directory | Structure::DirectoryIndex => Cause::DirectoryEntries,
+        Structure::ExtentMap => Cause::SizeOrExtents,
         Structure::Xattr => Cause::LinksOrMode,
         // A target never changes.
         Structure::Symlink => Cause::NewInode,
@@ -384,7 +392,7 @@ pub fn cause_of(structure: Structure) -> Cause {
     }
 }
 
-/// Runs of numbers that follow each other, as first and count; zeroes are left out.
+/// Returns runs of consecutive numbers, each as first and count; zeroes are left out.
 pub fn runs(numbers: impl Iterator<Item = u64>) -> Vec<(u64, u64)> {
     let mut runs: Vec<(u64, u64)> = Vec::new();
     for number in numbers.filter(|&number| number != 0) {
@@ -396,13 +404,13 @@ pub fn runs(numbers: impl Iterator<Item = u64>) -> Vec<(u64, u64)> {
     runs
 }
 
-/// Whether blocks of this kind are data or attributes: inodes name them each time that they are
-/// written.
+/// Returns whether blocks of this structure are data or attributes. The inode names these whenever
+/// it is written.
 fn is_of_a_file(structure: Structure) -> bool {
     matches!(structure, Structure::FileData | Structure::Xattr)
 }
 
-/// Of rows that lie in one range, those that no later one covers.
+/// Returns the rows of a range that no later row covers.
 fn newest(numbers: &[usize], rows: &mut Rows) -> HashSet<usize> {
     let mut covered: Runs<()> = Runs::default();
     let mut newest = HashSet::new();

@@ -1,10 +1,11 @@
-//! Families whose file system is followed by its [`Files`] alone: what they have in common.
+//! Common code of families whose file system is followed by its [`Files`] alone.
 
 use crate::track::files::Files;
 use crate::{Disks, Family, FormattedDisks, Rows, Write};
 use fscost_recording::{Image, Result};
 
-/// The first disk but `disk` that `is_log` says is its log, as mkfs left them.
+/// Returns the first disk other than `disk` that `is_log` identifies as its log, with all disks as
+/// mkfs left them.
 pub fn log_disk(
     formatted: &FormattedDisks<'_>,
     disk: u16,
@@ -21,8 +22,8 @@ pub fn log_disk(
 
 /// A family that learns owners from metadata as it is written.
 pub trait Follower {
-    /// Whether it says itself when its metadata is on the disk, all that belongs together at once: a
-    /// checkpoint, a transaction. Of others a flush and time tell.
+    /// True if the file system itself shows when metadata that belongs together is on the disk, for
+    /// example by a checkpoint or a transaction. For others, flushes and time show it.
     const IS_ATOMIC: bool;
 
     /// [`Family::name`].
@@ -31,7 +32,7 @@ pub trait Follower {
     /// [`Family::owns`].
     fn owns(&self, disk: u16) -> bool;
 
-    /// Owners and names.
+    /// Returns the owners and names.
     fn files(&mut self) -> &mut Files;
 
     /// [`Family::write`].

@@ -1,19 +1,19 @@
-//! Something about each inode. Inodes are looked up in the order of their chunks: those of one lie
-//! side by side.
+//! Map from inodes to values. Lookups follow the order of inode chunks, so the values of one chunk
+//! are stored side by side.
 
 use crate::hash::HashMap;
 
-/// Inodes of a chunk (`XFS_INODES_PER_CHUNK`).
+/// Base-2 logarithm of the number of inodes per chunk (`XFS_INODES_PER_CHUNK`).
 const CHUNK_LOG: u32 = 6;
 
-/// The inodes of one chunk that are known, in order.
+/// Known inodes of one chunk, in order.
 #[derive(Debug)]
 struct Chunk<T> {
     known: u64,
     values: Vec<T>,
 }
 
-/// A map of inodes.
+/// Map from inodes to values.
 #[derive(Debug)]
 pub struct Inodes<T>(HashMap<u64, Chunk<T>>);
 
@@ -23,14 +23,14 @@ impl<T> Default for Inodes<T> {
     }
 }
 
-/// The inode's chunk, its bit among the known, and those below it.
+/// Returns the inode's chunk, its bit in `known`, and the mask of the bits below it.
 fn place(inode: u64) -> (u64, u64, u64) {
     let bit = 1 << (inode & ((1 << CHUNK_LOG) - 1));
     (inode >> CHUNK_LOG, bit, bit - 1)
 }
 
 impl<T> Inodes<T> {
-    /// What is known of an inode.
+    /// Returns the value of an inode, if it has one.
     pub fn get(&self, inode: u64) -> Option<&T> {
         let (chunk, bit, below) = place(inode);
         let chunk = self.0.get(&chunk).filter(|c| c.known & bit != 0)?;
@@ -39,7 +39,7 @@ impl<T> Inodes<T> {
             .get((chunk.known & below).count_ones() as usize)
     }
 
-    /// The same, to change it.
+    /// Returns the value of an inode for modification, if it has one.
     pub fn get_mut(&mut self, inode: u64) -> Option<&mut T> {
         let (chunk, bit, below) = place(inode);
         let chunk = self.0.get_mut(&chunk).filter(|c| c.known & bit != 0)?;
@@ -47,7 +47,7 @@ impl<T> Inodes<T> {
         chunk.values.get_mut(number)
     }
 
-    /// What is known of an inode, or `new`.
+    /// Returns the value of an inode, inserting `new` if it has none.
     pub fn get_or_insert_with(&mut self, inode: u64, new: impl FnOnce() -> T) -> &mut T {
         let (chunk, bit, below) = place(inode);
         let chunk = self.0.entry(chunk).or_insert_with(|| Chunk {
@@ -62,7 +62,7 @@ impl<T> Inodes<T> {
         &mut chunk.values[number]
     }
 
-    /// Nothing is known of it.
+    /// Removes the value of an inode.
     pub fn remove(&mut self, inode: u64) {
         let (chunk, bit, below) = place(inode);
         if let Some(chunk) = self.0.get_mut(&chunk).filter(|c| c.known & bit != 0) {
@@ -84,7 +84,10 @@ mod tests {
             let (mut ours, mut map) = (Inodes::default(), HashMap::default());
             for (value, (inode, insert)) in steps.into_iter().enumerate() {
                 match insert {
-                    true => assert_eq!(ours.get_or_insert_with(inode, || value), map.entry(inode).or_insert(value)),
+                    true => {
+                        let known = map.entry(inode).or_insert(value);
+                        assert_eq!(ours.get_or_insert_with(inode, || value), known);
+                    }
                     false => { ours.remove(inode); map.remove(&inode); }
                 }
                 for inode in 0..200 {

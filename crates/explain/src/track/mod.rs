@@ -1,4 +1,4 @@
-//! What families share: owners of blocks, names, inodes, and rows that wait for an owner.
+//! State shared by the families: block owners, names, inodes, and rows that wait for an owner.
 
 pub(crate) mod files;
 pub(crate) mod fingerprints;

@@ -1,8 +1,8 @@
-//! Which path an inode has, from the names that directories hold.
+//! Paths of inodes, from the names that directories hold.
 //!
-//! A name may move between blocks of its directory, and the place that it leaves may be seen before
-//! or after the one where it is then. So
-//! changes wait for the end of what they belong to, and names that are gone are applied first.
+//! A name may move between blocks of its directory, and its old place may be seen before or after
+//! its new one. Changes therefore wait until everything that belongs together has been seen, and
+//! removals are applied first.
 
 use crate::escape::escaped;
 use crate::hash::{HashMap, HashSet};
@@ -12,9 +12,9 @@ use crate::{PathId, Paths};
 /// A name and its inode.
 pub type Entry<'a> = (&'a [u8], u64);
 
-/// Directories deeper than this are a loop that hostile content made.
+/// Maximum depth of directories. Deeper ones are a loop made by hostile content.
 const DEEPEST: usize = 256;
-/// Names of one inode that are told apart.
+/// Maximum number of names that are distinguished for one inode.
 const MOST_NAMES: usize = 64;
 
 #[derive(Debug)]
@@ -22,11 +22,11 @@ struct Name {
     directory: u64,
     name: Box<[u8]>,
     live: bool,
-    /// How often the directory's inode was forgotten before.
+    /// Number of times the directory's inode had been forgotten.
     generation: u32,
 }
 
-/// The names of an inode: its path has the first.
+/// Names of an inode; the first one determines its path.
 #[derive(Debug)]
 struct Known {
     first: Name,
@@ -35,18 +35,18 @@ struct Known {
     path: Option<(u32, PathId)>,
 }
 
-/// Where names are: a block, a record, or whatever two numbers tell.
+/// Place that holds names, for example a block or a record, identified by two numbers.
 pub type Place = (u64, u64);
 
-/// A name that came or went.
+/// A name that was added or removed.
 #[derive(Debug)]
 struct Change {
     inode: u64,
     directory: u64,
     name: Box<[u8]>,
-    /// Where it was seen, if that was told.
+    /// The place that holds it, if known.
     place: Option<Place>,
-    /// Of a name that went, how many had come before that.
+    /// Number of names added before the removal, for a removed name.
     came_before: usize,
 }
 
@@ -56,25 +56,26 @@ impl Change {
     }
 }
 
-/// The names of all inodes. A removed file keeps its last one until its inode is used again.
+/// Names of all inodes. A removed file keeps its last name until its inode is reused.
 #[derive(Debug, Default)]
 pub struct Names {
     root: u64,
     names: Inodes<Known>,
     directories: HashSet<u64>,
-    /// Paths of before are not known any more.
+    /// Number of the current epoch: paths of earlier epochs are outdated.
     epoch: u32,
     gone: Vec<Change>,
     came: Vec<Change>,
-    /// Inodes that are other files than before.
+    /// Inodes that were reused by other files.
     renewed: Vec<u64>,
-    /// Inodes of which no name of before is theirs any more, and how often directories were that.
+    /// Inodes that lost all their earlier names; for directories, the number of times this
+    /// happened.
     forgotten: Vec<u64>,
     generations: HashMap<u64, u32>,
 }
 
 impl Names {
-    /// Of a file system with this root directory.
+    /// Creates the state of a file system with this root directory.
     pub fn new(root: u64) -> Names {
         Names {
             root,
@@ -82,7 +83,8 @@ impl Names {
         }
     }
 
-    /// A place held these names of one directory, and holds those of another, or the same.
+    /// Replaces the names that a place held for one directory with names of the same or another
+    /// directory.
     pub fn replace(
         &mut self,
         old_directory: u64,
@@ -104,13 +106,13 @@ impl Names {
         }
     }
 
-    /// The inode is another file from now on. Names that are gone were not its own.
+    /// Marks the inode as reused by another file. Removed names do not belong to that file.
     pub fn renew(&mut self, inode: u64) {
         self.renewed.push(inode);
     }
 
-    /// A place held these names of a directory, and holds those: each of them is there for certain,
-    /// whatever was [forgotten](Names::forget).
+    /// Replaces the names `before` of a directory at a place with `after`. Each name in `after`
+    /// certainly exists, whatever was [forgotten](Names::forget).
     pub fn rewrite(
         &mut self,
         place: Place,
@@ -130,8 +132,9 @@ impl Names {
         }
     }
 
-    /// The inode is free, or another file: no name that it had before is its own, and if it was a
-    /// directory, none in it counts. Those that come before names are settled are the new one's.
+    /// Marks the inode as free or reused. None of its previous names is its own any more, and if it
+    /// was a directory, no name in it counts. Names added before names are settled belong to the
+    /// new file.
     pub fn forget(&mut self, inode: u64) {
         self.forgotten.push(inode);
     }
@@ -160,14 +163,11 @@ impl Names {
         });
     }
 
-    /// Names are what they are now. Of an inode that `may_have_several` the path keeps the first
-    /// name that is still there; others have their newest.
+    /// Applies all queued changes. If an inode `may_have_several` names, its path keeps the first
+    /// name that still exists. Other inodes have their newest name.
     pub fn settle(&mut self, may_have_several: impl Fn(u64) -> bool) {
         let mut touched = Vec::new();
         let gone = std::mem::take(&mut self.gone);
-        // From the same place: it may be in another one by now.
-        let placed = gone.iter().filter(|change| change.place.is_some());
-        let until: HashMap<_, _> = placed.map(|c| (c.key(), c.came_before)).collect();
         for change in &gone {
             if let Some(known) = self.names.get_mut(change.inode)
                 && let Some(name) = known.find(change.directory, &change.name)
@@ -184,6 +184,34 @@ impl Names {
                 self.epoch = self.epoch.wrapping_add(1);
             }
         }
+        self.add(&gone, &mut touched);
+        for inode in self.renewed.drain(..) {
+            let is_named = |known: &Known| known.first.live || known.more.iter().any(|n| n.live);
+            if !self.names.get(inode).is_some_and(is_named) {
+                self.names.remove(inode);
+            }
+        }
+        for inode in touched {
+            let Some(known) = self.names.get_mut(inode) else {
+                continue;
+            };
+            if !known.choose(may_have_several(inode)) {
+                continue;
+            }
+            known.path = None;
+            if self.directories.contains(&inode) {
+                // Everything below it has a new path, too.
+                self.epoch = self.epoch.wrapping_add(1);
+            }
+        }
+    }
+
+    /// Adds the queued names, except those that are `gone` again. Appends inodes that get a further
+    /// name to `touched`.
+    fn add(&mut self, gone: &[Change], touched: &mut Vec<u64>) {
+        // Only from the same place: the name may be in another place by now.
+        let placed = gone.iter().filter(|change| change.place.is_some());
+        let until: HashMap<_, _> = placed.map(|c| (c.key(), c.came_before)).collect();
         for (number, change) in self.came.drain(..).enumerate() {
             if until
                 .get(&change.key())
@@ -222,28 +250,9 @@ impl Names {
                 touched.push(inode);
             }
         }
-        for inode in self.renewed.drain(..) {
-            let is_named = |known: &Known| known.first.live || known.more.iter().any(|n| n.live);
-            if !self.names.get(inode).is_some_and(is_named) {
-                self.names.remove(inode);
-            }
-        }
-        for inode in touched {
-            let Some(known) = self.names.get_mut(inode) else {
-                continue;
-            };
-            if !known.choose(may_have_several(inode)) {
-                continue;
-            }
-            known.path = None;
-            if self.directories.contains(&inode) {
-                // Whatever lies below it has a new path, too.
-                self.epoch = self.epoch.wrapping_add(1);
-            }
-        }
     }
 
-    /// Whether the inode has a name that is there, apart from this one.
+    /// Returns whether the inode has an existing name other than this one.
     pub fn has_another(&self, directory: u64, (name, inode): Entry<'_>) -> bool {
         let Some(known) = self.names.get(inode) else {
             return false;
@@ -252,13 +261,13 @@ impl Names {
         all.any(|n| n.live && (n.directory != directory || *n.name != *name))
     }
 
-    /// The same, unless it is a name that is gone.
+    /// Returns the inode's [`path`](Self::path), unless it comes from a removed name.
     pub fn live_path(&mut self, inode: u64, paths: &mut Paths) -> Option<PathId> {
         let is_live = inode == self.root || self.names.get(inode).is_some_and(|n| n.first.live);
         is_live.then(|| self.path(inode, paths)).flatten()
     }
 
-    /// The inode's path as of now, with `/` for the root of the file system.
+    /// Returns the inode's current path, with `/` for the root of the file system.
     pub fn path(&mut self, inode: u64, paths: &mut Paths) -> Option<PathId> {
         if let Some((epoch, path)) = self.names.get(inode).and_then(|known| known.path)
             && epoch == self.epoch
@@ -299,7 +308,7 @@ impl Known {
         all.find(|n| n.directory == directory && *n.name == *name)
     }
 
-    /// Forget names that are gone, but for the last one. Whether the first is another now.
+    /// Drops removed names, except for the last one. Returns whether the first name has changed.
     fn choose(&mut self, several: bool) -> bool {
         self.more.retain(|name| name.live);
         if !several && let Some(newest) = self.more.pop() {
@@ -326,7 +335,7 @@ mod tests {
         path.map_or(String::new(), |path| paths.text(path).to_owned())
     }
 
-    /// A directory held these names, and holds those.
+    /// Replaces the names `before` of a directory with `after`.
     fn replace(names: &mut Names, directory: u64, before: &[Entry<'_>], after: &[Entry<'_>]) {
         names.replace(directory, before, directory, after);
     }
@@ -382,7 +391,7 @@ mod tests {
         names.rewrite((0, 128), 128, &[], &[(b"d", 131), (b"f", 132)]);
         names.rewrite((0, 131), 131, &[], &[(b"x", 133), (b"y", 134)]);
         names.settle(|_| true);
-        // Another directory and another file with these numbers: one has its old name again.
+        // Another directory and another file reuse these numbers; one has its old name again.
         names.forget(131);
         names.forget(132);
         names.rewrite((0, 131), 131, &[], &[(b"z", 134)]);

@@ -1,19 +1,19 @@
-//! Of several writes to one place, which can be of the file that turns out to have it.
+//! Ages of several writes to one place: only some can belong to the file that later owns it.
 
 use crate::track::runs::Runs;
 
-/// Whether a place was written again before it was known whose it is.
+/// Age of a write among several writes to one place whose owner is not yet known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Age {
-    /// Not that.
+    /// No later write to the place.
     Newest,
-    /// Again at the same time, as far as time is told apart.
+    /// Overwritten at the same time, as far as the times can be distinguished.
     Overwritten,
-    /// Again at a later time: by another file, perhaps.
+    /// Overwritten at a later time, possibly by another file.
     OfBefore,
 }
 
-/// What was written to a place, and when.
+/// Writes to each place, with their times.
 #[derive(Debug)]
 pub struct Newer<T>(Runs<T>);
 
@@ -24,7 +24,7 @@ impl<T> Default for Newer<T> {
 }
 
 impl<T: Copy + Ord> Newer<T> {
-    /// The range was written at `time`, after all that was not added before it.
+    /// Adds a write of the range at `time`. Writes are added from the newest to the oldest.
     pub fn add(&mut self, start: u64, end: u64, time: T) -> Age {
         let before = self.0.take(start, end);
         let newest = before.into_iter().map(|(_, _, time)| time).max();

@@ -1,9 +1,9 @@
-//! Data blocks that one file had and another is given within one transaction.
+//! Data blocks that move from one file to another within one transaction.
 //!
-//! The other writes them before the transaction is in the log that says so: while all that is known
-//! says that they are the first's. Xfs gives blocks
-//! to other data at once, ext in `data=writeback`, and else when the transaction that freed them is
-//! committed (`ext4_free_blocks`).
+//! The new owner writes the blocks before the transaction that assigns them is in the log. Until
+//! then, all known metadata names the previous owner. XFS gives freed blocks to other data at once,
+//! and so does ext with `data=writeback`. Otherwise, ext reuses blocks once the transaction that
+//! freed them is committed (`ext4_free_blocks`).
 
 use crate::{Cause, Causes, Row, Rows, Structure};
 use std::collections::BTreeMap;
@@ -12,13 +12,13 @@ use std::collections::BTreeMap;
 #[derive(Debug, Default)]
 pub struct Open {
     first: usize,
-    /// The last row before the transaction before was complete.
+    /// Last row before the previous transaction was complete.
     before: usize,
 }
 
 impl Open {
-    /// A transaction was complete after row `last`; what was written after row `begun` may be of
-    /// the next.
+    /// Records that a transaction was complete after row `last`. Rows after `begun` may belong to
+    /// the next transaction.
     pub fn next(&mut self, begun: usize, last: usize) {
         self.first = begun.max(self.before);
         self.before = last;
@@ -31,12 +31,12 @@ struct Taken {
     to: u64,
 }
 
-/// What changed hands, by the first file and the first byte.
+/// Ranges that changed owner, by previous owner and first byte.
 #[derive(Debug, Default)]
 pub struct Reused(BTreeMap<(u64, u64), Taken>);
 
 impl Reused {
-    /// These bytes were of inode `from` and are of inode `to`.
+    /// Records that these bytes moved from inode `from` to inode `to`.
     pub fn add(&mut self, offset: u64, length: u64, from: u64, to: u64) {
         let end = offset.saturating_add(length);
         if length > 0 {
@@ -44,12 +44,12 @@ impl Reused {
         }
     }
 
-    /// Rows of the first file that were written while the transaction was open are of the other:
-    /// their numbers and its inode.
+    /// Attributes rows of the previous owner to the new owner if they were written while the
+    /// transaction was open. Returns the numbers of these rows and the new owner's inode.
     pub fn settle(self, open: &Open, rows: &mut Rows) -> Vec<(usize, u64)> {
         let mut settled = Vec::new();
         let mut number = open.first;
-        // What is cut off a row becomes a row at the end, and has its turn there.
+        // Parts split off a row are appended as rows, and are processed there.
         while !self.0.is_empty()
             && let Some(row) = rows.get_mut(number)
         {
@@ -83,8 +83,8 @@ impl Reused {
     }
 }
 
-/// Whether the owner's word is all that says what was written. Metadata names the transaction that
-/// it is of.
+/// Returns whether the structure of the row follows from its owner alone. Metadata in a transaction
+/// does not count, because it names that transaction.
 fn is_by_owner(row: &Row) -> bool {
     match row.structure {
         Structure::FileData => true,

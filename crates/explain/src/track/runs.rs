@@ -1,4 +1,4 @@
-//! Who owns which part of a disk, in runs.
+//! Owners of the parts of a disk, as runs.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ impl<T> Default for Runs<T> {
 }
 
 impl<T: Copy> Runs<T> {
-    /// Take out what lies in the range, cut to it, in order.
+    /// Removes and returns the runs in a range, cut to the range, in order.
     pub fn take(&mut self, start: u64, end: u64) -> Vec<(u64, u64, T)> {
         let last = self.0.range(..end).next_back();
         if last.is_none_or(|(_, run)| run.end <= start) {
@@ -38,7 +38,7 @@ impl<T: Copy> Runs<T> {
         runs.map(|(at, run)| (at, run.end, run.owner)).collect()
     }
 
-    /// No run crosses `at`.
+    /// Splits the run that crosses `at`, if there is one.
     fn split(&mut self, at: u64) {
         if let Some((_, run)) = self.0.range_mut(..at).next_back()
             && run.end > at
@@ -49,12 +49,12 @@ impl<T: Copy> Runs<T> {
         }
     }
 
-    /// All of the range, which nothing else holds, is `owner`'s.
+    /// Assigns the range to `owner`. No other run may overlap it.
     pub fn insert(&mut self, start: u64, end: u64, owner: T) {
         self.0.insert(start, Run { end, owner });
     }
 
-    /// The owners within a range.
+    /// Returns the owners within a range.
     pub fn within(&self, start: u64, end: u64) -> impl Iterator<Item = T> {
         let first = self.0.range(..start).next_back();
         let first = first.filter(|(_, run)| run.end > start);
@@ -62,13 +62,13 @@ impl<T: Copy> Runs<T> {
         first.into_iter().chain(inside).map(|(_, run)| run.owner)
     }
 
-    /// The owner at a place, and where its run ends.
+    /// Returns the end of the run at `at`, and the run's owner.
     pub fn at(&self, at: u64) -> Option<(u64, T)> {
         let (_, run) = self.0.range(..=at).next_back()?;
         (run.end > at).then_some((run.end, run.owner))
     }
 
-    /// Where the next run begins after `at`.
+    /// Returns the start of the next run after `at`.
     pub fn next(&self, at: u64) -> Option<u64> {
         self.0.range(at + 1..).next().map(|(&start, _)| start)
     }

@@ -1,42 +1,40 @@
-//! Rows whose owner is not known yet: data reaches the disk before the metadata that says whose it
-//! is.
+//! Rows without a known owner: data reaches the disk before the metadata that names its owner.
 
 use crate::{Row, Rows};
 use std::collections::BTreeMap;
 
-/// A row, or what is left of it, that waits on one disk.
+/// A row, or the remaining part of a row, that waits on one disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Piece {
-    /// The row, which is of exactly these bytes.
+    /// The row, which covers exactly these bytes.
     pub row: usize,
-    /// Where it was written.
+    /// Byte offset on the disk.
     pub offset: u64,
-    /// Bytes.
+    /// Length in bytes.
     pub length: u64,
 }
 
-/// How many rows wait at most, on all disks of a file system together: they take less than 200 MiB.
-/// That is 4 GiB in requests of 4 KiB between two
-/// commits. A recording may write without ever committing; then those that have waited longest are
-/// given up, and stay what they are: without owner.
+/// Maximum number of waiting rows on all disks of a file system together; they take less than 200
+/// MiB. That is 4 GiB in requests of 4 KiB between two commits. A recording may write without ever
+/// committing; the rows that have waited longest are then dropped and stay without an owner.
 pub const MAX_WAITING: usize = 1 << 20;
-/// A piece that was renewed that often is given up as others are. Each commit looks at all that
-/// waits.
+/// Maximum number of renewals of a piece. After that it is given up like others, because each
+/// commit examines all waiting pieces.
 const MAX_RENEWALS: u32 = 1024;
 
 #[derive(Debug, Clone, Copy)]
 struct Waiter {
     length: u64,
-    /// Commits before it.
+    /// Number of commits before the row.
     commit: u32,
     renewals: u32,
 }
 
-/// Rows that wait, by place. One place may have been written several times.
+/// Waiting rows by place. A place may have been written several times.
 #[derive(Debug, Default)]
 struct Waiters {
-    /// By the power of two that they are not longer than, so that one long row does not make every
-    /// look-up long; then by offset and row.
+    /// Waiting rows by length class (the power of two above the length), then by offset and row.
+    /// With classes, one long row does not slow down every lookup.
     classes: BTreeMap<u32, BTreeMap<(u64, usize), Waiter>>,
     count: usize,
 }
@@ -85,7 +83,7 @@ impl Waiters {
         self.count = self.classes.values().map(BTreeMap::len).sum();
     }
 
-    /// Take over all of `other`.
+    /// Takes over all rows of `other`.
     fn append(&mut self, other: &mut Waiters) {
         for (class, mut waiters) in std::mem::take(&mut other.classes) {
             self.classes.entry(class).or_default().append(&mut waiters);
@@ -94,33 +92,33 @@ impl Waiters {
     }
 }
 
-/// The rows that wait on one disk.
+/// Waiting rows of one disk.
 #[derive(Debug, Default)]
 pub struct Waiting {
-    /// Since it was last asked what waits: in the order in which they came, put in their places
-    /// together, which a million at random places take far less time for.
+    /// Rows added since the last lookup, in order of arrival. Inserting them together is far faster
+    /// for a million rows at random places.
     recent: Vec<(u64, usize, Waiter)>,
-    /// Since the last commit: apart, so that looking for older ones does not pass a place's many
-    /// new ones each time.
+    /// Rows added since the last commit. They are separate so that a search for older rows does not
+    /// pass the many new rows of a place each time.
     new: Waiters,
-    /// Since before it.
+    /// Rows added before the last commit.
     old: Waiters,
     commits: u32,
 }
 
 impl Waiting {
-    /// Whether nothing waits.
+    /// Returns whether no row waits.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many wait.
+    /// Returns the number of waiting rows.
     pub fn len(&self) -> usize {
         self.recent.len() + self.new.count + self.old.count
     }
 
-    /// Row `row`, of `length` bytes at `offset`, waits from now on; where `most` wait, the half
-    /// that has waited longest is given up before.
+    /// Adds row `row` of `length` bytes at `offset` to the waiting rows. If `most` rows already
+    /// wait, the half that has waited longest is given up first.
     pub fn insert(&mut self, row: usize, offset: u64, length: u64, most: usize) {
         if self.len() >= most.max(1) {
             self.give_up_half();
@@ -133,7 +131,7 @@ impl Waiting {
         self.recent.push((offset, row, waiter));
     }
 
-    /// Put all in their places.
+    /// Moves the recent rows to their places.
     fn place(&mut self) {
         self.recent
             .sort_unstable_by_key(|&(offset, row, _)| (offset, row));
@@ -142,7 +140,8 @@ impl Waiting {
         }
     }
 
-    /// Half at a time: one row then costs a constant share of it.
+    /// Gives up the half of the rows that has waited longest. Dropping half at a time keeps the
+    /// cost per row constant.
     fn give_up_half(&mut self) {
         self.place();
         let waiters = self.old.iter().chain(self.new.iter());
@@ -154,21 +153,21 @@ impl Waiting {
         }
     }
 
-    /// Whether anything waits in the range.
+    /// Returns whether any row waits in the range.
     pub fn touches(&mut self, offset: u64, length: u64) -> bool {
         self.place();
         let mut both = [&self.new, &self.old].into_iter();
         both.any(|waiters| waiters.overlapping(offset, length).next().is_some())
     }
 
-    /// What is in the range waits no longer. Rows are cut to the range, and their numbers given;
-    /// the rest of them goes on waiting as rows of its own.
+    /// Removes the rows in the range from the waiting rows. Splits rows at the range's ends and
+    /// returns the numbers of those inside; the parts outside keep waiting as separate rows.
     pub fn take(&mut self, offset: u64, length: u64, rows: &mut Rows) -> Vec<usize> {
         let taken = self.take_with_commits(offset, length, rows);
         taken.into_iter().map(|(number, _)| number).collect()
     }
 
-    /// The same, each with the number of commits before it.
+    /// Like [`take`](Self::take), with the number of commits before each row.
     pub fn take_with_commits(
         &mut self,
         offset: u64,
@@ -181,18 +180,18 @@ impl Waiting {
         taken
     }
 
-    /// The same, of what has waited since before the last commit.
+    /// Like [`take`](Self::take), for rows that have waited since before the last commit.
     pub fn take_old(&mut self, offset: u64, length: u64, rows: &mut Rows) {
         take(&mut self.old, offset, length, rows);
     }
 
-    /// If it still waits, a piece waits as if from now on.
+    /// Restarts the waiting time of a piece that is still waiting.
     pub fn renew(&mut self, piece: &Piece) {
         self.place();
         for waiters in [&mut self.new, &mut self.old] {
             let class = waiters.classes.get_mut(&class_of(piece.length));
             let waiter = class.and_then(|c| c.get_mut(&(piece.offset, piece.row)));
-            // Once a commit, however many extents it lies in.
+            // Once per commit, however many extents the piece lies in.
             let is_due = |w: &&mut Waiter| w.commit < self.commits && w.renewals < MAX_RENEWALS;
             if let Some(waiter) = waiter.filter(is_due) {
                 waiter.commit = self.commits;
@@ -201,7 +200,7 @@ impl Waiting {
         }
     }
 
-    /// All that wait, by place.
+    /// Returns all waiting pieces, by place.
     pub fn pieces(&mut self) -> Vec<Piece> {
         self.place();
         let waiters = self.old.iter().chain(self.new.iter());
@@ -215,8 +214,8 @@ impl Waiting {
         pieces
     }
 
-    /// A commit has taken effect: what has waited for `patience` of them is given up, so no row is
-    /// looked at by more commits than that.
+    /// Counts a commit that has taken effect. Rows that have waited for `patience` commits are
+    /// given up, so no row is examined by more commits than that.
     pub fn commit(&mut self, patience: u32) {
         self.place();
         self.commits = self.commits.saturating_add(1);
@@ -238,7 +237,7 @@ fn take(waiters: &mut Waiters, offset: u64, length: u64, rows: &mut Rows) -> Vec
         waiters.remove(at, number, waiter.length);
         let stop = at.saturating_add(waiter.length);
         let (begin, finish) = (at.max(offset), stop.min(end));
-        // A row that stays whole is not looked at: it may be in the file.
+        // A row that stays whole is not loaded: it may be in the temporary file.
         if (begin, finish) != (at, stop) {
             let Some(row) = rows.get_mut(number) else {
                 continue;
@@ -375,7 +374,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against a list of bytes, each with the rows that wait for it.
+        /// Compares the rows with a list of bytes and their owners.
         #[test]
         fn every_byte_goes_to_the_first_claim_after_it(steps in prop::collection::vec((any::<bool>(), 0..200u64, 1..90u64), 1..60)) {
             let (mut waiting, mut rows) = (Waiting::default(), Rows::default());

@@ -1,4 +1,4 @@
-//! What btrfs's own tool says of an image.
+//! Contents of an image as reported by btrfs's own tool.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -7,24 +7,25 @@ use std::process::Command;
 /// Blocks and extents by their place on the one device.
 #[derive(Debug, Default)]
 pub struct Dump {
-    /// Offset, owner's name, and for a log's block the number of the tree that it is for.
+    /// Offset, owner's name and, for a block of a log tree, the number of the logged tree.
     pub blocks: Vec<(u64, String, Option<u64>)>,
-    /// Offset, bytes, inode; each file's extents.
+    /// Offset, bytes and inode of each file's extents.
     pub extents: Vec<(u64, u64, u64)>,
 }
 
-/// Every tree block and every file extent of an image, copies included.
-pub fn dump(image: &Path) -> Dump {
-    let output = Command::new("btrfs")
-        .args(["inspect-internal", "dump-tree"])
-        .arg(image)
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{output:?}");
-    let text = String::from_utf8_lossy(&output.stdout);
-    let mut dump = Dump::default();
-    let mut chunks: Vec<(u64, u64, Vec<u64>)> = Vec::new();
-    let mut blocks: HashMap<u64, (String, Option<u64>)> = HashMap::new();
+/// The tool's output: blocks and extents by their logical address.
+struct Logical {
+    /// Start, length and places of each chunk.
+    chunks: Vec<(u64, u64, Vec<u64>)>,
+    /// Owner and logged tree of each block, as in [`Dump`].
+    blocks: HashMap<u64, (String, Option<u64>)>,
+    /// Extents, as in [`Dump`].
+    extents: Vec<(u64, u64, u64)>,
+}
+
+fn parse(text: &str) -> Logical {
+    let mut chunks = Vec::new();
+    let mut blocks = HashMap::new();
     let mut extents = Vec::new();
     let (mut inode, mut logged) = (0, None);
     for line in text.lines() {
@@ -68,6 +69,27 @@ pub fn dump(image: &Path) -> Dump {
             _ => {}
         }
     }
+    Logical {
+        chunks,
+        blocks,
+        extents,
+    }
+}
+
+/// Lists every tree block and every file extent of an image, copies included.
+pub fn dump(image: &Path) -> Dump {
+    let output = Command::new("btrfs")
+        .args(["inspect-internal", "dump-tree"])
+        .arg(image)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let Logical {
+        chunks,
+        blocks,
+        extents,
+    } = parse(&String::from_utf8_lossy(&output.stdout));
+    let mut dump = Dump::default();
     let places = |logical: u64| {
         let chunk = chunks
             .iter()
@@ -96,7 +118,7 @@ pub fn dump(image: &Path) -> Dump {
     dump
 }
 
-/// The name that our tables have for a tree's blocks.
+/// Maps the owner of a tree's blocks to the name in our tables.
 pub fn structure(owner: &str) -> &'static str {
     match owner {
         "ROOT_TREE" => "root_tree",

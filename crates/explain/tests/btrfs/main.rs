@@ -1,5 +1,5 @@
-//! btrfs: our answers against those of btrfs's own tools, and causes against what was done. Needs
-//! root and btrfs; skipped aloud without.
+//! btrfs: explanations compared with the output of btrfs's own tools, and causes compared with the
+//! operations performed. The tests need root and btrfs, and are skipped with a message otherwise.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 #[path = "../common/conserved.rs"]
@@ -21,8 +21,9 @@ use marks::marks;
 use recorded::{Cell, rows_of};
 use states::{States, state_name};
 use std::collections::{BTreeSet, HashMap};
+use std::path::Path;
 
-/// The rows of each state.
+/// Groups the rows by state.
 fn by_state<'a>(recording: &Recording, explained: &'a Explained) -> HashMap<String, Vec<&'a Row>> {
     let marks = marks(recording);
     let mut found: HashMap<String, Vec<&Row>> = HashMap::new();
@@ -37,12 +38,59 @@ fn by_state<'a>(recording: &Recording, explained: &'a Explained) -> HashMap<Stri
     found
 }
 
-/// The row that wrote each 4 KiB last, up to the end of a state.
+/// Maps each 4 KiB block to the row that wrote it last, up to the end of a state.
 fn last_writers<'a>(rows: impl Iterator<Item = &'a Row>) -> HashMap<u64, &'a Row> {
     rows.flat_map(|row| {
         (row.offset / 4096..(row.offset + row.length).div_ceil(4096)).map(move |block| (block, row))
     })
     .collect()
+}
+
+/// Numbers of compared blocks and blocks of data, and the trees whose logs were seen.
+#[derive(Default)]
+struct Compared {
+    blocks: usize,
+    extents: usize,
+    logs: BTreeSet<u64>,
+}
+
+impl Compared {
+    /// Compares the last writer of each block in the tool's dump of `image` with its owner there.
+    fn compare(&mut self, image: &Path, last: &HashMap<u64, &Row>) {
+        let dump = dump(image);
+        for (offset, owner, logged) in &dump.blocks {
+            let Some(row) = last.get(&(offset / 4096)) else {
+                panic!("{offset} of {image:?}, {owner}: never written")
+            };
+            assert_eq!(
+                row.structure.name(),
+                dump::structure(owner),
+                "{} of {image:?}: {row:?}",
+                offset
+            );
+            if let Some(tree) = logged {
+                assert_eq!(row.tree, *tree, "{offset} of {image:?}: {row:?}");
+                self.logs.insert(*tree);
+            }
+            self.blocks += 1;
+        }
+        for &(offset, bytes, inode) in &dump.extents {
+            for block in offset / 4096..(offset + bytes) / 4096 {
+                // The space was allocated but not written.
+                let Some(row) = last.get(&block) else {
+                    continue;
+                };
+                let is_data =
+                    [Structure::FileData, Structure::FreeSpaceCache].contains(&row.structure);
+                assert!(
+                    is_data && row.inode == inode,
+                    "{} of {image:?} is of inode {inode}: {row:?}",
+                    block * 4096
+                );
+                self.extents += 1;
+            }
+        }
+    }
 }
 
 fn check_against_tools(mount_options: &str, mkfs_flags: &[&str]) {
@@ -59,7 +107,7 @@ fn check_against_tools(mount_options: &str, mkfs_flags: &[&str]) {
         .collect();
     assert!(unknown.is_empty(), "{unknown:#?}");
     let by_state = by_state(&recording, &explained);
-    let (mut blocks, mut extents, mut logs) = (0, 0, BTreeSet::new());
+    let mut compared = Compared::default();
     let mut until = Vec::new();
     for image in &states.images {
         until.extend(
@@ -69,41 +117,13 @@ fn check_against_tools(mount_options: &str, mkfs_flags: &[&str]) {
                 .flatten()
                 .copied(),
         );
-        let last = last_writers(until.iter().copied());
-        let dump = dump(image);
-        for (offset, owner, logged) in &dump.blocks {
-            let Some(row) = last.get(&(offset / 4096)) else {
-                panic!("{offset} of {image:?}, {owner}: never written")
-            };
-            assert_eq!(
-                row.structure.name(),
-                dump::structure(owner),
-                "{} of {image:?}: {row:?}",
-                offset
-            );
-            if let Some(tree) = logged {
-                assert_eq!(row.tree, *tree, "{offset} of {image:?}: {row:?}");
-                logs.insert(*tree);
-            }
-            blocks += 1;
-        }
-        for &(offset, bytes, inode) in &dump.extents {
-            for block in offset / 4096..(offset + bytes) / 4096 {
-                // Space that was allocated and not written.
-                let Some(row) = last.get(&block) else {
-                    continue;
-                };
-                let is_data =
-                    [Structure::FileData, Structure::FreeSpaceCache].contains(&row.structure);
-                assert!(
-                    is_data && row.inode == inode,
-                    "{} of {image:?} is of inode {inode}: {row:?}",
-                    block * 4096
-                );
-                extents += 1;
-            }
-        }
+        compared.compare(image, &last_writers(until.iter().copied()));
     }
+    let Compared {
+        blocks,
+        extents,
+        logs,
+    } = compared;
     assert!(
         blocks > 200 && extents > 1000,
         "{blocks} blocks, {extents} blocks of data compared"
@@ -149,7 +169,7 @@ fn blocks_and_extents_are_what_the_tools_say_free_space_cache() {
     );
 }
 
-/// Files whose every block says whose it is: found without any knowledge of the file system.
+/// Every block of the files names its file, so owners are known without parsing the file system.
 #[test]
 fn data_is_of_the_file_that_its_content_names() {
     let Some(states) = States::make("space_cache=v2", &[]) else {
@@ -181,7 +201,7 @@ fn data_is_of_the_file_that_its_content_names() {
     }
 }
 
-/// What fsync wrote is its files' also where no commit came after it.
+/// Data written by fsync is attributed to its files even if no commit follows.
 #[test]
 fn data_is_of_the_file_that_a_log_says() {
     let Some(mut states) = States::make("space_cache=v2", &[]) else {
@@ -199,11 +219,11 @@ fn data_is_of_the_file_that_a_log_says() {
     let owners = data.filter_map(|r| Some((explained.paths.text(r.path?), r.tree)));
     let owners: BTreeSet<_> = owners.collect();
     let expected = [("/e/second", 5), ("/e/synced", 5), ("/shot/d/synced", 256)];
-    // A state's writes begin and end with what lay there before.
+    // A state's writes begin and end with the previous content.
     assert!(owners.is_superset(&expected.into()), "{owners:?}");
 }
 
-/// Causes of leaves of subvolumes.
+/// Collects the causes of subvolume leaves.
 fn causes(rows: &[&Row], structure: Structure) -> Causes {
     let leaves = rows
         .iter()
@@ -229,8 +249,8 @@ fn causes_are_what_was_done() {
             .next_back()
     };
     assert_eq!(of("00-mkfs", Structure::FsTree), "format");
-    assert!(of("01-create", Structure::FsTree).ends_with("names+new_inode"));
-    // All of the commit follows from the reading.
+    assert!(of("01-create", Structure::FsTree).ends_with("directory_entries+new_inode"));
+    // The entire commit is caused by the reads.
     assert!(
         by_state["02-atime"]
             .iter()
@@ -240,26 +260,32 @@ fn causes_are_what_was_done() {
     );
     assert_eq!(of("03-mode", Structure::FsTree), "links_or_mode");
     assert_eq!(path("03-mode", Structure::FsTree), Some(("/d/f1", 5)));
-    assert_eq!(of("04-names", Structure::FsTree), "times+names");
+    assert_eq!(of("04-names", Structure::FsTree), "times+directory_entries");
     assert_eq!(of("05-times", Structure::FsTree), "times");
     assert_eq!(path("05-times", Structure::FsTree), Some(("/d/f7", 5)));
-    assert_eq!(of("06-size", Structure::FsTree), "size_or_map");
+    assert_eq!(of("06-size", Structure::FsTree), "size_or_extents");
     assert_eq!(path("06-size", Structure::FileData), Some(("/e/big", 5)));
-    assert_eq!(of("07-snapshot", Structure::FsTree), "names");
-    assert_eq!(of("08-in-snapshot", Structure::FsTree), "size_or_map");
+    assert_eq!(of("07-snapshot", Structure::FsTree), "directory_entries");
+    assert_eq!(of("08-in-snapshot", Structure::FsTree), "size_or_extents");
     assert_eq!(
         path("08-in-snapshot", Structure::FileData),
         Some(("/shot/d/f20", 256))
     );
     assert_eq!(of("09-log", Structure::LogTree), "new_inode");
     assert_eq!(path("09-log", Structure::FileData), Some(("/d/logged", 5)));
-    assert_eq!(of("10-log-again", Structure::LogTree), "size_or_map");
-    assert_eq!(of("11-commit", Structure::FsTree), "names+new_inode");
+    assert_eq!(of("10-log-again", Structure::LogTree), "size_or_extents");
+    assert_eq!(
+        of("11-commit", Structure::FsTree),
+        "directory_entries+new_inode"
+    );
     assert_eq!(
         path("13-in-place", Structure::FileData),
         Some(("/e/inplace", 5))
     );
-    assert_eq!(of("14-remove", Structure::FsTree), "names+inode_removed");
+    assert_eq!(
+        of("14-remove", Structure::FsTree),
+        "directory_entries+inode_removed"
+    );
 }
 
 #[test]
@@ -282,13 +308,13 @@ fn leaves_that_balance_only_moves_are_unchanged() {
     }
 }
 
-/// A recording whose metadata was damaged at random is still explained, byte for byte.
+/// A recording with randomly damaged metadata is still explained, byte for byte.
 #[test]
 fn damaged_metadata_is_explained_without_a_panic() {
     let Some(states) = States::make("space_cache=v2", &[]) else {
         return;
     };
-    // A generator of its own: the same damage each time.
+    // A private generator, so that the damage is the same each time.
     let mut seed = 1u64;
     let mut random = move || {
         seed = seed
@@ -298,7 +324,7 @@ fn damaged_metadata_is_explained_without_a_panic() {
     };
     for round in 0..12 {
         let recording = states.recording_with(&format!("damaged{round}"), |content| {
-            // Data is of no interest; blocks and superblocks begin with a checksum and an id.
+            // Only metadata is damaged; blocks and superblocks begin with a checksum and an id.
             for block in content.chunks_mut(4096) {
                 for _ in 0..random() % 4 {
                     let at = match random() % 3 {

@@ -1,4 +1,5 @@
-//! What is said to be access times is what `noatime` saves, on cells recorded for real.
+//! Bytes attributed to access times equal the savings of `noatime`, in cells recorded on a real
+//! system.
 
 use crate::conserved::assert_conserved;
 use crate::marks::marks;
@@ -9,7 +10,7 @@ use fscost_explain::{Cause, explain};
 #[derive(Debug, Default)]
 struct Bytes {
     all: u64,
-    /// Access times were the only reason.
+    /// Bytes for which access times were the only cause.
     alone: u64,
 }
 
@@ -31,11 +32,11 @@ fn bytes(profile: &str, steps: &[(&str, &str)]) -> Option<Bytes> {
     Some(bytes)
 }
 
-/// With and without access times.
+/// Measures the step with and without access times.
 fn both(read: &str) -> Option<(Bytes, u64)> {
     let files = "mkdir d; for n in $(seq 900); do echo $n >d/f$n; done; echo >log; sync";
     let steps = [("create", files), ("read", read)];
-    // Commits by the clock would be the test's speed.
+    // Periodic commits would make the result depend on the test's speed.
     let with = bytes("btrfs -o strictatime,commit=300", &steps)?;
     let without = bytes("btrfs -o noatime,commit=300", &steps)?;
     assert_eq!(without.alone, 0);

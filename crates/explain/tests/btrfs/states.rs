@@ -1,4 +1,4 @@
-//! A file system taken from state to state, and a recording that goes the same way: each state's
+//! A file system taken through a series of states, and a recording of the same series: each state's
 //! changed blocks, the superblock last.
 
 use fscost_recording::{DiskInfo, Event, Header, Mark, Op, Recording, Stripped, Writer};
@@ -10,18 +10,18 @@ use std::process::Command;
 const STEP: usize = 16384;
 const SUPERS: [u64; 2] = [64 << 10, 64 << 20];
 
-/// Images in order, and every inode's paths.
+/// Images in order, and the paths of every inode.
 pub struct States {
     pub folder: tempfile::TempDir,
     pub images: Vec<PathBuf>,
     pub names: HashSet<(u64, String)>,
     size_bytes: u64,
-    /// For each image, what was written since the one before it.
+    /// Writes since the previous image, for each image.
     writes: Vec<Vec<(u64, Vec<u8>)>>,
 }
 
 impl States {
-    /// None, said aloud, where this machine cannot.
+    /// Makes the states. Prints a message and returns `None` if this machine cannot.
     pub fn make(mount_options: &str, mkfs_flags: &[&str]) -> Option<States> {
         let folder = tempfile::tempdir().unwrap();
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/btrfs/steps.sh");
@@ -73,13 +73,13 @@ impl States {
         })
     }
 
-    /// The recording, with a mark named after each state before its writes; the first is what mkfs
-    /// wrote.
+    /// Returns the recording, with a mark named after each state before its writes. The first state
+    /// holds the writes of mkfs.
     pub fn recording(&self) -> Recording {
         self.recording_with("recording", |_| ())
     }
 
-    /// The same, with each write's content changed after the first state.
+    /// Returns the same recording, with each write's content changed after the first state.
     pub fn recording_with(&self, name: &str, mut change: impl FnMut(&mut [u8])) -> Recording {
         let path = self.folder.path().join(name);
         let disk = DiskInfo {
@@ -128,14 +128,14 @@ impl States {
 }
 
 impl States {
-    /// What was written to reach a state.
+    /// Returns the writes that lead to a state.
     pub fn writes_of(&self, state: &str) -> &[(u64, Vec<u8>)] {
         let number = self.images.iter().position(|i| state_name(i) == state);
         &self.writes[number.unwrap()]
     }
 }
 
-/// From image to image, what was written.
+/// Computes the writes from each image to the next.
 fn writes_between(images: &[PathBuf], size_bytes: u64) -> Vec<Vec<(u64, Vec<u8>)>> {
     let mut before = vec![0; size_bytes as usize];
     let writes = images.iter().map(|image| {
@@ -154,7 +154,7 @@ pub fn state_name(image: &Path) -> String {
     image.file_stem().unwrap().to_string_lossy().into_owned()
 }
 
-/// Runs of changed blocks of at most 1 MiB; superblocks by themselves and last.
+/// Finds runs of changed blocks of at most 1 MiB; superblocks are separate and last.
 fn changes(before: &[u8], after: &[u8]) -> Vec<(u64, u64)> {
     let mut found: Vec<(u64, u64)> = Vec::new();
     let changed = |range: std::ops::Range<usize>| before[range.clone()] != after[range];

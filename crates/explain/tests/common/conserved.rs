@@ -1,9 +1,9 @@
-//! What every explanation holds.
+//! Invariants of every explanation.
 
 use fscost_explain::Explained;
 use fscost_recording::{Op, Recording};
 
-/// Every write is covered exactly by its rows.
+/// Asserts that the rows of every write cover it exactly.
 pub fn assert_conserved(recording: &Recording, explained: &Explained) {
     let mut rows = explained.rows.iter().peekable();
     let mut number = 0;

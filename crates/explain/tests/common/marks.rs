@@ -2,7 +2,7 @@
 
 use fscost_recording::{Op, Recording};
 
-/// Number of the first event of each mark, in order.
+/// Returns the number of the first event and the name of each mark, in order.
 pub fn marks(recording: &Recording) -> Vec<(u64, String)> {
     let mut marks = Vec::new();
     let mut number = 0;

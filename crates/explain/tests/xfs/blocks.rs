@@ -1,5 +1,5 @@
-//! What every block is and whose, against `xfs_db` on the image of that instant, for what mkfs can
-//! make.
+//! Kind and owner of every block, compared with `xfs_db` on the image of that instant, for file
+//! systems that mkfs can make.
 
 use crate::conserved::assert_conserved;
 use crate::marks::marks;
@@ -54,7 +54,7 @@ fn kinds_of(structure: Structure) -> &'static [&'static str] {
     }
 }
 
-/// Nothing is unknown.
+/// Asserts that no row is unknown.
 pub fn assert_known(explained: &Explained) {
     let is_unknown = |r: &&Row| {
         let unknown = [r.structure, r.home.unwrap_or(r.structure)].contains(&Structure::Unknown);
@@ -217,7 +217,8 @@ fn a_replayed_log_is_explained() {
         ),
         (
             "crash",
-            "rm d/f1*; ln d/f20 d/linked; for n in $(seq 99); do echo $n >d/g$n; done; xfs_io -x -c 'shutdown -f' .",
+            "rm d/f1*; ln d/f20 d/linked; for n in $(seq 99); do echo $n >d/g$n; done; xfs_io -x \
+            -c 'shutdown -f' .",
         ),
         ("after", "echo again >d/new; rm d/f3*"),
     ];

@@ -45,11 +45,13 @@ fn damage_is_survived() {
     let steps = [
         (
             "create",
-            "mkdir d; for n in $(seq 40); do echo $n >d/f$n; done; for n in $(seq 300); do : >d/some-name-$n; done",
+            "mkdir d; for n in $(seq 40); do echo $n >d/f$n; done; for n in $(seq 300); do : \
+            >d/some-name-$n; done",
         ),
         (
             "remove",
-            "rm d/f1*; for n in $(seq 60); do dd if=/dev/zero of=d/holes bs=4k count=1 seek=$((n * 2)) status=none; done",
+            "rm d/f1*; for n in $(seq 60); do dd if=/dev/zero of=d/holes bs=4k count=1 seek=$((n \
+            * 2)) status=none; done",
         ),
     ];
     let Some(cell) = Cell::record("xfs -m rmapbt=1", &steps) else {

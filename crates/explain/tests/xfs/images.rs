@@ -1,4 +1,5 @@
-//! What `mkfs.xfs` alone writes, where the kernel here may not mount it: no root needed.
+//! Images written by `mkfs.xfs` alone, with features that the kernel here may not mount; no root
+//! needed.
 
 use crate::blocks::compare;
 use crate::conserved::assert_conserved;

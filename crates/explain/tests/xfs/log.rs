@@ -39,8 +39,8 @@ pub fn check(cell: &Cell, recording: &Recording, explained: &Explained) {
     assert!(theirs.inodes.len() > 50 && theirs.items.len() > theirs.inodes.len());
 }
 
-/// What a mount would replay, after `count` of the writes that follow the mark, is what
-/// `xfs_logprint` finds in the same images.
+/// Asserts that the log which a mount would replay, after `count` of the writes that follow the
+/// mark, is what `xfs_logprint` finds in the same images.
 pub fn check_recovery(cell: &Cell, recording: &Recording, mark: &str, count: usize) {
     let mut times = Vec::new();
     let (mut is_on, mut dirty) = (false, 0);

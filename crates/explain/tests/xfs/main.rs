@@ -60,13 +60,16 @@ fn causes_are_what_was_done() {
     let recording = cell.recording();
     let explained = explain(&recording).unwrap();
     let of = |name| inode_causes(&recording, &explained, name);
-    assert_eq!(of("create"), ["names+links_or_mode+new_inode"; 2]);
+    assert_eq!(
+        of("create"),
+        ["directory_entries+links_or_mode+new_inode"; 2]
+    );
     assert_eq!(of("atime"), ["atime"; 2]);
     assert_eq!(of("mode"), ["links_or_mode"; 2]);
     assert_eq!(of("times"), ["times"; 2]);
-    assert_eq!(of("size"), ["size_or_map"; 2]);
+    assert_eq!(of("size"), ["size_or_extents"; 2]);
     // A directory that is in its inode; the other's names are in a block.
-    assert_eq!(of("link"), ["names+links_or_mode"; 2]);
+    assert_eq!(of("link"), ["directory_entries+links_or_mode"; 2]);
     assert_eq!(of("remove"), ["times+inode_removed"; 2]);
     assert_eq!(of("replace"), ["times"; 2]);
 }
@@ -174,6 +177,7 @@ fn access_times_are_what_noatime_saves() {
 #[test]
 fn access_times_are_what_noatime_saves_beside_fsync() {
     let files = "mkdir d; for n in $(seq 900); do echo $n >d/f$n; done; echo >log; sync";
-    let work = "for n in $(seq 90); do cat d/f*$n >/dev/null; dd if=/dev/zero of=log bs=4k count=1 oflag=append conv=notrunc,fsync status=none; done";
+    let work = "for n in $(seq 90); do cat d/f*$n >/dev/null; dd if=/dev/zero of=log bs=4k \
+        count=1 oflag=append conv=notrunc,fsync status=none; done";
     check_saving(&[("create", files), ("read", work)], "read");
 }

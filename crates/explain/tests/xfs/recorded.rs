@@ -36,7 +36,7 @@ impl Cell {
         Some(Cell { folder })
     }
 
-    /// Its recording.
+    /// Opens the cell's recording.
     pub fn recording(&self) -> Recording {
         Recording::open(&self.folder.path().join("cell/recording.fscost")).unwrap()
     }

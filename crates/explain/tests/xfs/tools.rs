@@ -1,20 +1,20 @@
-//! What xfs's own tools say of an image.
+//! Contents of an image as reported by xfs's own tools.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// What `xfs_db` says that a block is used for.
+/// Use of a block as reported by `xfs_db`.
 #[derive(Debug)]
 pub struct Use {
     /// Byte offset.
     pub offset: u64,
     /// `data`, `btbno`, …
     pub kind: String,
-    /// Of data and blocks of inodes.
+    /// Inode, for data and blocks of inodes.
     pub inode: Option<u64>,
-    /// Without the leading slash.
+    /// Path without the leading slash.
     pub name: Option<String>,
 }
 
@@ -44,7 +44,7 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// Of the file system in an image.
+    /// Reads the sizes of the file system in an image.
     pub fn of(image: &Path) -> Shape {
         let text = xfs_db(image, "sb 0\np blocksize agblocks agblklog\n");
         let field = |name: &str| -> u64 {
@@ -59,7 +59,7 @@ impl Shape {
     }
 }
 
-/// What the blocks at these byte offsets are used for.
+/// Returns the uses of the blocks at these byte offsets.
 pub fn block_uses(image: &Path, offsets: &[u64]) -> Vec<Use> {
     let shape = Shape::of(image);
     let (bytes, group, log) = (shape.block_bytes, shape.group_blocks, shape.group_log);
@@ -97,7 +97,7 @@ pub struct LogState {
     pub is_clean: bool,
     /// Transactions that would be replayed.
     pub checkpoints: usize,
-    /// Of them.
+    /// Number of items in these transactions.
     pub items: u64,
 }
 
@@ -111,7 +111,7 @@ fn logprint(image: &Path, log: Option<&Path>, words: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// What a mount would replay.
+/// Returns the part of the log that a mount would replay.
 pub fn log_state(image: &Path, log: Option<&Path>) -> LogState {
     let text = logprint(image, log, &["-t"]);
     let after = |key: &str| text.split(key).nth(1).unwrap().split_whitespace().next();
@@ -131,16 +131,16 @@ pub fn log_state(image: &Path, log: Option<&Path>) -> LogState {
 /// Bytes of the log, operation headers included, as `xfs_logprint` counts them.
 #[derive(Debug, Default)]
 pub struct LogBytes {
-    /// Of items, by kind and the byte offset of what they describe.
+    /// Bytes of items, by kind and the byte offset of the object that they describe.
     pub items: BTreeMap<(String, Option<u64>), u64>,
-    /// Of inode items, by inode.
+    /// Bytes of inode items, by inode.
     pub inodes: HashMap<u64, u64>,
     /// Items whose place it does not print, since their first region is split.
     pub nameless: usize,
 }
 
 impl LogBytes {
-    /// By place alone: a list of removed inodes is in the place of an inode.
+    /// Sums bytes by place alone: a list of removed inodes is in the place of an inode.
     pub fn places(&self) -> HashMap<u64, u64> {
         let mut places = HashMap::new();
         for ((_, place), bytes) in &self.items {

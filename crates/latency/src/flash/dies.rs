@@ -1,14 +1,14 @@
-//! Dies and the channels that lead to them.
+//! Dies and the channels that connect them.
 
 use super::parameters::Nand;
-use crate::transfer;
+use crate::{divisor::Divisor, transfer::Rate};
 
-/// What a die and a channel have been asked to do.
+/// Operations booked on one die.
 #[derive(Debug, Clone, Copy, Default)]
 struct Die {
-    /// When all of it is done.
+    /// Instant at which all operations are done.
     free_ns: u64,
-    /// When all its reads are done.
+    /// Instant at which all reads are done.
     reads_done_ns: u64,
     /// Bytes programmed since the last erase.
     programmed_bytes: u64,
@@ -19,38 +19,55 @@ pub(super) struct Dies {
     model: Nand,
     dies: Vec<Die>,
     channels_free_ns: Vec<u64>,
-    /// The die that is programmed next.
+    /// Index of the die to program next.
     next: usize,
     page_transfer_ns: u64,
     program_transfer_ns: u64,
+    channel: Rate,
+    by_page: Divisor,
+    by_dies: Divisor,
+    by_channels: Divisor,
+    /// Duration of a program, including its transfer.
+    by_program: Divisor,
 }
 
 impl Dies {
     pub(super) fn new(model: &Nand) -> Dies {
+        let channel = Rate::new(model.channel_bytes_per_s);
+        let program_transfer_ns = channel.ns(model.program_bytes);
         Dies {
             dies: vec![Die::default(); model.dies() as usize],
             channels_free_ns: vec![0; model.channels as usize],
             next: 0,
-            page_transfer_ns: transfer::ns(model.page_bytes, model.channel_bytes_per_s),
-            program_transfer_ns: transfer::ns(model.program_bytes, model.channel_bytes_per_s),
+            page_transfer_ns: channel.ns(model.page_bytes),
+            program_transfer_ns,
+            channel,
+            by_page: Divisor::new(model.page_bytes),
+            by_dies: Divisor::new(u64::from(model.dies())),
+            by_channels: Divisor::new(u64::from(model.channels)),
+            by_program: Divisor::new((model.program_ns + program_transfer_ns).max(1)),
             model: model.clone(),
         }
     }
 
-    /// Reads a range from an instant on; returns when its last byte has left the channel. Only the
-    /// wanted part of a page crosses the channel.
+    /// Reads a range, starting at `from_ns`. Returns the instant at which its last byte has left
+    /// the channel. Only the requested part of a page crosses the channel.
     pub(super) fn read(&mut self, from_ns: u64, first: u64, length: u64) -> u64 {
         let page = self.model.page_bytes;
         let end = first + length;
-        // A range that wraps over all dies many times keeps each of them as busy: count rounds.
-        let pages = end.div_ceil(page) - first / page;
-        let rounds = (pages / self.dies.len() as u64).saturating_sub(1);
+        let (first_page, end_page) = (self.by_page.quotient(first), self.by_page.div_ceil(end));
+        // A range that wraps over all dies many times keeps each of them equally busy: count
+        // rounds.
+        let rounds = self
+            .by_dies
+            .quotient(end_page - first_page)
+            .saturating_sub(1);
         let skipped = rounds * self.dies.len() as u64;
         if rounds > 0 {
             self.read_rounds(from_ns, rounds);
         }
         let mut done_ns = from_ns;
-        for at in first / page + skipped..end.div_ceil(page) {
+        for at in first_page + skipped..end_page {
             let (part_first, part_end) = (first.max(at * page), end.min((at + 1) * page));
             let bytes = part_end.saturating_sub(part_first);
             done_ns = done_ns.max(self.read_page(from_ns, at, bytes));
@@ -58,7 +75,7 @@ impl Dies {
         done_ns
     }
 
-    /// Lets every die read so many pages.
+    /// Books `rounds` page reads on every die.
     fn read_rounds(&mut self, from_ns: u64, rounds: u64) {
         for die in &mut self.dies {
             let begin_ns = from_ns.max(die.reads_done_ns);
@@ -72,28 +89,30 @@ impl Dies {
     }
 
     fn read_page(&mut self, from_ns: u64, page: u64, bytes: u64) -> u64 {
-        let at = (page % self.dies.len() as u64) as usize;
+        let at = self.by_dies.remainder(page) as usize;
         let begin_ns = self.readable_ns(at, from_ns);
         let die = &mut self.dies[at];
         die.reads_done_ns = begin_ns + self.model.page_read_ns;
         die.free_ns = die.free_ns.max(from_ns) + self.model.page_read_ns;
-        let transfer_ns = transfer::ns(bytes, self.model.channel_bytes_per_s);
+        let transfer_ns = self.channel.ns(bytes);
         let done_ns = die.reads_done_ns + transfer_ns;
         done_ns.max(self.book_channel(at, from_ns, transfer_ns))
     }
 
-    /// When a die can read: reads overtake the programs that wait, but not the one that runs.
+    /// Returns the instant at which a die can read. Reads overtake waiting programs, but not the
+    /// running one.
     fn readable_ns(&self, at: usize, from_ns: u64) -> u64 {
         let die = &self.dies[at];
         let begin_ns = from_ns.max(die.reads_done_ns);
         let waiting_ns = die.free_ns.saturating_sub(begin_ns);
-        begin_ns + waiting_ns % (self.model.program_ns + self.program_transfer_ns).max(1)
+        begin_ns + self.by_program.remainder(waiting_ns)
     }
 
-    /// Programs one die, whatever share of `program_bytes` is used; returns when it is done.
+    /// Programs one die, however much of `program_bytes` is used. Returns the instant at which the
+    /// program is done.
     pub(super) fn program(&mut self, from_ns: u64) -> u64 {
         let at = self.next;
-        self.next = (at + 1) % self.dies.len();
+        self.next = if at + 1 < self.dies.len() { at + 1 } else { 0 };
         let moved_ns = self.book_channel(at, from_ns, self.program_transfer_ns);
         let die = &mut self.dies[at];
         let mut busy_ns = self.program_transfer_ns + self.model.program_ns;
@@ -107,7 +126,7 @@ impl Dies {
         die.free_ns
     }
 
-    /// Keeps every die from working for a while: the device copies.
+    /// Blocks every die for `pause_ns` while the device copies data.
     pub(super) fn pause(&mut self, from_ns: u64, pause_ns: u64) {
         for die in &mut self.dies {
             die.free_ns = die.free_ns.max(from_ns) + pause_ns;
@@ -115,10 +134,11 @@ impl Dies {
         }
     }
 
-    /// When a channel has moved what it was given before, and this.
+    /// Books a transfer on a channel behind all earlier ones. Returns the instant at which it is
+    /// done.
     fn book_channel(&mut self, die: usize, from_ns: u64, transfer_ns: u64) -> u64 {
-        let count = self.channels_free_ns.len();
-        let free_ns = &mut self.channels_free_ns[die % count];
+        let channel = self.by_channels.remainder(die as u64) as usize;
+        let free_ns = &mut self.channels_free_ns[channel];
         *free_ns = from_ns.max(*free_ns) + transfer_ns;
         *free_ns
     }

@@ -1,7 +1,7 @@
-//! A flash device that runs.
+//! A running flash device.
 
 use super::{Flash, dies::Dies, parameters::Controller, units::OpenUnits};
-use crate::{Completion, Op, Request, host::Host, transfer};
+use crate::{Completion, Op, Request, host::Host, transfer::Rate};
 use std::collections::VecDeque;
 
 #[derive(Debug, Clone)]
@@ -12,21 +12,22 @@ pub(crate) struct FlashDrive {
     dies: Dies,
     units: OpenUnits,
     controller_free_ns: u64,
+    interface: Rate,
     interface_free_ns: u64,
     buffer: Buffer,
 }
 
-/// Writes that were taken and not yet programmed.
+/// Writes that the device has accepted but not yet programmed.
 #[derive(Debug, Clone, Default)]
 struct Buffer {
-    /// Bytes that no program has begun for: less than one program takes.
+    /// Bytes for which no program has begun: less than one program takes.
     open_bytes: u64,
-    /// Bytes of each program on its way, and when they leave the buffer: in the order in which they
-    /// came.
+    /// Size of each program in progress in bytes, and the instant at which it leaves the buffer. In
+    /// order of arrival.
     programs: VecDeque<(u64, u64)>,
-    /// Bytes of all programs on their way.
+    /// Total size of all programs in progress.
     programmed_bytes: u64,
-    /// When everything taken so far is programmed, but for the open bytes.
+    /// Instant at which all accepted bytes except the open ones are programmed.
     durable_ns: u64,
 }
 
@@ -39,6 +40,7 @@ impl FlashDrive {
             dies: Dies::new(&model.nand),
             units: OpenUnits::new(&model.units),
             controller_free_ns: 0,
+            interface: Rate::new(controller.interface_bytes_per_s),
             interface_free_ns: 0,
             buffer: Buffer::default(),
             model: controller,
@@ -47,8 +49,9 @@ impl FlashDrive {
 
     pub(crate) fn submit(&mut self, now_ns: u64, request: Request) {
         self.run(now_ns);
-        self.host.push(request);
-        self.admit(now_ns);
+        if let Some(request) = self.host.offer(request) {
+            self.take(now_ns, &request);
+        }
     }
 
     pub(crate) fn next_ns(&self) -> Option<u64> {
@@ -60,7 +63,7 @@ impl FlashDrive {
         self.host.fetch(done);
     }
 
-    /// Lives through everything up to `now_ns`.
+    /// Processes all events up to `now_ns`.
     fn run(&mut self, now_ns: u64) {
         while let Some(at_ns) = self.host.completion_ns().filter(|&at_ns| at_ns <= now_ns) {
             while self.host.release(at_ns) {}
@@ -68,34 +71,39 @@ impl FlashDrive {
         }
     }
 
-    /// Takes what the host may hand over, and books the resources that it needs.
+    /// Takes all requests that the host may submit.
     fn admit(&mut self, now_ns: u64) {
         while let Some(request) = self.host.admit() {
-            let begin_ns = now_ns.max(self.controller_free_ns) + self.model.command_ns;
-            self.controller_free_ns = begin_ns;
-            let (offset, length) = (request.offset_bytes, request.length_bytes);
-            let done_ns = match request.op {
-                Op::Read => self.read(begin_ns, offset, length),
-                Op::Write => {
-                    let moved_ns = self.moved_ns(begin_ns, length);
-                    self.write(moved_ns + self.model.write_ns, &request)
-                }
-                // Drives deallocate for both.
-                Op::WriteZeroes | Op::Discard => begin_ns + self.model.discard_ns,
-                Op::Flush => self.flush(begin_ns) + self.model.flush_ns,
-            };
-            self.host.complete(request.id, done_ns);
+            self.take(now_ns, &request);
         }
+    }
+
+    /// Books the resources that a request needs.
+    fn take(&mut self, now_ns: u64, request: &Request) {
+        let begin_ns = now_ns.max(self.controller_free_ns) + self.model.command_ns;
+        self.controller_free_ns = begin_ns;
+        let (offset, length) = (request.offset_bytes, request.length_bytes);
+        let done_ns = match request.op {
+            Op::Read => self.read(begin_ns, offset, length),
+            Op::Write => {
+                let moved_ns = self.moved_ns(begin_ns, length);
+                self.write(moved_ns + self.model.write_ns, request)
+            }
+            // Drives deallocate on both.
+            Op::WriteZeroes | Op::Discard => begin_ns + self.model.discard_ns,
+            Op::Flush => self.flush(begin_ns) + self.model.flush_ns,
+        };
+        self.host.complete(request.id, done_ns);
     }
 
     fn read(&mut self, begin_ns: u64, offset: u64, length: u64) -> u64 {
         let from_ns = begin_ns + self.model.read_ns;
         let read_ns = self.dies.read(from_ns, offset, length);
-        // The interface moves what has been read while the rest is read.
+        // The interface transfers data already read while the rest is being read.
         read_ns.max(self.moved_ns(from_ns, length))
     }
 
-    /// Writes what lies in the device's hands; returns when the write completes.
+    /// Writes data that the device has received. Returns the instant at which the write completes.
     fn write(&mut self, taken_ns: u64, request: &Request) -> u64 {
         let (offset, length) = (request.offset_bytes, request.length_bytes);
         let copy_ns = self.units.write_ns(offset, length);
@@ -111,8 +119,8 @@ impl FlashDrive {
         room_ns
     }
 
-    /// Puts bytes into the buffer and programs what fills a program; returns when the last of them
-    /// had room.
+    /// Puts bytes into the buffer and starts a program whenever there are enough for one. Returns
+    /// the instant at which the last byte found room.
     fn store(&mut self, mut now_ns: u64, length: u64) -> u64 {
         let capacity = self.model.buffer_bytes.max(self.program_bytes);
         let mut rest = length;
@@ -129,7 +137,7 @@ impl FlashDrive {
         now_ns
     }
 
-    /// Programs the open bytes, and as many zeroes as are missing.
+    /// Programs the open bytes, padded with zeroes.
     fn program_open(&mut self, now_ns: u64) {
         if self.buffer.open_bytes > 0 {
             let done_ns = self.dies.program(now_ns);
@@ -141,7 +149,7 @@ impl FlashDrive {
         }
     }
 
-    /// Returns when everything taken so far is durable.
+    /// Returns the instant at which everything accepted so far is durable.
     fn flush(&mut self, now_ns: u64) -> u64 {
         if self.model.is_power_loss_protected {
             return now_ns;
@@ -150,16 +158,18 @@ impl FlashDrive {
         self.buffer.durable_ns.max(now_ns)
     }
 
-    /// When the interface has moved what it was given before, and this.
+    /// Books a transfer on the interface behind all earlier ones. Returns the instant at which it
+    /// is done.
     fn moved_ns(&mut self, from_ns: u64, bytes: u64) -> u64 {
         let begin_ns = from_ns.max(self.interface_free_ns);
-        self.interface_free_ns = begin_ns + transfer::ns(bytes, self.model.interface_bytes_per_s);
+        self.interface_free_ns = begin_ns + self.interface.ns(bytes);
         self.interface_free_ns
     }
 }
 
 impl Buffer {
-    /// When at most `most_bytes` wait for their programs, from `now_ns` on.
+    /// Returns the first instant from `now_ns` on at which at most `most_bytes` wait for their
+    /// programs.
     fn room_ns(&mut self, mut now_ns: u64, most_bytes: u64) -> u64 {
         while let Some(&(bytes, leave_ns)) = self.programs.front() {
             if leave_ns > now_ns && self.programmed_bytes <= most_bytes {

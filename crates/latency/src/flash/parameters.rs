@@ -10,7 +10,7 @@ pub(crate) struct Flash {
     pub(super) units: Units,
 }
 
-/// Queue, interface and write buffer.
+/// Parameters of queue, interface and write buffer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Controller {
     pub(super) queue_depth: u32,
@@ -25,7 +25,7 @@ pub(super) struct Controller {
     pub(super) is_power_loss_protected: bool,
 }
 
-/// Channels and dies.
+/// Parameters of channels and dies.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Nand {
     pub(super) channels: u32,
@@ -39,7 +39,7 @@ pub(super) struct Nand {
     pub(super) erase_ns: u64,
 }
 
-/// Allocation units of cards.
+/// Parameters of the allocation units of cards.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Units {
     pub(super) unit_bytes: u64,
@@ -56,7 +56,7 @@ impl Flash {
             units: Units::read(fields)?,
         };
         if model.units.open_units > 0 && model.units.unit_bytes < 4096 {
-            let what = "is below 4096; open_units are units of so many bytes";
+            let what = "is below 4096; give the size of the units that open_units counts";
             return Err(fields.wrong("unit_bytes", what));
         }
         Ok(model)
@@ -75,7 +75,7 @@ impl Controller {
             is_flush_queued: fields.flag(
                 "queued_flush",
                 false,
-                "true: other commands run beside a flush (NVMe); false: it runs alone (SATA)",
+                "true: other commands run during a flush (NVMe); false: it runs alone (SATA)",
             )?,
             interface_bytes_per_s: fields.bytes(
                 "interface_bytes_per_s",
@@ -86,23 +86,23 @@ impl Controller {
             command_ns: fields.us(
                 "command_us",
                 Some(0.0),
-                "microseconds of the controller for a command; no two commands at once",
+                "controller microseconds per command, one command at a time",
             )?,
             read_ns: fields.us(
                 "read_us",
                 Some(0.0),
-                "microseconds of a read beside controller, NAND, channel and interface",
+                "microseconds per read in addition to controller, NAND, channel and interface",
             )?,
             write_ns: fields.us(
                 "write_us",
                 Some(0.0),
-                "microseconds of a write beside controller, interface and waiting for room",
+                "microseconds per write in addition to controller, interface and waiting for room",
             )?,
             discard_ns: fields.us("discard_us", Some(0.0), "microseconds of a discard")?,
             flush_ns: fields.us(
                 "flush_us",
                 Some(0.0),
-                "microseconds of a flush beside programming what the buffer holds",
+                "microseconds of a flush in addition to programming what the buffer holds",
             )?,
             buffer_bytes: fields.bytes(
                 "buffer_bytes",
@@ -148,14 +148,22 @@ impl Nand {
                 512,
                 "bytes that a die programs at once: page × planes × bits of a cell",
             )?,
-            program_ns: fields.us("program_us", None, "microseconds to program them (tPROG)")?,
+            program_ns: fields.us(
+                "program_us",
+                None,
+                "microseconds to program program_bytes (tPROG)",
+            )?,
             block_bytes: fields.bytes(
                 "block_bytes",
                 Some(1 << 20),
                 512,
                 "bytes that a die erases at once",
             )?,
-            erase_ns: fields.us("erase_us", Some(0.0), "microseconds to erase them (tBERS)")?,
+            erase_ns: fields.us(
+                "erase_us",
+                Some(0.0),
+                "microseconds to erase block_bytes (tBERS)",
+            )?,
         })
     }
 
@@ -182,12 +190,12 @@ impl Units {
             close_ns: fields.us(
                 "unit_close_us",
                 Some(0.0),
-                "microseconds to close a unit of which nothing was written: it copies all of it",
+                "microseconds to close an unwritten unit, which copies all of it",
             )?,
             out_of_order_ns: fields.us(
                 "out_of_order_us",
                 Some(0.0),
-                "microseconds more of a write that does not continue its open unit",
+                "extra microseconds of a write that does not continue its open unit",
             )?,
         })
     }

@@ -1,14 +1,15 @@
-//! Allocation units that a card keeps open: a write elsewhere closes one, and copies what is
-//! missing in it (Bergmann, "Optimizing Linux with cheap flash drives", LWN 2011).
+//! Allocation units that a card keeps open. A write to another unit closes one and copies the data
+//! missing from it (Bergmann, "Optimizing Linux with cheap flash drives", LWN 2011).
 
 use super::parameters::Units;
+use crate::divisor::Divisor;
 use std::collections::VecDeque;
 
 /// An open unit.
 #[derive(Debug, Clone, Copy)]
 struct Open {
     unit: u64,
-    /// Where the next write in order would begin.
+    /// Offset at which the next sequential write begins.
     next_byte: u64,
     written_bytes: u64,
 }
@@ -16,7 +17,8 @@ struct Open {
 #[derive(Debug, Clone)]
 pub(super) struct OpenUnits {
     model: Units,
-    /// The one written last at the end.
+    by_unit: Divisor,
+    /// Open units; the most recently written one is last.
     open: VecDeque<Open>,
 }
 
@@ -24,18 +26,20 @@ impl OpenUnits {
     pub(super) fn new(model: &Units) -> OpenUnits {
         OpenUnits {
             model: model.clone(),
+            // A card without units never divides by this.
+            by_unit: Divisor::new(model.unit_bytes.max(1)),
             open: VecDeque::new(),
         }
     }
 
-    /// Nanoseconds that a write costs beyond programming it.
+    /// Returns the nanoseconds that a write costs beyond programming it.
     pub(super) fn write_ns(&mut self, offset: u64, length: u64) -> u64 {
         if self.model.open_units == 0 || length == 0 {
             return 0;
         }
         let size = self.model.unit_bytes;
         let (first, end) = (offset, offset + length);
-        (first / size..end.div_ceil(size))
+        (self.by_unit.quotient(first)..self.by_unit.div_ceil(end))
             .map(|unit| {
                 let part_first = first.max(unit * size);
                 self.write_part(unit, part_first, end.min((unit + 1) * size))
@@ -72,9 +76,15 @@ impl OpenUnits {
         cost_ns
     }
 
-    /// What was not written is copied.
+    /// Returns the time to close a unit: the bytes that were not written are copied.
     fn close_ns(&self, open: &Open) -> u64 {
-        let missing = u128::from(self.model.unit_bytes - open.written_bytes);
-        (u128::from(self.model.close_ns) * missing / u128::from(self.model.unit_bytes)) as u64
+        let missing = self.model.unit_bytes - open.written_bytes;
+        match self.model.close_ns.checked_mul(missing) {
+            Some(product) => self.by_unit.quotient(product),
+            None => {
+                let product = u128::from(self.model.close_ns) * u128::from(missing);
+                (product / u128::from(self.model.unit_bytes)) as u64
+            }
+        }
     }
 }

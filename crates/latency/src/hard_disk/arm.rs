@@ -1,9 +1,6 @@
-//! Where the arm is, and how long it needs to be elsewhere.
+//! Position of the arm and the duration of its movements.
 
-use super::{
-    geometry::{Geometry, Place},
-    parameters::Mechanics,
-};
+use super::{geometry::Geometry, parameters::Mechanics};
 use crate::divisor::Divisor;
 
 /// The arm and the medium below it.
@@ -14,22 +11,26 @@ pub(super) struct Arm {
     by_revolution: Divisor,
     head_switch_ns: u64,
     write_settle_ns: u64,
-    /// Angle of the medium at instant 0, in nanoseconds of a revolution.
+    /// Angle of the medium at instant 0, in nanoseconds of rotation.
     phase_ns: u64,
     cylinder: u64,
     head: u64,
-    /// End of what was read or written last.
+    /// End of the range that was last read or written.
     pub(super) at_byte: u64,
 }
 
-/// Where a byte is, as the arm needs it.
+/// Location of a byte in the form the arm needs. A command including its location fits one cache
+/// line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Spot {
-    place: Place,
-    angle_ns: u64,
+    cylinder: u64,
+    reading_ns: u64,
+    /// Angle in nanoseconds. Less than the time of a revolution, which is below a second.
+    angle_ns: u32,
+    head: u32,
 }
 
-/// A range on the medium that is to be read or written.
+/// A range on the medium to read or write.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Target {
     pub(super) first: u64,
@@ -56,8 +57,10 @@ impl Arm {
     pub(super) fn spot(&self, byte: u64) -> Spot {
         let place = self.geometry.place(byte);
         Spot {
-            place,
-            angle_ns: self.by_revolution.remainder(place.reading_ns),
+            cylinder: place.cylinder,
+            reading_ns: place.reading_ns,
+            angle_ns: self.by_revolution.remainder(place.reading_ns) as u32,
+            head: place.head as u32,
         }
     }
 
@@ -70,50 +73,57 @@ impl Arm {
         }
     }
 
-    /// When the target's first byte comes under the head, if the arm sets off at `from_ns`. None:
-    /// later than `before_ns`.
-    pub(super) fn arrival_ns(&self, from_ns: u64, target: &Target, before_ns: u64) -> Option<u64> {
+    /// Returns the number of cylinders the arm can cross in `ns`. Any target farther away is
+    /// reached later.
+    #[inline]
+    pub(super) fn within(&self, ns: u64) -> u64 {
+        self.geometry.within(ns)
+    }
+
+    /// Returns the number of cylinders between the arm and a target.
+    #[inline]
+    pub(super) fn cylinders_to(&self, target: &Target) -> u64 {
+        target.spot.cylinder.abs_diff(self.cylinder)
+    }
+
+    /// Returns the instant at which the target's first byte passes under the head if the arm starts
+    /// at `from_ns`.
+    #[inline]
+    pub(super) fn arrival_ns(&self, from_ns: u64, target: &Target) -> u64 {
         let there_ns = from_ns + self.move_ns(target);
-        if there_ns >= before_ns {
-            return None;
-        }
         let angle_ns = self.by_revolution.remainder(there_ns + self.phase_ns);
-        let wait_ns = match target.spot.angle_ns.checked_sub(angle_ns) {
-            Some(wait_ns) => wait_ns,
-            None => target.spot.angle_ns + self.revolution_ns - angle_ns,
-        };
-        Some(there_ns + wait_ns).filter(|&arrival_ns| arrival_ns < before_ns)
+        let wanted_ns = u64::from(target.spot.angle_ns);
+        let has_passed = wanted_ns < angle_ns;
+        // An unpredictable branch would cost more than this arithmetic.
+        there_ns + wanted_ns + u64::from(has_passed) * self.revolution_ns - angle_ns
     }
 
+    #[inline]
     fn move_ns(&self, target: &Target) -> u64 {
-        let (place, cylinders) = (
-            target.spot.place,
-            target.spot.place.cylinder.abs_diff(self.cylinder),
-        );
-        let settle_ns = if target.is_write && cylinders > 1 {
-            self.write_settle_ns
-        } else {
-            0
-        };
-        match cylinders {
-            0 if place.head == self.head => 0,
-            0 => self.head_switch_ns,
-            _ => self.geometry.seek_ns(cylinders) + settle_ns,
+        let cylinders = self.cylinders_to(target);
+        if cylinders == 0 {
+            return u64::from(u64::from(target.spot.head) != self.head) * self.head_switch_ns;
         }
+        let settles = target.is_write && cylinders > 1;
+        self.geometry.seek_ns(cylinders) + u64::from(settles) * self.write_settle_ns
     }
 
-    /// Reads or writes the target from `arrival_ns` on, and returns the end.
+    /// Reads or writes the target from `arrival_ns` on, and returns the instant at which it is
+    /// done.
     pub(super) fn transfer(&mut self, arrival_ns: u64, target: &Target) -> u64 {
-        self.rest_at(target.end);
-        arrival_ns
-            + self
-                .geometry
-                .transfer_ns(target.first, target.end - target.first)
+        let last = self.geometry.place_before(target.end);
+        (self.cylinder, self.head, self.at_byte) = (last.cylinder, last.head, target.end);
+        if target.end == target.first {
+            return arrival_ns;
+        }
+        arrival_ns + last.reading_ns - target.spot.reading_ns
     }
 
-    /// The arm stands where the byte before this one was read or written.
+    /// Moves the arm to the place where the byte before `end` was read or written.
     pub(super) fn rest_at(&mut self, end: u64) {
-        let place = self.geometry.place(end.saturating_sub(1));
-        (self.cylinder, self.head, self.at_byte) = (place.cylinder, place.head, end);
+        if end != self.at_byte {
+            let place = self.geometry.place_before(end);
+            (self.cylinder, self.head, self.at_byte) = (place.cylinder, place.head, end);
+        }
     }
 }

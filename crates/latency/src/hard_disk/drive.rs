@@ -1,43 +1,44 @@
-//! A hard disk that runs.
+//! A running hard disk.
 
 use super::{
     HardDisk,
     arm::{Arm, Target},
+    extents::Position,
     parameters::Electronics,
     read_cache::ReadCache,
     write_cache::WriteCache,
 };
-use crate::{Completion, Op, Request, host::Host};
+use crate::{Completion, Op, Request, completions::earlier, host::Host, transfer::Rate};
 use std::collections::VecDeque;
 
-/// A command that waited so long goes first, however far its place is.
+/// Longest wait of a command. A command that has waited longer runs first, however far away it is.
 const LONGEST_WAIT_NS: u64 = 1_000_000_000;
 
 /// A command for the arm.
 #[derive(Debug, Clone, Copy)]
 struct Command {
     id: u64,
-    /// From when on the arm may set off for it.
+    /// Earliest instant at which the arm may start moving for this command.
     ready_ns: u64,
     target: Target,
 }
 
-/// A write on its way into the cache.
+/// A write that is being transferred into the cache.
 #[derive(Debug, Clone, Copy)]
 struct Arriving {
     id: u64,
     first: u64,
     length: u64,
-    /// When the interface has moved it.
+    /// Instant at which the interface has transferred the write.
     ready_ns: u64,
 }
 
-/// What the arm does next.
+/// The next action of the arm.
 #[derive(Debug, Clone, Copy)]
 enum Next {
-    /// A command, by its place in the queue.
+    /// A command, by its index in the queue.
     Command(usize),
-    Destage(Target),
+    Destage(Target, Position),
 }
 
 #[derive(Debug, Clone)]
@@ -46,17 +47,18 @@ pub(crate) struct Drive {
     capacity_bytes: u64,
     host: Host,
     arm: Arm,
-    /// Until when the arm is busy; none: it is idle, or reads ahead.
+    /// Instant until which the arm is busy. `None` if it is idle or reads ahead.
     busy_until_ns: Option<u64>,
     /// Commands for the arm, in order of arrival.
     commands: Vec<Command>,
     reads: ReadCache,
     writes: WriteCache,
-    /// Writes that the interface moves, or that wait for room in the cache.
+    /// Writes that are being transferred or wait for room in the cache.
     arriving: VecDeque<Arriving>,
-    /// A flush that waits for the cache to be clean.
+    /// A flush that waits until the cache is clean.
     flush: Option<u64>,
-    /// When the interface has moved all that it was given.
+    interface: Rate,
+    /// Instant at which the interface has finished all its transfers.
     interface_free_ns: u64,
 }
 
@@ -73,6 +75,7 @@ impl Drive {
             writes: WriteCache::new(electronics.write_cache_bytes),
             arriving: VecDeque::new(),
             flush: None,
+            interface: Rate::new(electronics.interface_bytes_per_s),
             interface_free_ns: 0,
             model: electronics.clone(),
         }
@@ -80,8 +83,10 @@ impl Drive {
 
     pub(crate) fn submit(&mut self, now_ns: u64, request: Request) {
         self.run(now_ns);
-        self.host.push(request);
-        self.admit(now_ns);
+        if let Some(request) = self.host.offer(request) {
+            self.take(now_ns, &request);
+            self.arrive(now_ns);
+        }
         self.set_off(now_ns);
     }
 
@@ -94,56 +99,74 @@ impl Drive {
         self.host.fetch(done);
     }
 
-    /// When something happens in the drive beside completions: a write arrives in the cache, the
-    /// arm ends what it does. Reading ahead ends only for what waits behind it.
+    /// Processes all events up to the next completion.
+    pub(crate) fn advance_to_completion(&mut self, done: &mut Vec<Completion>) {
+        while !self.host.has_finished() {
+            // Without requests in flight there is no next completion.
+            match self.next_ns() {
+                Some(at_ns) => self.step(at_ns),
+                None => return,
+            }
+        }
+        self.host.fetch(done);
+    }
+
+    /// Returns the instant of the next event inside the drive other than a completion: a write
+    /// arrives in the cache, or the arm finishes its operation. Reading ahead ends only if other
+    /// work waits for the arm.
     fn inner_ns(&self) -> Option<u64> {
         let arm_ns = self.busy_until_ns.or_else(|| {
             (!self.writes.is_empty())
-                .then(|| self.reads.ahead_until_ns())
+                .then(|| self.reads.ahead_until_ns(&self.arm.geometry))
                 .flatten()
         });
         let arriving = self.arriving.front();
         let arrival_ns = arriving
             .filter(|arriving| self.writes.has_room(arriving.length))
             .map(|arriving| arriving.ready_ns);
-        arm_ns.into_iter().chain(arrival_ns).min()
+        earlier(arm_ns, arrival_ns)
     }
 
-    /// Lives through everything up to `now_ns`.
+    /// Processes all events up to `now_ns`.
     fn run(&mut self, now_ns: u64) {
         loop {
-            let next_ns = [self.host.completion_ns(), self.inner_ns()];
-            let Some(at_ns) = next_ns.into_iter().flatten().min() else {
-                return;
-            };
-            if at_ns > now_ns {
-                return;
+            match earlier(self.host.completion_ns(), self.inner_ns()) {
+                Some(at_ns) if at_ns <= now_ns => self.step(at_ns),
+                _ => return,
             }
-            if self.busy_until_ns.is_some_and(|until_ns| until_ns <= at_ns) {
-                self.busy_until_ns = None;
-                self.writes.settle();
-            }
-            self.arrive(at_ns);
-            while self.host.release(at_ns) {}
-            self.admit(at_ns);
-            self.set_off(at_ns);
         }
     }
 
-    /// Takes what the host may hand over.
+    /// Processes the event at `at_ns`.
+    fn step(&mut self, at_ns: u64) {
+        if self.busy_until_ns.is_some_and(|until_ns| until_ns <= at_ns) {
+            self.busy_until_ns = None;
+            self.writes.settle();
+        }
+        self.arrive(at_ns);
+        while self.host.release(at_ns) {}
+        self.admit(at_ns);
+        self.set_off(at_ns);
+    }
+
+    /// Takes all requests that the host may submit.
     fn admit(&mut self, now_ns: u64) {
         while let Some(request) = self.host.admit() {
-            let ready_ns = now_ns + self.model.command_ns;
-            match request.op {
-                Op::Read => self.read(now_ns, ready_ns, &request),
-                // Linux sends zeroes to a hard disk as data.
-                Op::Write | Op::WriteZeroes => self.write(ready_ns, &request),
-                Op::Discard => self.host.complete(request.id, ready_ns),
-                Op::Flush if self.writes.is_clean() => self.host.complete(request.id, ready_ns),
-                Op::Flush => self.flush = Some(request.id),
-            }
+            self.take(now_ns, &request);
         }
         self.arrive(now_ns);
+    }
+
+    fn take(&mut self, now_ns: u64, request: &Request) {
+        let ready_ns = now_ns + self.model.command_ns;
+        match request.op {
+            Op::Read => self.read(now_ns, ready_ns, request),
+            // Linux sends zeroes to a hard disk as data.
+            Op::Write | Op::WriteZeroes => self.write(ready_ns, request),
+            Op::Discard => self.host.complete(request.id, ready_ns),
+            Op::Flush if self.writes.is_clean() => self.host.complete(request.id, ready_ns),
+            Op::Flush => self.flush = Some(request.id),
+        }
     }
 
     fn read(&mut self, now_ns: u64, ready_ns: u64, request: &Request) {
@@ -174,8 +197,8 @@ impl Drive {
         self.host.complete(request.id, moved_ns.max(available_ns));
     }
 
-    /// True if a read waits for what is read ahead: the drive is there anyhow, or nothing else
-    /// wants it.
+    /// True if a read can wait for data being read ahead: either the drive has already reached it,
+    /// or no other work needs the arm.
     fn can_wait(&self, now_ns: u64, available_ns: u64) -> bool {
         let is_wanted = !self.commands.is_empty() || self.is_destaging_forced();
         let free_ns = self.busy_until_ns.unwrap_or(0).max(now_ns);
@@ -206,21 +229,21 @@ impl Drive {
         }
     }
 
-    /// When the interface has moved so many bytes.
+    /// Books a transfer of `bytes` on the interface. Returns the instant at which it is done.
     fn moved_ns(&mut self, from_ns: u64, bytes: u64) -> u64 {
         let begin_ns = from_ns.max(self.interface_free_ns);
-        self.interface_free_ns = begin_ns + self.model.interface_ns(bytes);
+        self.interface_free_ns = begin_ns + self.interface.ns(bytes);
         self.interface_free_ns
     }
 
-    /// True if a flush or a write waits for room.
+    /// True if a flush is waiting, or a write is waiting for room.
     fn is_destaging_forced(&self) -> bool {
         let next = self.arriving.front();
         self.flush.is_some() || next.is_some_and(|next| !self.writes.has_room(next.length))
     }
 
-    /// Completes the writes that have arrived and found room, and a flush that has nothing left to
-    /// wait for.
+    /// Completes writes that have arrived and found room, and a flush that has nothing left to wait
+    /// for.
     fn arrive(&mut self, now_ns: u64) {
         while let Some(next) = self.arriving.front().copied() {
             if next.ready_ns > now_ns || !self.writes.has_room(next.length) {
@@ -238,12 +261,12 @@ impl Drive {
         }
     }
 
-    /// Sends the arm to its next place, if it is idle.
+    /// Starts the next movement of the arm if the arm is idle.
     fn set_off(&mut self, now_ns: u64) {
         let is_wanted = !self.commands.is_empty() || self.is_destaging_forced();
         let is_ahead = || {
             self.reads
-                .ahead_until_ns()
+                .ahead_until_ns(&self.arm.geometry)
                 .is_some_and(|until_ns| until_ns > now_ns)
         };
         let is_idle =
@@ -258,8 +281,9 @@ impl Drive {
             return;
         };
         match next {
-            Next::Destage(target) => {
-                self.writes.take(&target, self.arm.spot(target.end));
+            Next::Destage(target, position) => {
+                let spot = || self.arm.spot(target.end);
+                self.writes.take(&target, position, spot);
                 self.busy_until_ns = Some(self.arm.transfer(arrival_ns, &target));
             }
             Next::Command(at) => {
@@ -269,39 +293,49 @@ impl Drive {
                 self.host.complete(id, end_ns);
                 if !target.is_write {
                     let range = (target.first, target.end);
-                    let geometry = &self.arm.geometry;
-                    self.reads
-                        .read(geometry, range, end_ns, self.capacity_bytes);
+                    self.reads.read(range, end_ns, self.capacity_bytes);
                 }
             }
         }
     }
 
-    /// What the arm reaches first, and when. Writes in the cache take part if they have to go, or
-    /// if nothing else waits.
+    /// Returns the action that the arm reaches first, and its instant. Cached writes are considered
+    /// only if destaging is forced or no command waits.
     fn nearest(&self, now_ns: u64) -> Option<(u64, Next)> {
-        let arrival_ns = |command: &Command, before_ns| {
-            self.arm
-                .arrival_ns(command.ready_ns.max(now_ns), &command.target, before_ns)
+        let arrival_ns = |command: &Command| {
+            let from_ns = command.ready_ns.max(now_ns);
+            self.arm.arrival_ns(from_ns, &command.target)
         };
         if let Some(oldest) = self.commands.first()
             && oldest.ready_ns + LONGEST_WAIT_NS < now_ns
         {
-            return arrival_ns(oldest, u64::MAX).map(|at_ns| (at_ns, Next::Command(0)));
+            return Some((arrival_ns(oldest), Next::Command(0)));
         }
         let mut best = None;
         let mut best_ns = u64::MAX;
+        // Most are too far away to beat the best so far, which a comparison of cylinders shows.
+        let mut within = u64::MAX;
         for (at, command) in self.commands.iter().enumerate() {
-            if let Some(found_ns) = arrival_ns(command, best_ns) {
+            if self.arm.cylinders_to(&command.target) > within {
+                continue;
+            }
+            let found_ns = arrival_ns(command);
+            if found_ns < best_ns {
                 (best_ns, best) = (found_ns, Some(Next::Command(at)));
+                within = self.arm.within(best_ns - now_ns);
             }
         }
         if self.commands.is_empty() || self.is_destaging_forced() {
-            for target in self.writes.upwards(self.arm.at_byte) {
-                if let Some(found_ns) = self.arm.arrival_ns(now_ns, &target, best_ns) {
-                    (best_ns, best) = (found_ns, Some(Next::Destage(target)));
+            self.writes.upwards(self.arm.at_byte, |target, position| {
+                if self.arm.cylinders_to(&target) > within {
+                    return;
                 }
-            }
+                let found_ns = self.arm.arrival_ns(now_ns, &target);
+                if found_ns < best_ns {
+                    (best_ns, best) = (found_ns, Some(Next::Destage(target, position)));
+                    within = self.arm.within(best_ns - now_ns);
+                }
+            });
         }
         best.map(|next| (best_ns, next))
     }

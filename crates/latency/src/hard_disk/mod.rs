@@ -3,6 +3,7 @@
 
 mod arm;
 mod drive;
+mod extents;
 mod geometry;
 mod parameters;
 mod read_cache;

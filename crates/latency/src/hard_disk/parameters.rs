@@ -1,6 +1,6 @@
 //! Parameters of a hard disk.
 
-use crate::{Error, device::LARGEST_BYTES, fields::Fields, transfer};
+use crate::{Error, device::LARGEST_BYTES, fields::Fields};
 
 /// Parameters of a hard disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -9,7 +9,7 @@ pub(crate) struct HardDisk {
     pub(super) electronics: Electronics,
 }
 
-/// What turns and what moves.
+/// Mechanical parameters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Mechanics {
     pub(super) capacity_bytes: u64,
@@ -24,12 +24,12 @@ pub(super) struct Mechanics {
     pub(super) write_settle_ns: u64,
 }
 
-/// Queue, buffer and interface.
+/// Parameters of queue, buffer and interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Electronics {
     pub(super) queue_depth: u32,
     pub(super) command_ns: u64,
-    interface_bytes_per_s: u64,
+    pub(super) interface_bytes_per_s: u64,
     pub(super) read_segments: u32,
     pub(super) read_segment_bytes: u64,
     pub(super) read_ahead_bytes: u64,
@@ -48,7 +48,7 @@ impl HardDisk {
 
     fn check(&self, fields: &Fields<'_>) -> Result<(), Error> {
         let (mechanics, electronics) = (&self.mechanics, &self.electronics);
-        // Reading the largest device from end to end must be a number of nanoseconds.
+        // The time to read the largest device from end to end must fit in nanoseconds.
         let tracks = u128::from(LARGEST_BYTES / mechanics.inner_track_bytes);
         let track_ns = mechanics.revolution_ns + mechanics.head_switch_ns + mechanics.track_seek_ns;
         for (is_wrong, name, what) in [
@@ -75,7 +75,7 @@ impl HardDisk {
             (
                 electronics.read_ahead_bytes > electronics.read_segment_bytes,
                 "read_ahead_bytes",
-                "is more than read_segment_bytes; what is read ahead is one range of the buffer",
+                "is more than read_segment_bytes; read-ahead must fit one segment of the buffer",
             ),
         ] {
             if is_wrong {
@@ -102,7 +102,7 @@ impl Mechanics {
                 "zones",
                 Some(1),
                 1..=256,
-                "zones, each of as many cylinders, with tracks of equal length",
+                "zones; all have the same number of cylinders, and each has tracks of one length",
             )?,
             outer_track_bytes: fields.bytes(
                 "outer_track_bytes",
@@ -114,7 +114,7 @@ impl Mechanics {
                 "inner_track_bytes",
                 None,
                 512,
-                "bytes of a track of the innermost zone; between, lengths fall evenly",
+                "bytes of a track of the innermost zone; lengths fall evenly from zone to zone",
             )?,
             head_switch_ns: fields.us(
                 "head_switch_us",
@@ -134,12 +134,12 @@ impl Mechanics {
             write_settle_ns: fields.us(
                 "write_settle_us",
                 Some(0.0),
-                "microseconds that a seek takes longer for a write, except to the next cylinder",
+                "extra microseconds of a seek for a write, except to the next cylinder",
             )?,
         })
     }
 
-    /// Length of the tracks of a zone, counted from the outermost.
+    /// Returns the track length of a zone, counted from the outermost.
     pub(super) fn track_bytes(&self, zone: u64) -> u64 {
         let steps = u64::from(self.zones.max(2) - 1);
         self.outer_track_bytes - (self.outer_track_bytes - self.inner_track_bytes) * zone / steps
@@ -182,7 +182,7 @@ impl Electronics {
                 "read_ahead_bytes",
                 Some(0),
                 0,
-                "bytes that an idle drive reads on after a read",
+                "bytes that an idle drive reads ahead after a read",
             )?,
             write_cache_bytes: fields.bytes(
                 "write_cache_bytes",
@@ -191,10 +191,5 @@ impl Electronics {
                 "bytes of writes that complete before they are on the medium; 0: no write cache",
             )?,
         })
-    }
-
-    /// Nanoseconds that the interface needs for so many bytes.
-    pub(super) fn interface_ns(&self, bytes: u64) -> u64 {
-        transfer::ns(bytes, self.interface_bytes_per_s)
     }
 }

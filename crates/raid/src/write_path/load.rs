@@ -1,29 +1,29 @@
-//! Totals by member, and how busy each was.
+//! Totals and utilisation of each member.
 
 use super::{MemberRequest, Operation};
 
-/// What one member received.
+/// Requests that one member received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Load {
-    /// Reads that the array's user asked for.
+    /// Number of reads that the array's user requested.
     pub read_requests: u64,
-    /// Their bytes.
+    /// Bytes of these reads.
     pub read_bytes: u64,
-    /// Reads made to compute parity.
+    /// Number of reads needed to compute parity.
     pub preread_requests: u64,
-    /// Their bytes.
+    /// Bytes of these reads.
     pub preread_bytes: u64,
-    /// Writes.
+    /// Number of writes.
     pub write_requests: u64,
-    /// Their bytes.
+    /// Bytes of these writes.
     pub write_bytes: u64,
-    /// The part of `write_bytes` that is parity, or a copy after the first.
+    /// Part of `write_bytes` that is parity, or a copy after the first.
     pub redundant_write_bytes: u64,
-    /// Discards.
+    /// Number of discards.
     pub discard_requests: u64,
-    /// Their bytes.
+    /// Bytes of these discards.
     pub discard_bytes: u64,
-    /// Flushes.
+    /// Number of flushes.
     pub flushes: u64,
 }
 
@@ -48,11 +48,10 @@ impl Load {
     }
 }
 
-/// A queue for each member, in a closed loop: the program submits a request as soon as it may, and
-/// takes no time itself.
-/// It waits for reads and flushes, and never for writes. A member works on its requests one after
-/// the other, beside the
-/// other members. A member's utilisation is therefore an upper bound.
+/// A queue for each member, in a closed loop: the program submits each request as early as possible
+/// and takes no time itself. It waits for reads and flushes, but never for writes. A member serves
+/// its requests one at a time, in parallel with the other members. A member's utilisation is
+/// therefore an upper bound.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Queues {
     now_s: f64,
@@ -61,7 +60,7 @@ pub struct Queues {
 }
 
 impl Queues {
-    /// Idle queues of `members` members.
+    /// Creates idle queues for `members` members.
     #[must_use]
     pub fn new(members: usize) -> Queues {
         Queues {
@@ -71,7 +70,8 @@ impl Queues {
         }
     }
 
-    /// Adds a request that keeps a member busy so long. Unknown members are ignored.
+    /// Adds a request that keeps a member busy for `service_s` seconds. Unknown members are
+    /// ignored.
     pub fn submit(&mut self, member: usize, service_s: f64) {
         if let (Some(free), Some(busy)) = (self.free_s.get_mut(member), self.busy_s.get_mut(member))
         {
@@ -80,25 +80,25 @@ impl Queues {
         }
     }
 
-    /// The program waits until a member is idle.
+    /// Makes the program wait until a member is idle.
     pub fn wait(&mut self, member: usize) {
         let free = self.free_s.get(member).copied().unwrap_or(0.0);
         self.now_s = self.now_s.max(free);
     }
 
-    /// The program waits until all members are idle.
+    /// Makes the program wait until all members are idle.
     pub fn wait_for_all(&mut self) {
         self.now_s = self.free_s.iter().copied().fold(self.now_s, f64::max);
     }
 
-    /// Seconds that have passed for the program.
+    /// Returns the seconds that have passed for the program.
     #[must_use]
     pub fn now_s(&self) -> f64 {
         self.now_s
     }
 
-    /// Seconds in which each member was busy. Divided by the seconds that passed, this is `%util`
-    /// of `iostat -x`.
+    /// Returns the seconds for which each member was busy. Divided by the elapsed seconds, this is
+    /// `%util` of `iostat -x`.
     #[must_use]
     pub fn busy_s(&self) -> &[f64] {
         &self.busy_s

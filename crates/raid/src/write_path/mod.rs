@@ -1,19 +1,17 @@
-//! The requests that an array's members receive for the requests of the array device, as Linux md
-//! makes them.
+//! Requests that an array's members receive for the requests of the array device, as Linux md
+//! issues them.
 //!
 //! Levels without parity (`drivers/md/{md-linear,raid0,raid1,raid10}.c`) split a request at chunk
-//! boundaries. The
-//! model sends the pieces at once, and merges pieces of one request that are contiguous on a
-//! member.
+//! boundaries. The model submits the pieces at once, and merges pieces of one request that are
+//! contiguous on a member.
 //!
-//! Levels with parity (`drivers/md/raid5.c`) write through the [stripe cache](stripes): blocks of a
-//! batch gather in
-//! 4 KiB stripes, and each stripe then chooses between read-modify-write and reconstruct-write. The
-//! caller ends a
-//! batch with [`Array::settle`]; a flush ends it too.
+//! Levels with parity (`drivers/md/raid5.c`) write through the [stripe cache](stripes). Blocks of a
+//! batch gather in 4 KiB stripes, and md then chooses between read-modify-write and
+//! reconstruct-write for each stripe. The caller ends a batch with [`Array::settle`]; a flush ends
+//! it too.
 //!
-//! The model is a clean array with all its members, without resync, journal or partial parity log.
-//! It omits writes to md's superblocks and write-intent bitmap.
+//! The model covers a clean array with all its members, without resync, journal or partial parity
+//! log. It omits writes to md's superblocks and write-intent bitmap.
 
 mod load;
 mod stripes;
@@ -28,10 +26,10 @@ use stripes::Stripes;
 /// this size.
 const MAX_REQUEST_BYTES: u64 = 1280 << 10;
 
-/// Kind of a member's request.
+/// Kind of a request to a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Operation {
-    /// Read that the array's user asked for.
+    /// Read that the array's user requested.
     Read,
     /// Read that md needs to compute parity.
     Preread,
@@ -43,41 +41,41 @@ pub enum Operation {
     Flush,
 }
 
-/// A request of a member.
+/// A request to a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct MemberRequest {
     /// Index of the member.
     pub member: usize,
-    /// Its kind.
+    /// Kind of the request.
     pub operation: Operation,
     /// Byte offset in the member's data area.
     pub offset: u64,
-    /// Its length; 0 for a flush.
+    /// Length in bytes; 0 for a flush.
     pub bytes: u64,
-    /// The part of `bytes` that is parity (P and Q), or a copy after the first.
+    /// Part of `bytes` that is parity (P and Q), or a copy after the first.
     pub redundant_bytes: u64,
 }
 
-/// An array that has no write path, or a request that it cannot take.
+/// An array without a modelled write path, or a request that the array cannot serve.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Error {
-    /// No array has this shape: [`Map::new`] refuses it.
+    /// No array has this shape: [`Map::new`] rejects it.
     Shape,
-    /// RAID 4, 5 and 6 work in blocks of 4 KiB.
+    /// The chunk size is not a multiple of the 4 KiB blocks of RAID 4, 5 and 6.
     Chunk {
-        /// The chunk's size.
+        /// Size of the chunk in bytes.
         chunk_bytes: u64,
     },
-    /// It ends beyond the array.
+    /// The request ends beyond the array.
     BeyondEnd {
-        /// Where it ends.
+        /// End of the request.
         end: u64,
         /// Size of the array.
         array_bytes: u64,
     },
     /// The array has more members than the write path of RAID 4, 5 and 6 covers.
     TooManyMembers {
-        /// Its members.
+        /// Number of members of the array.
         members: usize,
     },
 }
@@ -111,19 +109,18 @@ impl std::fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// How md is set up beyond the array's shape.
+/// Settings of md besides the array's geometry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WritePath {
-    /// When parity is computed from old parity (`rmw_level` in sysfs).
+    /// Condition for computing parity from old parity (`rmw_level` in sysfs).
     pub rmw: Rmw,
     /// Stripes of 4 KiB on each member that md caches (`stripe_cache_size` in sysfs). md enlarges
-    /// its cache under load;
-    /// the model does not.
+    /// its cache under load; the model does not.
     pub cached_stripes: usize,
 }
 
 impl Default for WritePath {
-    /// As md starts an array.
+    /// Returns md's defaults for a new array.
     fn default() -> WritePath {
         WritePath {
             rmw: Rmw::WhenFewerReads,
@@ -132,7 +129,7 @@ impl Default for WritePath {
     }
 }
 
-/// An array that requests are made to.
+/// An array that serves requests.
 #[derive(Debug, Clone)]
 pub struct Array {
     map: Map,
@@ -141,7 +138,7 @@ pub struct Array {
 }
 
 impl Array {
-    /// An array of this shape, with nothing in its cache.
+    /// Creates an array of this shape with an empty cache.
     pub fn new(geometry: &Geometry, options: WritePath) -> Result<Array, Error> {
         let map = Map::new(geometry).ok_or(Error::Shape)?;
         let (members, chunk_bytes) = (geometry.member_bytes.len(), geometry.chunk_bytes);
@@ -162,19 +159,20 @@ impl Array {
         })
     }
 
-    /// Size of the array.
+    /// Returns the size of the array in bytes.
     #[must_use]
     pub fn size_bytes(&self) -> u64 {
         self.map.size_bytes()
     }
 
-    /// How many members it has.
+    /// Returns the number of members.
     #[must_use]
     pub fn members(&self) -> usize {
         self.members
     }
 
-    /// Rows of 4 KiB that were written, by how their parity was computed. All 0 without parity.
+    /// Returns the number of 4 KiB rows written, by method of computing parity. All 0 without
+    /// parity.
     #[must_use]
     pub fn rows(&self) -> RowCounts {
         self.stripes
@@ -183,9 +181,8 @@ impl Array {
             .unwrap_or_default()
     }
 
-    /// Reads. Of several copies the first is read, as md does while nothing else is being read from
-    /// that member; the
-    /// total over all members is exact in any case.
+    /// Reads a range. If there are several copies, the first is read, as md does while no other
+    /// read is in progress on that member. The total over all members is exact in any case.
     pub fn read(
         &mut self,
         offset: u64,
@@ -197,9 +194,8 @@ impl Array {
         Ok(())
     }
 
-    /// Writes. With parity, the members' requests come with the next [`settle`](Array::settle), or
-    /// earlier if the cache
-    /// is full.
+    /// Writes a range. With parity, the members' requests are issued by the next
+    /// [`settle`](Array::settle), or earlier if the cache is full.
     pub fn write(
         &mut self,
         offset: u64,
@@ -214,7 +210,8 @@ impl Array {
         Ok(())
     }
 
-    /// Discards. With parity md drops them: `devices_handle_discard_safely` of raid456 is off.
+    /// Discards a range. With parity, md drops discards: `devices_handle_discard_safely` of raid456
+    /// is off.
     pub fn discard(
         &mut self,
         offset: u64,
@@ -228,7 +225,7 @@ impl Array {
         Ok(())
     }
 
-    /// Flushes every member (`md_flush_request()`), after what waits.
+    /// Flushes every member (`md_flush_request()`) after issuing the pending writes.
     pub fn flush(&mut self, out: &mut Vec<MemberRequest>) {
         self.settle(out);
         out.extend((0..self.members).map(|member| MemberRequest {
@@ -240,7 +237,7 @@ impl Array {
         }));
     }
 
-    /// Ends a batch: every stripe that gathered writes is written.
+    /// Ends a batch by writing every stripe that gathered writes.
     pub fn settle(&mut self, out: &mut Vec<MemberRequest>) {
         if let Some(stripes) = &mut self.stripes {
             stripes.settle(out);
@@ -255,7 +252,7 @@ impl Array {
         }
     }
 
-    /// The pieces of a request on the first `copies` of its places.
+    /// Issues the pieces of a request on the first `copies` of its places.
     fn send(
         &self,
         operation: Operation,
@@ -284,7 +281,7 @@ impl Array {
     }
 }
 
-/// Contiguous pieces of one kind become one request.
+/// Merges contiguous pieces of one kind into one request.
 fn merge(mut pieces: Vec<MemberRequest>, out: &mut Vec<MemberRequest>) {
     pieces.sort_by_key(|piece| (piece.member, piece.operation, piece.offset));
     let begin = out.len();

@@ -2,8 +2,8 @@
 //! reconstruct-write.
 //!
 //! A *stripe* is a row of 4 KiB blocks at one offset of all members (`RAID5_STRIPE_SIZE`). Blocks
-//! that md has read or
-//! written stay up to date until another stripe takes the cache entry, and are not read again.
+//! that md has read or written stay up to date until another stripe takes the cache entry, and are
+//! not read again.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -11,11 +11,11 @@ use super::{MemberRequest, Operation, WritePath, merge};
 use crate::Place;
 use crate::parity::Parity;
 
-/// Members are bits of a `u64`.
+/// Largest number of members: they are the bits of a `u64`.
 pub(super) const MOST_MEMBERS: usize = 64;
 pub(super) const BLOCK_BYTES: u64 = 4096;
 const SECTOR_BYTES: u64 = 512;
-/// All sectors of a block.
+/// Bit mask of all sectors of a block.
 const WHOLE: u8 = u8::MAX;
 
 /// `rmw_level` (`Documentation/ABI/testing/sysfs-block`, `PARITY_*_RMW` in `drivers/md/raid5.c`).
@@ -23,35 +23,36 @@ const WHOLE: u8 = u8::MAX;
 pub enum Rmw {
     /// 0: always reconstruct.
     Never,
-    /// 1, the default: only if it takes fewer reads than reconstructing.
+    /// 1, the default: read-modify-write only if it takes fewer reads than reconstructing.
     WhenFewerReads,
-    /// 2: also if it takes as many.
+    /// 2: read-modify-write also if it takes equally many reads.
     WhenNoMoreReads,
 }
 
-/// How a row's parity is computed.
+/// Method that computes the parity of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
-    /// From all data of the row.
+    /// Parity is computed from all data of the row.
     Reconstruct,
-    /// From old parity, old data and new data.
+    /// Parity is computed from old parity, old data and new data.
     ReadModifyWrite,
 }
 
-/// Rows written.
+/// Number of rows written, by method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RowCounts {
-    /// The request replaced all data of the row: no reads.
+    /// Full-stripe write: the request replaced all data of the row, without reads.
     pub full: u64,
-    /// The request replaced a part, and the cache held the rest: no reads.
+    /// Partial write with the rest in the cache, without reads.
     pub cached: u64,
-    /// Reconstruct-write: parity computed from all data of the row, after reading what was missing.
+    /// Reconstruct-write: parity computed from all data of the row, after reading the missing
+    /// blocks.
     pub reconstruct: u64,
     /// Read-modify-write: parity computed from old parity and old data, after reading them.
     pub read_modify_write: u64,
 }
 
-/// The members of a row as bits, and what is new in it.
+/// The members of a row as bit masks, and the new blocks in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Row {
     /// Members with data.
@@ -60,14 +61,15 @@ pub struct Row {
     pub parity: u64,
     /// Data blocks with new sectors.
     pub new: u64,
-    /// Of `new`, blocks that are replaced as a whole.
+    /// Blocks of `new` that are replaced as a whole.
     pub overwritten: u64,
     /// Blocks that md holds in memory.
     pub up_to_date: u64,
 }
 
 impl Row {
-    /// The method that md takes, and the blocks that it reads (`handle_stripe_dirtying()`).
+    /// Returns the method that md chooses, and the blocks that it reads
+    /// (`handle_stripe_dirtying()`).
     #[must_use]
     pub fn method(&self, rmw: Rmw) -> (Method, u64) {
         let for_modify = (self.new | self.parity) & !self.up_to_date;
@@ -89,18 +91,19 @@ impl Row {
 #[derive(Debug, Clone, Default)]
 struct Stripe {
     up_to_date: u64,
-    /// Its place in the order of last use.
+    /// Position in the order of last use.
     used: u64,
 }
 
-/// The cache, and the stripes that wait in it.
+/// The cache and its waiting stripes.
 #[derive(Debug, Clone)]
 pub(super) struct Stripes {
     map: Parity,
     options: WritePath,
-    /// By number: what waits, as members with the sectors that are new.
+    /// Waiting writes by stripe number, as members with their new sectors.
     waiting: BTreeMap<u64, Vec<(usize, u8)>>,
-    /// Stripes in the order in which they began to wait; those written meanwhile are skipped.
+    /// Stripes in the order in which they began to wait; stripes written in the meantime are
+    /// skipped.
     arrivals: Vec<u64>,
     cached: HashMap<u64, Stripe>,
     by_use: BTreeMap<u64, u64>,
@@ -151,7 +154,7 @@ impl Stripes {
                 .iter()
                 .any(|&(other, sectors)| other == member && sectors & new != 0)
         };
-        // A write to sectors that wait already sleeps until they are written (R5_Overlap).
+        // A write to sectors that are already waiting sleeps until they are written (R5_Overlap).
         if self.waiting.get(&number).is_some_and(overlaps) {
             self.settle(out);
         }
@@ -166,9 +169,8 @@ impl Stripes {
         }
     }
 
-    /// A stripe needs a free entry. Full rows are written first; partial ones are delayed as long
-    /// as possible
-    /// (`STRIPE_DELAYED`).
+    /// Frees a cache entry for a stripe if needed. Full rows are written first; partial rows are
+    /// delayed as long as possible (`STRIPE_DELAYED`).
     fn make_room(&mut self, out: &mut Vec<MemberRequest>) {
         if self.waiting.len() < self.options.cached_stripes.max(1) {
             return;
@@ -240,7 +242,7 @@ impl Stripes {
             self.waiting.remove(&number);
             self.cache(number, row.up_to_date | reads | row.new | row.parity);
         }
-        // Reads of a batch come before its writes.
+        // Reads of a batch precede its writes.
         let (reads, writes) = pieces
             .into_iter()
             .partition(|piece| piece.operation == Operation::Preread);
@@ -248,7 +250,7 @@ impl Stripes {
         merge(writes, out);
     }
 
-    /// Marks blocks as up to date, and this stripe as the last one used.
+    /// Marks blocks as up to date, and this stripe as the most recently used.
     fn cache(&mut self, number: u64, up_to_date: u64) {
         self.uses += 1;
         let stripe = self.cached.entry(number).or_default();
@@ -276,7 +278,7 @@ fn block(number: u64, member: usize, operation: Operation, redundant_bytes: u64)
     }
 }
 
-/// The sectors of a block that a range touches.
+/// Returns the sectors of a block that a range touches, as a bit mask.
 fn sectors(within: u64, length: u64) -> u8 {
     let (first, end) = (
         within / SECTOR_BYTES,

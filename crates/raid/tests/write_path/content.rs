@@ -26,7 +26,7 @@ impl Members {
         }
     }
 
-    /// What a sector of a member holds if the array holds `array`.
+    /// Returns the expected content of a member's sector if the array holds `array`.
     fn expected(&self, member: usize, sector: u64, array: &[u8]) -> u8 {
         let data = |member: usize| match self.map.piece(member, sector * 512).role {
             Role::Data { array_offset, .. } => {
@@ -103,7 +103,8 @@ proptest! {
             for member in 0..members.sectors.len() {
                 for sector in 0..members.sectors[member].len() {
                     let expected = members.expected(member, sector as u64, &content);
-                    prop_assert_eq!(members.sectors[member][sector], expected, "member {} sector {}", member, sector);
+                    prop_assert_eq!(members.sectors[member][sector], expected, "member {} sector \
+                        {}", member, sector);
                 }
             }
         }

@@ -22,7 +22,7 @@ fn geometry(level: Level, layout: u32, members: usize, chunk: u64) -> Geometry {
     }
 }
 
-/// With no more cache than what waits: no row finds its blocks up to date.
+/// Cache of a single stripe: no row finds its blocks up to date.
 const COLD: WritePath = WritePath {
     rmw: Rmw::WhenFewerReads,
     cached_stripes: 1,
@@ -32,7 +32,7 @@ fn array(level: Level, layout: u32, members: usize, options: WritePath) -> Array
     Array::new(&geometry(level, layout, members, 64 * KIB), options).unwrap()
 }
 
-/// What each member received for these writes, each a batch of its own.
+/// Returns the load of each member for these writes, each a batch of its own.
 fn loads(array: &mut Array, writes: impl IntoIterator<Item = (u64, u64)>) -> Vec<Load> {
     let mut loads = vec![Load::default(); array.members()];
     let mut out = Vec::new();
@@ -149,7 +149,7 @@ fn closed_form_raid4_parity_receives_half_of_all_small_writes() {
     assert_eq!(loads[4].redundant_write_bytes, loads[4].write_bytes);
 }
 
-/// What the cache holds is not read again: a second block of a row of five members reads no more.
+/// Cached blocks are not read again: a second block of a row of five members reads no more.
 #[test]
 fn blocks_in_the_cache_are_not_read_again_until_another_row_takes_their_place() {
     let rows = |cached_stripes| {

@@ -1,5 +1,5 @@
-//! The table of erase blocks: how much of each is valid, which may be collected, and which is
-//! collected next.
+//! The table of erase blocks: valid units of each block, blocks that may be collected, and choice
+//! of the next one.
 
 use super::Collection;
 use crate::memory::prefetch;
@@ -8,19 +8,19 @@ use std::collections::VecDeque;
 
 const NONE: u32 = u32::MAX;
 
-/// One block. 16 bytes, so that giving up one unit touches one cache line.
+/// A block. It takes 16 bytes, so that invalidating one unit touches one cache line.
 #[derive(Debug, Clone, Copy)]
 struct Block {
-    /// Greedy: neighbours in the list of full blocks with as many valid units. Else, `next` is the
-    /// place in `full`.
+    /// Greedy: neighbours in the list of full blocks with the same number of valid units. Other
+    /// policies: `next` is the index in `full`.
     previous: u32,
     next: u32,
     valid: u32,
     full: bool,
 }
 
-/// A list of full blocks. Taking the oldest and adding behind the newest spreads wear over blocks
-/// that are alike.
+/// A list of full blocks. Removing the oldest and adding after the newest spreads wear over similar
+/// blocks.
 #[derive(Debug, Clone, Copy)]
 struct List {
     oldest: u32,
@@ -38,7 +38,7 @@ pub struct Blocks {
     /// Greedy: for each number of valid units, the first and last full block with that number, in
     /// order of arrival.
     lists: Vec<List>,
-    /// Greedy: no full block has fewer valid units.
+    /// Greedy: lower bound of the valid units of full blocks.
     fewest: u32,
     /// FIFO: full blocks, oldest first. Random and d-choices: full blocks in any order.
     full: VecDeque<u32>,
@@ -96,7 +96,7 @@ impl Blocks {
         self.table[block as usize].valid += units;
     }
 
-    /// Gives up `units` of a block.
+    /// Invalidates `units` of a block.
     #[inline]
     pub fn remove_valid(&mut self, block: u32, units: u32) {
         let entry = &mut self.table[block as usize];
@@ -110,7 +110,7 @@ impl Blocks {
         }
     }
 
-    /// The block has no empty unit left: it may be collected from now on.
+    /// Marks a block as full: it has no empty unit left and may be collected.
     pub fn fill(&mut self, block: u32) {
         self.table[block as usize].full = true;
         match self.collection {
@@ -123,7 +123,7 @@ impl Blocks {
         }
     }
 
-    /// The block to collect next, taken from the full ones. `None` where none is full.
+    /// Removes and returns the next block to collect. `None` if no block is full.
     pub fn take_victim(&mut self, rng: &mut Rng) -> Option<u32> {
         let victim = match self.collection {
             Collection::Greedy => self.fewest_valid()?,
@@ -137,7 +137,7 @@ impl Blocks {
         Some(victim)
     }
 
-    /// Takes a block out of the full ones.
+    /// Removes a block from the full ones.
     pub fn take(&mut self, block: u32) {
         self.table[block as usize].full = false;
         match self.collection {
@@ -159,14 +159,15 @@ impl Blocks {
         }
     }
 
-    /// Erases a block that nothing maps to, and puts it behind the other free ones.
+    /// Erases a block without mapped units, and adds it to the end of the free list.
     pub fn erase(&mut self, block: u32) {
         debug_assert_eq!(self.table[block as usize].valid, 0);
         self.erases[block as usize] += 1;
         self.free.push_back(block);
     }
 
-    /// Full blocks with the fewest erases of all blocks, if the most erased one has `gap` more.
+    /// Returns the full blocks with the fewest erases of all blocks, if the most erased block has
+    /// `gap` more.
     pub fn least_worn(&self, gap: u32) -> Vec<u32> {
         let least = self.erases.iter().copied().min().unwrap_or(0);
         let most = self.erases.iter().copied().max().unwrap_or(0);
@@ -180,12 +181,12 @@ impl Blocks {
             .collect()
     }
 
-    /// Whether a block is full and so may be taken.
+    /// True if a block is full and may be collected.
     pub fn is_full(&self, block: u32) -> bool {
         self.table[block as usize].full
     }
 
-    /// Begins to fetch the entry of a block.
+    /// Prefetches the entry of a block.
     #[inline]
     pub fn prefetch(&self, block: u32) {
         prefetch(&self.table, block as usize);

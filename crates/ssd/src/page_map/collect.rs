@@ -8,21 +8,20 @@ use crate::memory::prefetch;
 #[derive(Debug, Clone, Default)]
 pub struct Levelling {
     waiting: Vec<u32>,
-    /// Erases at which the table is looked at again: looking costs a pass over all blocks.
+    /// Number of erases at which the table is scanned again. A scan visits all blocks.
     next_look: u64,
-    /// Erases at which the next block may be moved.
+    /// Number of erases at which the next block may be moved.
     next_move: u64,
 }
 
-/// At most one erase of this many is for wear levelling. A move puts cold data into the block that
-/// was erased last. If
-/// moves followed each other, that would be the block of the move before, and no worn block would
-/// come to rest.
+/// Minimum erases between two wear-levelling moves. A move puts cold data into the block that was
+/// erased last. If moves followed each other directly, that would be the block of the previous
+/// move, and no worn block would ever rest.
 const ERASES_BETWEEN_MOVES: u64 = 8;
 
 impl<C: Charge> PageMap<C> {
-    /// Empty units of a frontier that the host writes to, at least one: collects garbage until
-    /// there is one.
+    /// Returns the number of empty units, at least one, of a frontier that the host writes to.
+    /// Collects garbage if necessary.
     #[inline]
     pub(super) fn room(&mut self, frontier: usize) -> u32 {
         let Frontier { next, end, .. } = self.frontiers[frontier];
@@ -49,7 +48,7 @@ impl<C: Charge> PageMap<C> {
     }
 
     fn open(&mut self, frontier: usize) {
-        // `Geometry::check` leaves a block to spare beyond the reserved ones, so there is a free
+        // `Geometry::check` guarantees a spare block beyond the reserved ones, so there is a free
         // block here.
         let Some(block) = self.blocks.take_free() else {
             return;
@@ -94,7 +93,8 @@ impl<C: Charge> PageMap<C> {
         self.counters.erases += 1;
     }
 
-    /// Copies the valid units of a block to the frontier of its stream. Returns how many.
+    /// Copies the valid units of a block to the frontier of its stream. Returns the number of
+    /// copies.
     fn move_out(&mut self, victim: u32) -> u32 {
         let stream = usize::from(self.stream[victim as usize]);
         let frontier = match self.options.separation {
@@ -133,8 +133,7 @@ impl<C: Charge> PageMap<C> {
         copies
     }
 
-    /// Copies consecutive units; what maps to them maps to their copies from now on. `ahead` tells
-    /// the places that
+    /// Copies consecutive units and remaps them to their copies. `ahead` yields the places that
     /// will be copied a while later.
     #[inline]
     fn copy_run(&mut self, from: u32, to: u32, count: u32, ahead: &mut impl Iterator<Item = u32>) {
@@ -150,7 +149,7 @@ impl<C: Charge> PageMap<C> {
         self.charges.moved(from, to, count);
     }
 
-    /// A block that static wear levelling wants moved now.
+    /// Returns a block that static wear levelling should move now.
     fn least_worn(&mut self) -> Option<u32> {
         let gap = self.options.levelling_gap?;
         let erases = self.counters.erases;

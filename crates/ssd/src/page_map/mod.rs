@@ -1,7 +1,6 @@
-//! Page mapping: any logical unit can be at any physical one. Writes go to open blocks
-//! (*frontiers*); when free blocks
-//! run short, garbage collection copies the valid units of a victim to a frontier and erases the
-//! victim.
+//! Page mapping: any logical unit can be stored at any physical location. Writes go to open blocks
+//! (*frontiers*). When free blocks run short, garbage collection copies the valid units of a victim
+//! to a frontier and erases the victim.
 
 mod blocks;
 mod collect;
@@ -15,53 +14,54 @@ pub(crate) use valid::Valid;
 
 const NOWHERE: u32 = u32::MAX;
 
-/// So many writes ahead, what a write needs begins to be fetched.
+/// Number of writes to look ahead when prefetching.
 const AHEAD: usize = 32;
 
-/// How garbage collection chooses its victim among the full blocks.
+/// Policy by which garbage collection chooses its victim among the full blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Collection {
-    /// The block with the fewest valid units.
+    /// Block with the fewest valid units.
     Greedy,
-    /// The block that was filled first.
+    /// Block that was filled first.
     Fifo,
     /// Any block, with equal probability.
     Random,
-    /// The block with the fewest valid units among this many random blocks.
+    /// Block with the fewest valid units among this many random blocks.
     Choices(u32),
 }
 
-/// Which data shares open blocks.
+/// Assignment of data to open blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Separation {
     /// Host writes of a stream and copies of its data go to the same open block.
     Mixed,
-    /// Copies have an open block of their own: what survived a collection is colder than what was
-    /// just written.
+    /// Copies have an open block of their own, because data that survived a collection is colder
+    /// than data just written.
     Collected,
 }
 
 /// Options of a [`PageMap`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageMapOptions {
-    /// How victims are chosen.
+    /// Policy that chooses victims.
     pub collection: Collection,
-    /// Which data shares open blocks.
+    /// Assignment of data to open blocks.
     pub separation: Separation,
-    /// Streams that the host tells apart, each with open blocks of its own ([`Write::stream`]).
+    /// Number of streams that the host distinguishes, each with its own open blocks
+    /// ([`Write::stream`]).
     pub streams: u8,
-    /// Collection starts when no more than this many blocks are free. At least 1: a copy needs a
-    /// destination.
+    /// Number of free blocks at or below which collection starts. At least 1, because a copy needs
+    /// a destination.
     pub reserved_blocks: u32,
-    /// Static wear levelling: the least erased blocks are moved when the most erased one has this
-    /// many erases more.
+    /// Static wear levelling: difference in erases between the most and the least erased blocks at
+    /// which the latter are moved.
     pub levelling_gap: Option<u32>,
-    /// Seed of all random choices.
+    /// Seed for all random choices.
     pub seed: u64,
 }
 
 impl PageMapOptions {
-    /// Blocks that are open at a time.
+    /// Returns the number of simultaneously open blocks.
     pub(crate) fn frontiers(&self) -> u32 {
         let streams = u32::from(self.streams);
         match self.separation {
@@ -84,7 +84,7 @@ impl Default for PageMapOptions {
     }
 }
 
-/// An open block: units below `next` are programmed.
+/// An open block; units below `next` are programmed.
 #[derive(Debug, Clone, Copy)]
 struct Frontier {
     block: u32,
@@ -92,7 +92,7 @@ struct Frontier {
     end: u32,
 }
 
-/// Division by a number that is often a power of two, which a shift does in a tenth of the time.
+/// Divisor that is often a power of two, for which a shift takes a tenth of the time.
 #[derive(Debug, Clone, Copy)]
 struct Divisor {
     value: u32,
@@ -122,7 +122,8 @@ impl Divisor {
     }
 }
 
-/// A page-mapped device. Memory: 4 bytes for each logical and for each physical unit, and one bit.
+/// A page-mapped device. Its memory is 4 bytes per logical unit, and 4 bytes and one bit per
+/// physical unit.
 #[derive(Debug, Clone)]
 pub struct PageMap<C> {
     geometry: Geometry,
@@ -133,10 +134,10 @@ pub struct PageMap<C> {
     blocks: Blocks,
     frontiers: Vec<Frontier>,
     units_per_block: Divisor,
-    /// By block: the stream whose data it holds.
+    /// Stream of each block's data.
     stream: Vec<u8>,
     levelling: collect::Levelling,
-    /// First places and lengths of the runs that a collection moves; kept to be used again.
+    /// Runs that a collection moves: first place and length. The allocation is reused.
     moving: Vec<(u32, u32)>,
     rng: Rng,
     counters: Counters,
@@ -144,7 +145,7 @@ pub struct PageMap<C> {
 }
 
 impl<C: Charge> PageMap<C> {
-    /// A device that nothing was ever written to.
+    /// Creates an unwritten device.
     pub fn new(
         geometry: Geometry,
         options: PageMapOptions,
@@ -195,7 +196,7 @@ impl<C: Charge> PageMap<C> {
         })
     }
 
-    /// Units of each block that are mapped, for a wear map or a histogram.
+    /// Returns the number of mapped units in each block, for a wear map or a histogram.
     pub fn valid_units(&self) -> impl Iterator<Item = u32> + '_ {
         (0..self.geometry.blocks).map(|block| self.blocks.valid(block))
     }
@@ -224,7 +225,7 @@ impl<C: Charge> PageMap<C> {
         }
     }
 
-    /// The same for a single unit, which most random writes are, without any loop.
+    /// Writes a single unit without any loop. Most random writes are single units.
     #[inline]
     fn write_one(&mut self, unit: u32, tag: u16, frontier: usize) {
         self.room(frontier);
@@ -248,7 +249,7 @@ impl<C: Charge> PageMap<C> {
         }
     }
 
-    /// Takes logical units out of the map, run by run of physical places that follow each other.
+    /// Unmaps logical units, in runs of consecutive physical places.
     fn give_up(&mut self, first: u32, count: u32, tag: u16) {
         let mut at = first as usize;
         let end = at + count as usize;
@@ -276,7 +277,8 @@ impl<C: Charge> PageMap<C> {
         self.charges.invalidated(physical, count, tag);
     }
 
-    /// Puts logical units behind each other into a frontier that has room for them. Returns where.
+    /// Programs consecutive logical units into a frontier that has room for them. Returns their
+    /// first physical unit.
     fn program(&mut self, frontier: usize, first: u32, count: u32) -> u32 {
         let physical = self.frontiers[frontier].next;
         let logical = first..first + count;
@@ -293,7 +295,7 @@ impl<C: Charge> PageMap<C> {
         physical
     }
 
-    /// Counts `count` units, just programmed, as valid and as used of their frontier.
+    /// Marks `count` newly programmed units as valid, and advances their frontier.
     fn settle(&mut self, frontier: usize, count: u32) {
         let Frontier { block, next, .. } = self.frontiers[frontier];
         self.valid.set_range(next, count);
@@ -309,9 +311,8 @@ impl<C: Charge> PageMap<C> {
         }
     }
 
-    /// Begins to fetch the map's entry of a write that comes later, and what giving up the place of
-    /// one that comes
-    /// sooner will need: each write costs one chain of cache misses, and those of many writes
+    /// Prefetches the map entry of a later write, and the data needed to invalidate the old place
+    /// of a nearer one. Each write causes one chain of cache misses, and the chains of many writes
     /// overlap.
     #[inline]
     fn look_ahead(&self, writes: &[Write], at: usize) {
@@ -336,8 +337,8 @@ impl<C: Charge> Translation for PageMap<C> {
         &self.geometry
     }
 
-    /// Blocks that hold no settled data: those kept for collection, and the open ones beyond the
-    /// first.
+    /// Returns the number of blocks without settled data: those reserved for collection, and all
+    /// open ones except the first.
     fn reserved_blocks(&self) -> u32 {
         self.options.reserved_blocks + self.frontiers.len() as u32 - 1
     }
@@ -401,8 +402,8 @@ impl<C> PageMap<C> {
     }
 }
 
-/// How many entries count up from `physical`. Compares 16 at a time, which the compiler turns into
-/// vectors.
+/// Returns how many entries count up from `physical`. Compares 16 at a time, which the compiler
+/// vectorises.
 fn run_length(entries: &[u32], physical: u32) -> usize {
     let mut length = 0;
     for chunk in entries.chunks(16) {

@@ -1,4 +1,4 @@
-//! One bit for each physical unit: whether a logical unit still maps to it.
+//! A bitmap of physical units: each bit tells if a logical unit still maps to the unit.
 
 use crate::memory::{prefetch, table};
 
@@ -20,7 +20,7 @@ impl Valid {
         self.words[(at / 64) as usize] &= !(1 << (at % 64));
     }
 
-    /// How many bits are set before each word: see [`Valid::rank`].
+    /// Returns the number of set bits before each word: see [`Valid::rank`].
     pub fn ranks(&self) -> Vec<u32> {
         let mut sum = 0;
         let before = |word: &u64| {
@@ -33,14 +33,14 @@ impl Valid {
         found
     }
 
-    /// How many bits are set before `at`; `ranks` are those of [`Valid::ranks`].
+    /// Returns the number of set bits before `at`; `ranks` is the result of [`Valid::ranks`].
     pub fn rank(&self, ranks: &[u32], at: u32) -> u32 {
         let (index, bit) = ((at / 64) as usize, at % 64);
         let word = self.words.get(index).copied().unwrap_or(0);
         ranks[index] + (word & !(u64::MAX << bit)).count_ones()
     }
 
-    /// Places whose bit is set.
+    /// Returns the number of set bits.
     pub fn count(&self) -> u64 {
         self.words.iter().map(|w| u64::from(w.count_ones())).sum()
     }
@@ -54,7 +54,7 @@ impl Valid {
         self.words[(at / 64) as usize] |= 1 << (at % 64);
     }
 
-    /// Begins to fetch the word of `at`.
+    /// Prefetches the word of `at`.
     #[inline]
     pub fn prefetch(&self, at: u32) {
         prefetch(&self.words, (at / 64) as usize);
@@ -70,7 +70,7 @@ impl Valid {
         self.each_word(begin, count, |word, mask| *word &= !mask);
     }
 
-    /// Calls `change` with each word of a range and the mask of the range's bits in it.
+    /// Calls `change` with each word of a range and the mask of the range's bits in that word.
     #[inline]
     fn each_word(&mut self, begin: u32, count: u32, change: impl Fn(&mut u64, u64)) {
         let (mut at, end) = (u64::from(begin), u64::from(begin) + u64::from(count));
@@ -83,7 +83,7 @@ impl Valid {
         }
     }
 
-    /// Runs of bits in a range that are `wanted`, in order: the first place and how many.
+    /// Returns the runs of bits equal to `wanted` in a range, in order: first place and length.
     pub fn runs(
         &self,
         begin: u32,
@@ -98,7 +98,7 @@ impl Valid {
         })
     }
 
-    /// The first place from `at` on, before `end`, whose bit is `wanted`.
+    /// Returns the first place from `at` on, before `end`, whose bit equals `wanted`.
     #[inline]
     fn next_change(&self, mut at: u64, end: u64, wanted: bool) -> Option<u64> {
         while at < end {
@@ -113,7 +113,7 @@ impl Valid {
         None
     }
 
-    /// The places in a range whose bit is `wanted`, in order.
+    /// Returns the places in a range whose bit equals `wanted`, in order.
     pub fn places(&self, begin: u32, count: u32, wanted: bool) -> impl Iterator<Item = u32> + '_ {
         let (begin, end) = (u64::from(begin), u64::from(begin) + u64::from(count));
         (begin / 64..end.div_ceil(64)).flat_map(move |index| {

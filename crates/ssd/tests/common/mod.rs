@@ -7,7 +7,7 @@ use fscost_ssd::{
     Collection, Counters, Geometry, NoCharges, PageMap, PageMapOptions, Translation, Write,
 };
 
-/// Where `f` changes its sign between `low` and `high`.
+/// Finds where `f` changes its sign between `low` and `high`.
 pub fn bisect(f: impl Fn(f64) -> f64, mut low: f64, mut high: f64) -> f64 {
     let positive = f(low) > 0.0;
     for _ in 0..200 {
@@ -163,7 +163,7 @@ pub fn uniform(seed: u64) -> impl FnMut(u32) -> u32 {
     move |units| rng.u32(..units)
 }
 
-/// Whether `measured` is within `tolerance` (a share) of `expected`.
+/// Asserts that `measured` is within `tolerance` (a share) of `expected`.
 #[track_caller]
 pub fn assert_close(what: &str, measured: f64, expected: f64, tolerance: f64) {
     let error = measured / expected - 1.0;

@@ -1,11 +1,9 @@
 //! Alibaba block traces (Li et al., "An In-Depth Analysis of Cloud Block Storage Workloads in
-//! Large-Scale Production",
-//! IISWC '20).
+//! Large-Scale Production", IISWC '20).
 //!
 //! Source: README.md of github.com/alibaba/block-traces: `io_traces.csv` has the columns
 //! `device_id,opcode,offset,length,timestamp` (uint32, `R` or `W`, bytes, bytes, microseconds). The
-//! published times are
-//! Unix time: the trace of January 2020 begins at 1577808000000046.
+//! published times are Unix time: the trace of January 2020 begins at 1577808000000046.
 
 use super::{
     Text,

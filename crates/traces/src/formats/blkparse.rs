@@ -1,6 +1,6 @@
-//! The text of blkparse(1) in its default format, `%D %2c %8s %5T.%9t %5p %2a %3d ` and then, for
-//! events with sectors,
-//! `sector + count`: device, CPU, sequence, seconds and nanoseconds, pid, action, RWBS.
+//! Text of blkparse(1) in its default format, `%D %2c %8s %5T.%9t %5p %2a %3d ` followed, for
+//! events with sectors, by `sector + count`: device, CPU, sequence, seconds and nanoseconds, pid,
+//! action, RWBS.
 //!
 //! Source: blkparse(1), and `process_default` and `fill_rwbs` of blkparse's `blkparse_fmt.c`.
 //! Sectors have 512 bytes.
@@ -33,7 +33,8 @@ const OTHER_LINES: [&[u8]; 7] = [
 #[derive(Debug)]
 pub(crate) struct Blkparse {
     counter: Counter,
-    /// After the first line of the summary, everything that is not an event is part of it.
+    /// True after the first line of the summary. From then on, every line that is not an event
+    /// belongs to it.
     is_in_summary: bool,
 }
 
@@ -106,7 +107,7 @@ impl Blkparse {
     }
 }
 
-/// The action of a line, for the search for the one that counts.
+/// Returns the action of a line, used to choose the action to count.
 pub(crate) fn action_of_line(line: &[u8]) -> Option<Action> {
     let mut words = Words(line);
     if !is_device(words.next()) {
@@ -118,7 +119,7 @@ pub(crate) fn action_of_line(line: &[u8]) -> Option<Action> {
     action_of(words.next())
 }
 
-/// `major,minor`.
+/// True for `major,minor`.
 pub(super) fn is_device(word: &[u8]) -> bool {
     let Some(comma) = memchr::memchr(b',', word) else {
         return false;
@@ -126,8 +127,8 @@ pub(super) fn is_device(word: &[u8]) -> bool {
     integer(&word[..comma]).is_some() && integer(&word[comma + 1..]).is_some()
 }
 
-/// `Q` of blkparse is what counts of queueing; `M`, `F` (merges), `G`, `I`, `A` and others speak of
-/// the same request.
+/// Returns the action of a word. Of the queueing events, only blkparse's `Q` counts; `M`, `F`
+/// (merges), `G`, `I`, `A` and others refer to the same request.
 fn action_of(word: &[u8]) -> Option<Action> {
     match word {
         b"Q" => Some(Action::Queue),
@@ -138,13 +139,13 @@ fn action_of(word: &[u8]) -> Option<Action> {
     }
 }
 
-/// One letter, or `UT`.
+/// True for one letter, or `UT`.
 fn is_action(word: &[u8]) -> bool {
     matches!(word.len(), 1 | 2) && word.iter().all(u8::is_ascii_alphabetic)
 }
 
-/// `F` (flush before), then `D`, `W`, `WZ`, `R`, `N` or, of zones, `Z` and a letter; then `F`
-/// (FUA), `A`, `S`, `M`.
+/// Parses an RWBS field: `F` (flush before), then `D`, `W`, `WZ`, `R`, `N` or, for zones, `Z` and a
+/// letter; then `F` (FUA), `A`, `S`, `M`.
 fn operation(rwbs: &[u8]) -> Result<Operation, Problem> {
     if rwbs.is_empty() || !rwbs.iter().all(u8::is_ascii_uppercase) {
         return Err(format!("RWBS is {}, not letters", shown(rwbs)).into());
@@ -168,9 +169,8 @@ fn operation(rwbs: &[u8]) -> Result<Operation, Problem> {
     })
 }
 
-/// `sector + count`; none where a line has another form: flushes without data, and requests of SCSI
-/// commands, whose
-/// size comes without a sector.
+/// Parses `sector + count`. `None` if the line has another form: flushes without data, and requests
+/// of SCSI commands, which have a size but no sector.
 fn sectors(mut words: Words<'_>) -> Result<Option<(u64, u64)>, Problem> {
     let (sector, plus, count) = (words.next(), words.next(), words.next());
     if plus != b"+" {
@@ -180,14 +180,14 @@ fn sectors(mut words: Words<'_>) -> Result<Option<(u64, u64)>, Problem> {
     Ok(Some((sector, integer_of("the count of sectors", count)?)))
 }
 
-/// A completion ends with its error in brackets.
+/// True for a completion with an error, which is in brackets at the end.
 fn is_failed(words: Words<'_>) -> bool {
     let Words(rest) = words;
     let last = memchr::memrchr(b'[', rest).map_or(&[][..], |at| &rest[at..]);
     !last.is_empty() && last.trim_ascii_end() != b"[0]"
 }
 
-/// Words between spaces, in order; empty ones after the last.
+/// Iterator over words separated by spaces; empty words after the last one.
 #[derive(Clone, Copy)]
 struct Words<'a>(&'a [u8]);
 

@@ -1,10 +1,9 @@
 //! Binary files of blktrace(8): records of `struct blk_io_trace` (version 7) or `blk_io_trace2`
-//! (version 8), each
-//! followed by `pdu_len` bytes, in the byte order of the machine that recorded them.
+//! (version 8), each followed by `pdu_len` bytes, in the byte order of the machine that recorded
+//! them.
 //!
 //! Source: `include/uapi/linux/blktrace_api.h`. blktrace writes one file for each CPU; they are
-//! merged by time, as
-//! blkparse does.
+//! merged by time, as blkparse does.
 
 use crate::{
     device_events::{Action, Counter, Event, Operation},
@@ -36,7 +35,7 @@ mod category {
     pub(super) const NOTIFY: u64 = 1 << 10;
     pub(super) const DISCARD: u64 = 1 << 13;
     pub(super) const FUA: u64 = 1 << 15;
-    /// Of version 2.
+    /// Categories of version 2.
     pub(super) const ZONE_APPEND: u64 = 1 << 16;
     pub(super) const ZONE_MANAGEMENT: u64 = 0b11111 << 17;
     pub(super) const WRITE_ZEROES: u64 = 1 << 22;
@@ -45,7 +44,7 @@ mod category {
 /// `__BLK_TA_CGROUP`: the payload begins with a cgroup's id.
 const CGROUP: u64 = 1 << 8;
 
-/// Whether a file begins with a record.
+/// True if a file begins with a record.
 pub(crate) fn is_blktrace(head: &[u8]) -> bool {
     let Some(first) = head.first_chunk() else {
         return false;
@@ -54,7 +53,7 @@ pub(crate) fn is_blktrace(head: &[u8]) -> bool {
     magics.iter().any(|magic| magic & !0xff == MAGIC)
 }
 
-/// A record, as far as it matters here.
+/// The relevant fields of a record.
 #[derive(Debug, Clone, Copy)]
 struct Record {
     at: u64,
@@ -66,7 +65,7 @@ struct Record {
     error: u16,
 }
 
-/// One file.
+/// One file of a trace.
 struct Stream {
     path: PathBuf,
     input: BufReader<Bytes>,
@@ -101,7 +100,7 @@ impl Blktrace {
         })
     }
 
-    /// Adds the requests of the next record; false at the end.
+    /// Adds the requests of the next record. False at the end.
     pub(crate) fn next(&mut self, disks: &mut Disks, batch: &mut Batch) -> Result<bool> {
         let Some(record) = self.next_record()? else {
             return Ok(false);
@@ -113,13 +112,13 @@ impl Blktrace {
         Ok(true)
     }
 
-    /// The action of the next record; none at the end.
+    /// Returns the action of the next record; `None` at the end.
     pub(crate) fn next_action(&mut self) -> Result<Option<Option<Action>>> {
         Ok(self.next_record()?.map(|record| action_of(&record)))
     }
 
-    /// The earliest of the streams' records. A stream is read on only when its record is asked for
-    /// the next time, so that a damaged record does not take the one before it along.
+    /// Returns the earliest record of all streams. A stream advances only when its next record is
+    /// needed, so that a damaged record does not affect the one before it.
     fn next_record(&mut self) -> Result<Option<Record>> {
         if let Some(last) = self.streams.get_mut(self.current)
             && last.next.is_none()
@@ -152,7 +151,7 @@ impl Blktrace {
         if is_failed || !is_something || !self.counter.counts(action) {
             return Ok(());
         }
-        // blkparse prints sectors; so does this count.
+        // blkparse prints whole sectors, so this counts whole sectors too.
         let length_bytes = u64::from(record.bytes) / SECTOR_BYTES * SECTOR_BYTES;
         let event = Event {
             action,
@@ -166,7 +165,7 @@ impl Blktrace {
     }
 }
 
-/// `MAJOR` and `MINOR` of the kernel's `dev_t` (include/linux/kdev_t.h).
+/// Formats `MAJOR` and `MINOR` of the kernel's `dev_t` (include/linux/kdev_t.h).
 fn device_name(device: u32) -> DeviceName {
     use std::io::Write as _;
     let mut name = DeviceName {
@@ -180,7 +179,7 @@ fn device_name(device: u32) -> DeviceName {
     name
 }
 
-/// A short text without an allocation.
+/// A short text stored without allocation.
 struct DeviceName {
     text: [u8; 24],
     length: usize,
@@ -206,7 +205,7 @@ fn action_of(record: &Record) -> Option<Action> {
     }
 }
 
-/// As `fill_rwbs` of blkparse chooses.
+/// Returns the operation as `fill_rwbs` of blkparse chooses it.
 fn operation(record: &Record) -> Operation {
     let categories = record.action >> 16;
     let has = |category: u64| categories & category != 0;
@@ -229,7 +228,7 @@ fn operation(record: &Record) -> Operation {
 }
 
 impl Stream {
-    /// Reads the record that follows.
+    /// Reads the next record.
     fn advance(&mut self) -> Result<()> {
         let at = self.at;
         let mut raw = [0; RECORD_2_BYTES];
@@ -277,7 +276,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Fills the buffer, or as much of it as the file still has.
+    /// Fills the buffer as far as the file has data left.
     fn fill(&mut self, buffer: &mut [u8]) -> Result<usize> {
         let mut filled = 0;
         while filled < buffer.len() {
@@ -301,7 +300,7 @@ impl Stream {
     }
 }
 
-/// Integers of a record, in its byte order.
+/// Integers of a record, in the record's byte order.
 struct Fields {
     raw: [u8; RECORD_2_BYTES],
     is_little: bool,
@@ -309,7 +308,7 @@ struct Fields {
 
 impl Fields {
     fn record(&self, at: u64, is_version_2: bool) -> Record {
-        // Version 2 has 64 bits of action, behind the pid.
+        // Version 2 has a 64-bit action after the pid.
         let (action, device, error) = if is_version_2 {
             (self.u64(32), self.u32(40), self.u16(48))
         } else {

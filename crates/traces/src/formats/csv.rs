@@ -1,4 +1,4 @@
-//! Fields between commas, their values, and the header that a file may begin with.
+//! Comma-separated fields, their values, and the optional header of a file.
 
 use crate::{
     device_events::range,
@@ -7,7 +7,7 @@ use crate::{
     request::{Kind, Request},
 };
 
-/// Exactly `N` fields. None of the formats quotes.
+/// Splits a line into exactly `N` fields. None of the formats uses quotes.
 #[inline]
 pub(super) fn fields<const N: usize>(line: &[u8]) -> Result<[&[u8]; N], Problem> {
     let mut fields: [&[u8]; N] = [&[]; N];
@@ -20,7 +20,7 @@ pub(super) fn fields<const N: usize>(line: &[u8]) -> Result<[&[u8]; N], Problem>
         begin = comma + 1;
         count += 1;
     };
-    // Fields are shorter than what a search by memchr pays off for.
+    // Fields are too short for memchr to pay off.
     let (words, rest) = line.as_chunks();
     for (number, word) in words.iter().enumerate() {
         let mut commas = commas_of(*word);
@@ -39,7 +39,7 @@ pub(super) fn fields<const N: usize>(line: &[u8]) -> Result<[&[u8]; N], Problem>
     Ok(fields)
 }
 
-/// The highest bit of each byte that is a comma.
+/// Returns a mask with the highest bit of each byte that is a comma.
 #[inline]
 fn commas_of(word: [u8; 8]) -> u64 {
     const LOWER: u64 = 0x7f7f_7f7f_7f7f_7f7f;
@@ -47,7 +47,8 @@ fn commas_of(word: [u8; 8]) -> u64 {
     !(((zeroes & LOWER) + LOWER) | zeroes | LOWER)
 }
 
-/// The integer of a field, which counts units of so many nanoseconds since the beginning of a year.
+/// Parses an integer field as a time in units of `unit_ns` nanoseconds since the beginning of a
+/// year.
 #[inline]
 pub(super) fn time_ns_of(
     name: &'static str,
@@ -60,7 +61,7 @@ pub(super) fn time_ns_of(
     time_ns.ok_or_else(|| format!("{name} is later than the year {}", first_year + 584).into())
 }
 
-/// The range of two fields, in units of so many bytes.
+/// Parses the range given by two fields in units of bytes.
 #[inline]
 pub(super) fn range_of(
     offset: (&'static str, &[u8]),
@@ -72,7 +73,7 @@ pub(super) fn range_of(
     range(integer_of(offset.0, offset.1)?, unit_bytes, length)
 }
 
-/// The operation of a field that has one word for a read and one for a write.
+/// Parses the operation of a field with one word for a read and one for a write.
 #[inline]
 pub(super) fn kind_of(name: &str, text: &[u8], read: &str, write: &str) -> Result<Kind, Problem> {
     if text == write.as_bytes() {
@@ -84,12 +85,12 @@ pub(super) fn kind_of(name: &str, text: &[u8], read: &str, write: &str) -> Resul
     }
 }
 
-/// Whether this is the first line and names the columns.
+/// True if this is the first line and names the columns.
 pub(super) fn is_header(line: &[u8], number: u64, header: &str) -> bool {
     number == 1 && line.eq_ignore_ascii_case(header.as_bytes())
 }
 
-/// The integer of a named field.
+/// Parses the integer of a named field.
 pub(super) fn integer_of(name: &'static str, text: &[u8]) -> Result<u64, Problem> {
     integer(text).ok_or_else(|| not_an_integer(name, text))
 }
@@ -99,7 +100,7 @@ fn not_an_integer(name: &str, text: &[u8]) -> Problem {
     format!("{name} is {}, not an integer of 64 bits", shown(text)).into()
 }
 
-/// A field for a message: short, and without control characters.
+/// Returns a field for a message: short, and without control characters.
 #[cold]
 pub(super) fn shown(text: &[u8]) -> String {
     const MOST: usize = 32;

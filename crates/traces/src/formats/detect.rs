@@ -1,12 +1,12 @@
-//! Recognises a format by the first bytes.
+//! Detection of a format by the first bytes of a file.
 
 use super::{Format, blkparse, blktrace, csv::fields, fio};
 use crate::{error::Problem, number::integer};
 
-/// More than the longest line that is accepted.
+/// Bytes used for detection: more than the longest line that is accepted.
 pub(crate) const HEAD_BYTES: usize = 1 << 17;
 
-/// The format of a file that begins like this, or why it has none.
+/// Returns the format of a file that begins with `head`, or the reason why it has none.
 pub(crate) fn detect(head: &[u8]) -> Result<Format, Problem> {
     if let Some(refused) = refused(head) {
         return Err(refused.into());
@@ -18,18 +18,20 @@ pub(crate) fn detect(head: &[u8]) -> Result<Format, Problem> {
         return Ok(Format::Blktrace);
     }
     let lines = head.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
-    // blkparse may name its inputs first.
+    // blkparse may list its inputs first.
     let mut lines = lines.filter(|line| !line.is_empty() && !line.starts_with(b"Input file "));
     let first = lines.next().unwrap_or_default();
     of_header(first).or_else(|| of_line(first)).ok_or_else(|| {
         let names: Vec<&str> = Format::ALL.into_iter().map(Format::name).collect();
         let names = names.join(", ");
-        format!("the content is of none of the formats {names}; name the format if it is one")
-            .into()
+        format!(
+            "the content matches none of the formats {names}; if it is one, name it with --format"
+        )
+        .into()
     })
 }
 
-/// Files that are something else, with a remedy.
+/// Recognises files that are not traces, and returns the remedy.
 fn refused(head: &[u8]) -> Option<&'static str> {
     if head.is_empty() {
         Some("the file is empty")

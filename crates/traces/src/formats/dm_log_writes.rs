@@ -1,10 +1,8 @@
 //! Logs of the kernel's dm-log-writes target
-//! (`Documentation/admin-guide/device-mapper/log-writes.rst`), read by
-//! `fscost-recording`.
+//! (`Documentation/admin-guide/device-mapper/log-writes.rst`), read by `fscost-recording`.
 //!
-//! They have writes, discards and flushes in the order of their completion, but no reads and no
-//! times: the time of a
-//! request is its number in the log.
+//! Logs contain writes, discards and flushes in order of completion, but no reads and no times. The
+//! time of a request is its number in the log.
 
 use crate::{
     device_events::range,
@@ -28,7 +26,7 @@ impl DmLogWrites {
         })
     }
 
-    /// Adds the requests of the next entry; false at the end.
+    /// Adds the requests of the next entry. False at the end.
     pub(crate) fn next(&mut self, disks: &mut Disks, batch: &mut Batch) -> Result<bool> {
         let entry = self
             .entries
@@ -65,7 +63,8 @@ impl DmLogWrites {
     }
 }
 
-/// Errors of that crate name the byte in their text, and may name the file.
+/// Converts an error of `fscost-recording`. Such errors include the byte in their text, and may
+/// include the file.
 fn error(path: &Path, error: recording::Error) -> Error {
     let kind = match error.kind {
         recording::ErrorKind::Io => ErrorKind::Io,

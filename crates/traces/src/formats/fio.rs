@@ -1,15 +1,12 @@
 //! fio's iolog, versions 2 and 3 (`write_iolog`, `read_iolog`).
 //!
 //! Source: fio(1), "TRACE FILE FORMAT", and fio's `iolog.c`. Offsets and lengths are in bytes.
-//! Version 2 has no times
-//! but `wait`, in microseconds since the `wait` before; the time here is their sum. Version 3
-//! begins each line with a
-//! time since the start of the job; fio(1) does not name its unit, `log_io_u` writes microseconds
-//! (`utime_since_now`).
+//! Version 2 has no times except `wait`, in microseconds since the previous `wait`; the time here
+//! is their sum. Version 3 begins each line with a time since the start of the job. fio(1) does not
+//! name its unit; `log_io_u` writes microseconds (`utime_since_now`).
 //!
-//! The requests are those that fio made of the file: only with `direct=1` on a block device are
-//! they those of the
-//! device.
+//! The requests are those that fio issued to the file. They are identical to those of the device
+//! only with `direct=1` on a block device.
 
 use super::{
     Text,
@@ -35,7 +32,7 @@ enum Version {
 #[derive(Debug, Default)]
 pub(crate) struct Fio {
     version: Option<Version>,
-    /// Of version 2: the sum of all waits.
+    /// Sum of all waits (version 2).
     waited_us: u64,
 }
 
@@ -77,7 +74,8 @@ impl Text for Fio {
             b"write" => Kind::Write,
             b"trim" => Kind::Discard,
             b"sync" | b"datasync" => Kind::Flush,
-            // Starts writing back; the device is not asked to flush (sync_file_range(2)).
+            // `sync_file_range` starts writeback, but does not flush the device
+            // (sync_file_range(2)).
             b"sync_file_range" => return Ok(()),
             b"wait" if version == Version::Two => {
                 let sum = self.waited_us.checked_add(offset);

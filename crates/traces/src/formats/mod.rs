@@ -1,4 +1,4 @@
-//! The formats: one module each, and how a file's format is recognised.
+//! The formats, one module each, and their detection.
 
 pub(crate) mod alibaba;
 pub(crate) mod blkparse;
@@ -37,7 +37,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// Every format.
+    /// All formats.
     pub const ALL: [Format; 8] = [
         Format::Blkparse,
         Format::Blktrace,
@@ -49,7 +49,7 @@ impl Format {
         Format::DmLogWrites,
     ];
 
-    /// Name for options and messages.
+    /// Returns the name used in options and messages.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -64,7 +64,7 @@ impl Format {
         }
     }
 
-    /// The format with this name.
+    /// Returns the format with this name.
     #[must_use]
     pub fn of_name(name: &str) -> Option<Format> {
         Format::ALL.into_iter().find(|format| format.name() == name)

@@ -2,9 +2,8 @@
 //!
 //! Source: README.txt of the distribution (SNIA IOTTA trace 388): CSV with the fields
 //! `Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime`. Timestamp and ResponseTime are in
-//! "Windows filetime"
-//! units of 100 ns, the timestamp since 1601-01-01; Type is `Read` or `Write`; Offset and Size are
-//! in bytes.
+//! "Windows filetime" units of 100 ns, the timestamp since 1601-01-01. Type is `Read` or `Write`;
+//! Offset and Size are in bytes.
 
 use super::{
     Text,
@@ -38,7 +37,7 @@ impl Text for Msr {
         let [time, host, disk, kind, offset, size, response] = fields(line)?;
         integer_of("DiskNumber", disk)?;
         integer_of("ResponseTime", response)?;
-        // The files are named like this: usr_0.csv.gz.
+        // Same naming as the files: usr_0.csv.gz.
         self.name.clear();
         self.name.extend_from_slice(host);
         self.name.push(b'_');

@@ -1,13 +1,11 @@
 //! SYSTOR '17 traces (Lee et al., "Understanding storage traffic characteristics on enterprise
-//! virtual desktop
-//! infrastructure").
+//! virtual desktop infrastructure").
 //!
 //! Source: README.txt of the distribution (SNIA IOTTA trace 4964): CSV with the fields
 //! `Timestamp,Response,IOType,LUN,Offset,Size`. Timestamp is Unix time in seconds with nine
-//! decimals, exact to the
-//! microsecond; Response is in seconds; Offset and Size are in bytes. IOType is `R`, `W`, or blank
-//! if there was no
-//! response message: such a record does not say whether data were written, and does not count.
+//! decimals, exact to the microsecond; Response is in seconds; Offset and Size are in bytes. IOType
+//! is `R`, `W`, or blank if there was no response message. A record with a blank IOType does not
+//! tell whether data were written, and does not count.
 
 use super::{
     Text,

@@ -1,11 +1,9 @@
 //! Tencent block storage traces (Zhang et al., "OSCA: An Online-Model Based Cache Allocation Scheme
-//! in Cloud Block
-//! Storage Systems", ATC '20).
+//! in Cloud Block Storage Systems", ATC '20).
 //!
 //! Source: README.txt of the distribution (SNIA IOTTA trace 27917): CSV with the fields
 //! `Timestamp,Offset,Size,IOType,VolumeID`. Timestamp is Unix time in whole seconds; Offset and
-//! Size are in sectors of
-//! 512 bytes; IOType is 0 for a read and 1 for a write.
+//! Size are in sectors of 512 bytes; IOType is 0 for a read and 1 for a write.
 
 use super::{
     Text,

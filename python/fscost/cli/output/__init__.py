@@ -1,1 +1,4 @@
-"""Output of single commands that has no room of its own yet; what runs show is in `fscost.view` and `fscost.report`."""
+"""Output of single commands that has no package yet.
+
+The output of runs is in `fscost.view` and `fscost.report`.
+"""

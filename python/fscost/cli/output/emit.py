@@ -1,4 +1,4 @@
-"""Where a run's tables go: the terminal by default, files and standard output on request."""
+"""Destinations of a run's tables: the terminal by default, files and standard output on request."""
 
 import sys
 from collections.abc import Callable
@@ -18,8 +18,8 @@ STDOUT = "-"
 
 @dataclass(frozen=True)
 class Outputs:
-    """`csv` and `markdown` are file names, `-` for standard output; `json` goes to standard
-    output."""
+    """Requested outputs. `csv` and `markdown` are file names, or `-` for standard output. `json`
+    goes to standard output."""
 
     json: bool = False
     csv: str | None = None
@@ -27,12 +27,13 @@ class Outputs:
     choice: Choice = field(default_factory=Choice)
 
     def check(self) -> None:
-        """Before the run, not after it: only one may have standard output, and files must be
+        """Check before the run that at most one output uses standard output, and that files are
         writable."""
         if [self.json, self.csv == STDOUT, self.markdown == STDOUT].count(True) > 1:
             raise InputError(
                 "two tables would be mixed on standard output",
-                "leave one of --json, --csv - and --markdown - there, and name files for the others",
+                "leave one of --json, --csv - and --markdown - there, and name files for the"
+                " others",
             )
         for option, name in (("--csv", self.csv), ("--markdown", self.markdown)):
             if name == "":
@@ -43,8 +44,8 @@ class Outputs:
                 _check(option, Path(name))
 
     def emit(self, results: RunResults) -> None:
-        """Files first; then standard output: the table for people, unless something else was sent
-        there."""
+        """Write files first, then standard output: the readable table, unless another output was
+        requested there."""
         shown = view(results, self.choice)
         is_for_people = self.give(
             json=lambda: machine.json_text(results, shown),
@@ -59,8 +60,8 @@ class Outputs:
     def give(
         self, *, json: Callable[[], str], csv: Callable[[], str], markdown: Callable[[], str]
     ) -> bool:
-        """Write each text that was asked for; true if standard output is still free for the table
-        for people."""
+        """Write each requested text. Return True if standard output is still free for the readable
+        table."""
         texts = [(STDOUT if self.json else None, json), (self.csv, csv), (self.markdown, markdown)]
         for name, text in texts:
             if name is not None and name != STDOUT:
@@ -79,7 +80,7 @@ def _check(option: str, path: Path) -> None:
 
 
 def write(path: Path, text: str) -> None:
-    """Text to a file that a person named, or fscost in a run's folder."""
+    """Write text to a file named by the user, or by fscost in a run's folder."""
     with files.replacing(path) as file:
         file.write(text.encode("utf-8", "replace"))
 

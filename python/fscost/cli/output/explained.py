@@ -1,4 +1,4 @@
-"""What a recording holds, for people: a table with bars, what the journal did, and findings, as wide as the terminal."""
+"""Report of a recording for the terminal: a table with bars, journal activity, and findings."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,10 @@ _ELLIPSIS = "…"
 
 
 def json(report: Report, worn: "GroupWear | None") -> dict[str, Any]:
-    """The report; with a device, NAND bytes too, of which `other_groups` are of no listed group."""
+    """Return the report as JSON. With a device, add NAND bytes.
+
+    `other_groups` holds the NAND bytes that belong to no listed group.
+    """
     found = report.json()
     if worn is None:
         return found
@@ -35,7 +38,7 @@ def json(report: Report, worn: "GroupWear | None") -> dict[str, Any]:
 
 
 def _nand(report: Report, worn: "GroupWear") -> tuple[list[float], float, list[tuple[str, float]]]:
-    """NAND bytes of the listed groups, of the rest, and of groups that the explanation lacks."""
+    """Return NAND bytes of the listed groups, of the rest, and of groups not in the explanation."""
     names = [group.name for group in report.groups]
     of_groups = [worn.by_group.get(name, 0.0) for name in names]
     others = list(worn.others(names, is_special=report.rest is not None))
@@ -44,18 +47,21 @@ def _nand(report: Report, worn: "GroupWear") -> tuple[list[float], float, list[t
 
 
 def lines(report: Report, width: int | None, worn: "GroupWear | None" = None) -> Iterator[str]:
-    """Line by line, below the recording's name; `width` None where nothing cuts it."""
+    """Yield the lines below the recording's name. `width` is None if lines are not cut."""
     explanation = report.explanation
     families = ", ".join(
         f"{disk}: {family or 'no known file system'}"
         for disk, family in explanation.families.items()
     )
     unknown = percent(report.unknown_write_bytes, report.write_bytes)
-    told = f"{families}; {human_bytes(report.write_bytes)} written in {', '.join(report.wrote) or 'no phase'}; {unknown} unknown"
+    told = (
+        f"{families}; {human_bytes(report.write_bytes)} written in"
+        f" {', '.join(report.wrote) or 'no phase'}; {unknown} unknown"
+    )
     yield from _wrapped(told, width, "")
     if explanation.end != "finished":
         yield from _wrapped(
-            f"the recording is not whole ({explanation.end}): only what precedes that is here",
+            f"the recording is incomplete ({explanation.end}): only the part before is shown",
             width,
             "",
         )
@@ -77,7 +83,7 @@ def lines(report: Report, width: int | None, worn: "GroupWear | None" = None) ->
 def disk_lines(
     report: Report, disk: str, width: int | None, worn: "GroupWear | None" = None
 ) -> Iterator[str]:
-    """The table of one disk."""
+    """Yield the lines of one disk's table."""
     yield plain(f"{disk}: {human_bytes(report.write_bytes)} written")
     if report.groups:
         yield from _table(report, width, worn)
@@ -86,9 +92,12 @@ def disk_lines(
 
 
 def _life(worn: "GroupWear") -> str:
-    """NAND bytes of the whole device, and how long it lasts."""
+    """Describe the NAND bytes and the lifetime of the whole device."""
     ratio = worn.nand_write_bytes / worn.host_write_bytes if worn.host_write_bytes else 0.0
-    told = f"{worn.device}: {human_bytes(worn.nand_write_bytes)} of NAND, {ratio:.2f} times what was written"
+    told = (
+        f"{worn.device}: {human_bytes(worn.nand_write_bytes)} of NAND, {ratio:.2f} times the bytes"
+        " written"
+    )
     if worn.lifetime_years is None:
         return told
     rate = f"{worn.runs_per_day:,.0f} runs a day, back to back"
@@ -100,10 +109,10 @@ def _table(report: Report, width: int | None, worn: "GroupWear | None") -> Itera
     shown = list(report.groups)
     if report.rest is not None:
         shown.append(Group(f"({report.rest.count:,} more)", report.rest.bytes, report.rest.parts))
-    words = "causes" if report.by is By.STRUCTURE else "of it"
+    words = "causes" if report.by is By.STRUCTURE else "parts"
     notes = {}
     if report.by is By.TRANSACTION and report.journal is not None:
-        words = "what it was"
+        words = "details"
         names = {group.name for group in shown}
         listed = (each for each in report.journal.transactions if str(each.number) in names)
         notes = {
@@ -127,7 +136,7 @@ def _table(report: Report, width: int | None, worn: "GroupWear | None") -> Itera
 def _with_nand(
     rows: Sequence[tuple[str, ...]], report: Report, worn: "GroupWear"
 ) -> list[tuple[str, ...]]:
-    """Two columns in the place of the bar; and rows of what only the device writes."""
+    """Replace the bar with two NAND columns, and add rows for writes of the device itself."""
     of_groups, rest, others = _nand(report, worn)
     if report.rest is not None:
         of_groups.append(rest)
@@ -144,8 +153,8 @@ def _with_nand(
 
 
 def columns(rows: Sequence[tuple[str, ...]], width: int | None, bar_columns: int) -> Iterator[str]:
-    """Name, numbers, bar and words; names keep their end, words their beginning, where it is
-    narrow."""
+    """Yield rows of name, numbers, bar and words. If space is short, names keep their end, and
+    words their beginning."""
     sizes = [max(map(len, column)) for column in list(zip(*rows, strict=True))[1:-2]]
     gaps = 2 * (len(sizes) + 1 + bool(bar_columns))
     fixed = sum(sizes) + bar_columns + gaps
@@ -170,66 +179,65 @@ def _transaction(journal: Journal, blocks: int, why: Why, end_ns: int) -> str:
 
 
 def _journal(journal: Journal, total: int) -> Iterator[tuple[str, str]]:
-    count = journal.count
     if journal.family == "btrfs":
-        if journal.log_syncs:
-            each = human_bytes(journal.log_sync_bytes / journal.log_syncs)
-            yield (
-                "log trees",
-                f"{counted(journal.log_syncs, 'fsync')}, {human_bytes(journal.log_sync_bytes)} with their superblocks, {each} each",
-            )
-        if count:
-            yield (
-                "commits",
-                f"{counted(count, 'generation')}, {human_bytes(int(journal.transaction_bytes.sum()))} of trees, {_why(journal)}",
-            )
+        yield from _log_trees_and_commits(journal)
         return
-    what = "transaction" if journal.family == "ext" else "log checkpoint"
-    unit = "block" if journal.family == "ext" else "item"
-    sizes, blocks = (
-        sorted(journal.transaction_bytes.tolist()),
-        sorted(journal.transaction_blocks.tolist()),
-    )
-    yield (
-        "journal" if journal.family == "ext" else "log",
-        f"{counted(count, what)}, {human_bytes(journal.bytes)}, {percent(journal.bytes, total)} of the bytes",
-    )
-    if count:
-        median, largest = sizes[count // 2], sizes[-1]
-        yield (
-            "of each",
-            f"{counted(blocks[count // 2], unit)} ({human_bytes(median)}) in the median, {blocks[-1]:,} ({human_bytes(largest)}) at most",
-        )
+    is_ext = journal.family == "ext"
+    transactions = counted(journal.count, "transaction" if is_ext else "log checkpoint")
+    share = percent(journal.bytes, total)
+    text = f"{transactions}, {human_bytes(journal.bytes)}, {share} of the bytes"
+    yield "journal" if is_ext else "log", text
+    if journal.count:
+        yield "size", _sizes(journal)
         if why := _why(journal):
-            yield "asked for", why
+            yield "reason", why
     if journal.again is not None and journal.copies:
-        is_ext = journal.family == "ext"
-        # xfs logs the parts of a block that changed, and each inode of a chunk by itself.
-        copies = (
-            counted(journal.copies, "copy", "copies")
-            if is_ext
-            else f"{journal.copies:,} blocks and inodes (each once a checkpoint)"
-        )
-        text = f"{percent(journal.again, journal.copies)} of {copies}"
-        if journal.most_again and journal.most_again > 1:
-            one = (
-                "inode"
-                if journal.most_again_structure == "inode_chunk"
-                else f"block ({journal.most_again_structure})"
-            )
-            text += f"; one {one} {journal.most_again:,} times"
-        yield "copied before" if is_ext else "logged before", text
+        yield "copied before" if is_ext else "logged before", _copied_before(journal)
     if journal.atime_copy_bytes:
-        yield (
-            "access times",
-            f"{percent(journal.atime_copy_bytes, journal.copy_bytes)} of the copies hold nothing else",
-        )
+        share = percent(journal.atime_copy_bytes, journal.copy_bytes)
+        yield "access times", f"{share} of the copies hold nothing else"
     if journal.checkpoint_bytes:
-        yield (
-            "in place",
-            f"{human_bytes(journal.checkpoint_bytes)} "
-            + ("that the journal had copied" if journal.family == "ext" else "of metadata"),
-        )
+        what = "of blocks that the journal had copied" if is_ext else "of metadata"
+        yield "in place", f"{human_bytes(journal.checkpoint_bytes)} {what}"
+
+
+def _log_trees_and_commits(journal: Journal) -> Iterator[tuple[str, str]]:
+    if journal.log_syncs:
+        each = human_bytes(journal.log_sync_bytes / journal.log_syncs)
+        whole = human_bytes(journal.log_sync_bytes)
+        fsyncs = counted(journal.log_syncs, "fsync")
+        yield "log trees", f"{fsyncs}, {whole} with their superblocks, {each} each"
+    if journal.count:
+        trees = human_bytes(int(journal.transaction_bytes.sum()))
+        generations = counted(journal.count, "generation")
+        yield "commits", f"{generations}, {trees} of trees, {_why(journal)}"
+
+
+def _sizes(journal: Journal) -> str:
+    """Describe the median and maximum size of the transactions."""
+    unit = "block" if journal.family == "ext" else "item"
+    sizes = sorted(journal.transaction_bytes.tolist())
+    blocks = sorted(journal.transaction_blocks.tolist())
+    middle = journal.count // 2
+    return (
+        f"{counted(blocks[middle], unit)} ({human_bytes(sizes[middle])}) median,"
+        f" {blocks[-1]:,} ({human_bytes(sizes[-1])}) maximum"
+    )
+
+
+def _copied_before(journal: Journal) -> str:
+    # xfs logs the changed parts of a block, and each inode of a chunk separately.
+    copies = (
+        counted(journal.copies, "copy", "copies")
+        if journal.family == "ext"
+        else f"{journal.copies:,} blocks and inodes (each counted once per checkpoint)"
+    )
+    text = f"{percent(journal.again or 0, journal.copies)} of {copies}"
+    if journal.most_again and journal.most_again > 1:
+        structure = journal.most_again_structure
+        one = "inode" if structure == "inode_chunk" else f"block ({structure})"
+        text += f"; one {one} {journal.most_again:,} times"
+    return text
 
 
 def _why(journal: Journal) -> str:
@@ -246,7 +254,7 @@ def _why(journal: Journal) -> str:
 
 
 def facts(pairs: Iterator[tuple[str, str]], width: int | None) -> Iterator[str]:
-    """A label and what is to be said of it, a line each."""
+    """Yield each label and its text on a line."""
     found = list(pairs)
     labels = max((len(label) for label, _ in found), default=0)
     for label, text in found:
@@ -254,12 +262,15 @@ def facts(pairs: Iterator[tuple[str, str]], width: int | None) -> Iterator[str]:
 
 
 def counted(count: int, one: str, many: str | None = None) -> str:
-    """A number and what there is of it."""
+    """Return a count with its noun, singular or plural."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
 def one_line(name: str) -> str:
-    """A file's name as a terminal may be told it: what it would obey or hide, as the bytes' numbers (docs/explaining.md, Names)."""
+    """Return a file name that is safe to print on a terminal.
+
+    Unprintable characters are shown as the numbers of their bytes (docs/explaining.md, Names).
+    """
     return "".join(each if each.isprintable() else _numbers(each) for each in name)
 
 
@@ -268,7 +279,7 @@ def _numbers(character: str) -> str:
 
 
 def _parts(group: Group) -> str:
-    """The largest first; alone, without a share."""
+    """List the parts of a group, largest first. A single part has no share."""
     parts = sorted(group.parts.items(), key=lambda part: -part[1])
     if len(parts) == 1:
         return parts[0][0]
@@ -279,13 +290,13 @@ def _parts(group: Group) -> str:
 
 
 def bar(size: int, total: int, width: int) -> str:
-    """A share, drawn in eighths of a column."""
+    """Draw a share as a bar, in eighths of a column."""
     eighths = round(width * 8 * size / total) if total else 0
     return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
 
 
 def percent(part: int, whole: int) -> str:
-    """One digit; never 0 for something, nor all for not quite all."""
+    """Format a share with one decimal. Only nothing is 0 %, and only the whole is 100 %."""
     share = 100 * part / whole if whole else 0.0
     if part and share < 0.1:
         return "<0.1 %"
@@ -293,19 +304,19 @@ def percent(part: int, whole: int) -> str:
 
 
 def tail(text: str, width: int) -> str:
-    """Its end, where it is too long."""
+    """Keep the end of a text that is too long."""
     return text if len(text) <= width else _ELLIPSIS + text[len(text) - width + 1 :]
 
 
 def head(text: str, width: int | None) -> str:
-    """Its beginning, where it is too long."""
+    """Keep the beginning of a text that is too long."""
     return (
         text if width is None or len(text) <= width else text[: width - 1].rstrip(" ,") + _ELLIPSIS
     )
 
 
 def _wrapped(text: str, width: int | None, indent: str) -> Iterator[str]:
-    """At blanks; a longer word stays whole."""
+    """Wrap at blanks. A word longer than the width stays whole."""
     rest = plain(text)
     while width is not None and len(rest) > width:
         place = rest.rfind(" ", len(indent) + 1, width + 1)

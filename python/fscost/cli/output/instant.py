@@ -14,7 +14,7 @@ _MOST_NAMED = 3
 
 
 def lines(instant: Instant, title: str, width: int | None) -> Iterator[str]:
-    """Line by line; `width` None where nothing cuts it."""
+    """Yield the lines of the screen. `width` is None if lines are not cut."""
     yield plain(f"{title} at {_time(instant.at_ns)}")
     yield ""
     yield from facts(_facts(instant), width)
@@ -45,7 +45,10 @@ def lines(instant: Instant, title: str, width: int | None) -> Iterator[str]:
 def _facts(instant: Instant) -> Iterator[tuple[str, str]]:
     yield (
         "phase",
-        f"{instant.phase}, {human_seconds((instant.at_ns - instant.phase_begin_ns) / 1e9)} after it began",
+        (
+            f"{instant.phase}, {human_seconds((instant.at_ns - instant.phase_begin_ns) / 1e9)}"
+            " after it began"
+        ),
     )
     sizes = [
         f"{structure} {human_bytes(size)}"
@@ -63,24 +66,32 @@ def _facts(instant: Instant) -> Iterator[tuple[str, str]]:
         so_far = "" if running.state in ("complete", "durable") else " so far"
         yield (
             running.unit,
-            f"{running.name}, first block at {_time(running.begin_ns)}, {human_bytes(running.bytes)}{so_far}{state}",
+            (
+                f"{running.name}, first block at {_time(running.begin_ns)},"
+                f" {human_bytes(running.bytes)}{so_far}{state}"
+            ),
         )
     if instant.recovery is not None:
         told = recovery(instant.recovery)
         least = None if instant.durable_recovery is None else recovery(instant.durable_recovery)
         yield (
             "recovery",
-            told
-            if told == least
-            else f"{told}. Without what is not durable: {least or 'nothing to recover from'}",
+            (
+                told
+                if told == least
+                else f"{told}. If only durable data survives: {least or 'nothing to recover from'}"
+            ),
         )
     if instant.behind_superblock:
         sizes = [
             f"{structure} {human_bytes(size)}" for structure, size in instant.behind_superblock
         ]
-        yield "not reached", f"no superblock leads there yet: {_first(sizes, _MOST_STRUCTURES)}"
+        yield (
+            "unreachable",
+            f"not yet reachable from a superblock: {_first(sizes, _MOST_STRUCTURES)}",
+        )
     flush = (
-        "there was no flush before"
+        "no flush yet"
         if instant.last_flush_ns is None
         else f"last flush ended at {_time(instant.last_flush_ns)}"
     )
@@ -93,24 +104,30 @@ def _facts(instant: Instant) -> Iterator[tuple[str, str]]:
 
 
 def recovery(state: Recovery) -> str:
-    """What a mount would begin with, as a sentence."""
+    """Describe the recovery at the next mount in a sentence."""
     return _of_xfs(state) if isinstance(state, XfsRecovery) else _of_btrfs(state)
 
 
 def _of_xfs(state: XfsRecovery) -> str:
     if state.tail == state.head:
         return f"a mount would replay nothing: the log is clean at {place(state.head)}"
-    told = f"a mount would replay {counted(len(state.replayed), 'checkpoint')} ({counted(state.items, 'item')}): the log from {place(state.tail)} to "
+    told = (
+        f"a mount would replay {counted(len(state.replayed), 'checkpoint')}"
+        f" ({counted(state.items, 'item')}): the log from {place(state.tail)} to "
+    )
     told += f"{place(state.head)}, {human_bytes(state.bytes)} in {counted(state.records, 'record')}"
     if state.unfinished:
-        told += f"; {len(state.unfinished):,} more {'has' if len(state.unfinished) == 1 else 'have'} no commit record yet"
+        told += (
+            f"; {len(state.unfinished):,} more {'has' if len(state.unfinished) == 1 else 'have'} no"
+            " commit record yet"
+        )
     return told
 
 
 def _of_btrfs(state: BtrfsRecovery) -> str:
-    told = f"a mount would go on from commit {state.generation}"
+    told = f"a mount would continue from commit {state.generation}"
     if not state.is_sound:
-        told += ", whose tree of roots is not there"
+        told += ", whose root tree is missing"
     if not state.logged_count:
         return f"{told}, no log tree"
     names = [
@@ -119,9 +136,7 @@ def _of_btrfs(state: BtrfsRecovery) -> str:
     ]
     more = state.logged_count - len(names[:_MOST_NAMED])
     files = ", ".join(names[:_MOST_NAMED]) + (f", {more:,} more" if more else "")
-    return (
-        f"{told}, and replay what log trees hold of {counted(state.logged_count, 'inode')}: {files}"
-    )
+    return f"{told}, and replay the log trees of {counted(state.logged_count, 'inode')}: {files}"
 
 
 def _first(texts: Sequence[str], most: int) -> str:
@@ -129,11 +144,14 @@ def _first(texts: Sequence[str], most: int) -> str:
 
 
 def _volatile(each: Volatile) -> str:
-    return f"{each.structure}{'' if each.path is None else f' of {one_line(each.path)}'} {human_bytes(each.bytes)}"
+    return (
+        f"{each.structure}{'' if each.path is None else f' of {one_line(each.path)}'}"
+        f" {human_bytes(each.bytes)}"
+    )
 
 
 def _row(request: Request, several: bool) -> tuple[str, str, str, str]:
-    """When it completed, how long it took, what it was, and what was in it."""
+    """Return a request's completion time, latency, operation and content."""
     words = request.op + "+fua" * request.fua
     if request.length:
         words += f" {human_bytes(request.length)} at {request.offset}"

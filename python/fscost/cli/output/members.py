@@ -1,4 +1,4 @@
-"""The load of an array's members, written: for a terminal, as Markdown and JSON."""
+"""Output of the load of an array's members: for a terminal, as Markdown and JSON."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ _ROWS = ("full", "cached", "reconstruct", "read_modify_write")
 
 @dataclass(frozen=True)
 class Loaded:
-    """The load of a profile's array. `has_timing`: the device says how long its NAND takes."""
+    """Load of a profile's array. `has_timing` is True if the device model has NAND timings."""
 
     profile: str
     load: ArrayLoad
@@ -22,7 +22,7 @@ class Loaded:
 
 
 def grid(loads: Sequence[Loaded]) -> Grid:
-    """A row for each member."""
+    """Return a table with a row for each member."""
     lines = []
     for each in loads:
         for number, member in enumerate(each.load.measured.members):
@@ -39,11 +39,11 @@ def grid(loads: Sequence[Loaded]) -> Grid:
                 ]
             )
     header = ("member", "written", "writes", "redundant", "read", "read for parity", "util")
-    return Grid("What each member receives", header, lines)
+    return Grid("Load of each member", header, lines)
 
 
 def notes(loads: Sequence[Loaded]) -> Iterator[str]:
-    """What the array costs, what was assumed, and how a file system should be aligned to it."""
+    """Yield the cost of each array, the assumptions, and the alignment that a file system needs."""
     if not loads:
         return
     for each in loads:
@@ -52,21 +52,30 @@ def notes(loads: Sequence[Loaded]) -> Iterator[str]:
         rows = ""
         if load.shape.has_parity:
             full, cached, reconstruct, modify = load.rows
-            rows = f" Rows of 4 KiB, all phases: {full:,} full, {cached:,} from the cache, {reconstruct:,} reconstructed, {modify:,} modified."
+            rows = (
+                f" Rows of 4 KiB, all phases: {full:,} full, {cached:,} from the cache,"
+                f" {reconstruct:,} reconstructed, {modify:,} modified."
+            )
         yield plain(
             f"{name}members receive {factor} bytes for each byte written to the array.{rows}"
         )
     shape = loads[0].load.shape
     if shape.has_parity:
-        yield f"Writes within {shape.batch_ms:g} ms of each other, up to a flush, fill rows together (batch_ms); {shape.cached_stripes} stripes are cached."
+        yield (
+            f"Writes within {shape.batch_ms:g} ms of each other, up to a flush, fill rows together"
+            f" (batch_ms); {shape.cached_stripes} stripes are cached."
+        )
     if any(each.has_timing for each in loads):
-        yield "util: busy ÷ elapsed, as iostat -x prints it, were the program to take no time itself: an upper bound."
+        yield (
+            "util: busy ÷ elapsed, as in iostat -x, if the program itself took no time: an upper"
+            " bound."
+        )
     if shape.chunk_bytes:
         yield alignment(shape)
 
 
 def alignment(shape: Shape) -> str:
-    """How mkfs is told of the array's chunks."""
+    """Return the mkfs options that align a file system to the array's chunks."""
     chunk_kib, wide = shape.chunk_bytes >> 10, int(shape.data_members)
     stride = shape.chunk_bytes // _FS_BLOCK_BYTES
     full = (
@@ -75,13 +84,14 @@ def alignment(shape: Shape) -> str:
         else ""
     )
     return (
-        f"Aligned to chunks of {human_bytes(shape.chunk_bytes)}: mkfs.ext4 -E stride={stride},stripe_width={stride * wide};"
-        f" mkfs.xfs -d su={chunk_kib}k,sw={wide}.{full}"
+        f"Aligned to chunks of {human_bytes(shape.chunk_bytes)}: mkfs.ext4 -E"
+        f" stride={stride},stripe_width={stride * wide}; mkfs.xfs -d"
+        f" su={chunk_kib}k,sw={wide}.{full}"
     )
 
 
 def values(loaded: Loaded) -> dict[str, Any]:
-    """For JSON."""
+    """Return an array's load for JSON."""
     load, shape = loaded.load, loaded.load.shape
     members = [
         {**member, "utilisation": load.utilisation(number) if loaded.has_timing else None}

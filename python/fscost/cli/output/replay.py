@@ -1,4 +1,4 @@
-"""Replays written: for a terminal, as Markdown, CSV and JSON."""
+"""Output of replays: for a terminal, as Markdown, CSV and JSON."""
 
 import csv
 from collections.abc import Iterator, Sequence
@@ -19,7 +19,7 @@ _PERCENTS = (50, 90, 99, 99.9)
 
 @dataclass(frozen=True)
 class Entry:
-    """One repetition of a profile, or a recording by itself."""
+    """One repetition of a profile, or a standalone recording."""
 
     profile: str
     repetition: int
@@ -28,13 +28,13 @@ class Entry:
 
 @dataclass(frozen=True)
 class Report:
-    """What `fscost replay` prints."""
+    """Contents of the output of `fscost replay`."""
 
     source: str
     entries: Sequence[Entry]
 
     def groups(self) -> list[list[Entry]]:
-        """The repetitions of each profile."""
+        """Return the repetitions of each profile."""
         found: dict[str, list[Entry]] = {}
         for each in self.entries:
             found.setdefault(each.profile, []).append(each)
@@ -42,7 +42,7 @@ class Report:
 
 
 def emit(report: Report, outputs: Outputs, file: TextIO) -> None:
-    """Where it was asked for."""
+    """Write the report to each requested destination."""
     grids, notes = list(_grids(report)), list(_notes(report))
     is_for_people = outputs.give(
         json=lambda: _json_text(report),

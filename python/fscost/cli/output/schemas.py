@@ -31,7 +31,7 @@ class _Document(_Object):
 
 
 class RunFacts(_Object):
-    """How the run was made."""
+    """Facts about how the run was made."""
 
     folder: str
     format: int
@@ -353,7 +353,7 @@ MODELS: dict[str, type[BaseModel]] = {
 
 
 def generated(kind: str) -> dict[str, Any]:
-    """The schema of a kind of document, as its file holds it."""
+    """Return the schema of a kind of document, with the contents of its file."""
     found = _strict(MODELS[kind].model_json_schema(by_alias=True))
     if kind == SUITE:
         _drop_null(found)
@@ -363,7 +363,7 @@ def generated(kind: str) -> dict[str, Any]:
 
 
 def _strict(node: Any) -> Any:
-    """Without titles and defaults that pydantic makes up, and with no field beside those named."""
+    """Remove the titles and defaults that pydantic generates, and forbid additional fields."""
     if isinstance(node, list):
         return [_strict(each) for each in node]
     if not isinstance(node, dict):
@@ -381,7 +381,7 @@ def _strict(node: Any) -> Any:
 
 
 def _drop_null(node: Any) -> None:
-    """TOML has no null: a field that may be missing is not there."""
+    """Remove null types. TOML has no null; an optional field is left out."""
     for value in node.values() if isinstance(node, dict) else node:
         if isinstance(value, (dict, list)):
             _drop_null(value)
@@ -391,7 +391,7 @@ def _drop_null(node: Any) -> None:
 
 
 def _fix_name(node: Any, schema: str) -> None:
-    """`schema` of each document is this schema's own name."""
+    """Fix the field `schema` of each document to the name of this schema."""
     if not isinstance(node, dict):
         return
     if "schema" in node.get("properties", {}):
@@ -402,12 +402,12 @@ def _fix_name(node: Any, schema: str) -> None:
 
 
 def text(kind: str) -> str:
-    """As its file holds it."""
+    """Return the schema as its file holds it."""
     return json.dumps(generated(kind), indent=1, ensure_ascii=False) + "\n"
 
 
 def write(target: Path) -> None:
-    """Every schema's file."""
+    """Write the files of all schemas."""
     for kind in MODELS:
         (target / f"{name(kind)}.json").write_text(text(kind), encoding="utf-8")
 

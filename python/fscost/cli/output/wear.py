@@ -1,4 +1,4 @@
-"""Wear written: for a terminal, as Markdown, CSV and JSON."""
+"""Output of wear: for a terminal, as Markdown, CSV and JSON."""
 
 import csv
 from collections.abc import Iterator, Sequence
@@ -53,7 +53,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Report:
-    """What `fscost wear` prints."""
+    """Contents of the output of `fscost wear`."""
 
     source: str
     device: Device
@@ -67,16 +67,16 @@ class Report:
 
     @property
     def is_sweep(self) -> bool:
-        """Whether rows are the steps of a sweep."""
+        """True if rows are the steps of a sweep."""
         return any(each.variant for each in self.entries)
 
     @property
     def rate(self) -> float | None:
-        """Runs of the workload a day: as asked for, or as fast as the first profile ran."""
+        """Runs of the workload per day: as requested, or at the speed of the first profile."""
         return self.runs_per_day or next((each.wear.runs_per_day for each in self.entries), None)
 
     def groups(self) -> list[list[Entry]]:
-        """The repetitions of each row: of one profile, step of a sweep, and disk."""
+        """Return the repetitions of each row, that is, of a profile, step of a sweep and disk."""
         found: dict[tuple[str, str, str], list[Entry]] = {}
         for each in self.entries:
             found.setdefault((each.profile, each.variant, each.wear.disk), []).append(each)
@@ -84,7 +84,7 @@ class Report:
 
 
 def emit(report: Report, outputs: Outputs, file: TextIO) -> None:
-    """Where it was asked for."""
+    """Write the report to each requested destination."""
     title, grids, notes = _title(report), list(_grids(report)), list(_notes(report))
     is_for_people = outputs.give(
         json=lambda: _json_text(report),
@@ -124,14 +124,14 @@ def _firsts(report: Report) -> list[Entry]:
 
 
 def _summary(report: Report) -> Grid:
-    """A sweep has its steps in a column of their own, and each profile's name once."""
+    """Return the summary table. A sweep has a column of steps, and each profile's name once."""
     header = (
         "profile",
         *(["spare"] if report.is_sweep else []),
         "host",
         "NAND",
         "WA",
-        *([] if report.is_sweep else ["whole WA"]),
+        *([] if report.is_sweep else ["total WA"]),
         "effective" if report.is_sweep else "spare",
         "TBW",
         "runs",
@@ -185,11 +185,14 @@ def _notes(report: Report) -> Iterator[str]:
     spare = (
         ""
         if report.is_sweep
-        else f"; spare {first.nominal_spare * 100:.1f} % nominal, {first.effective_spare * 100:.1f} % effective"
+        else (
+            f"; spare {first.nominal_spare * 100:.1f} % nominal, {first.effective_spare * 100:.1f}"
+            " % effective"
+        )
     )
     yield (
-        f"Model: {geometry['blocks']:,} blocks of {block}, pages of {page}, mapped in {human_bytes(unit)}, as large as {size}"
-        f" ({human_bytes(first.disk_bytes)}){spare}."
+        f"Model: {geometry['blocks']:,} blocks of {block}, pages of {page}, mapped in units of"
+        f" {human_bytes(unit)}, as large as {size} ({human_bytes(first.disk_bytes)}){spare}."
     )
     settled = (
         "until steady"
@@ -199,25 +202,27 @@ def _notes(report: Report) -> Iterator[str]:
     most = max(each.wear.passes for each in report.entries)
     setup, workload = ("", "trace") if report.is_trace else ("setup once, ", "workload")
     yield (
-        f"Preconditioning: {setup}{first.filled * 100:.0f} % of the device filled with data that is never"
-        f" rewritten, then the {workload} up to {most:,} times, {settled}."
+        f"Preconditioning: {setup}{first.filled * 100:.0f} % of the device filled with data that is"
+        f" never rewritten, then the {workload} up to {most:,} times, {settled}."
     )
+    whole = "" if report.is_sweep else "; total WA: NAND bytes ÷ bytes that the programs wrote"
+    yield f"WA: NAND bytes ÷ host bytes{whole}."
     rated = device.values["rated_write_bytes"]
     warranted = f" The maker warrants {_terabytes(rated)}." if rated else ""
     yield (
-        f"TBW: host bytes until the most erased block has {device.values['pe_cycles']:,} cycles, on the whole device"
-        f" ({human_bytes(device.values['capacity_bytes'])}).{warranted}"
+        f"TBW: host bytes until the most erased block has {device.values['pe_cycles']:,} cycles, on"
+        f" the whole device ({human_bytes(device.values['capacity_bytes'])}).{warranted}"
     )
     yield from members.notes(report.loads)
     rate = report.rate
     if rate is not None:
         speed = "the trace's own speed" if report.is_trace else "the speed of the first profile"
-        how = "as asked for" if report.runs_per_day else f"back to back, at {speed}"
+        how = "as requested" if report.runs_per_day else f"back to back, at {speed}"
         yield f"lasts: at {_count(rate)} runs of the {workload} a day, {how}."
 
 
 def _size(report: Report) -> str:
-    """Size of the model, in words."""
+    """Describe the size of the model."""
     if report.place is Place.FOOTPRINT:
         return "what the workload writes"
     return "the extent of the trace" if report.is_trace else "the recorded disk"
@@ -229,7 +234,7 @@ def _name(entry: Entry) -> str:
 
 
 def wear_map(erases: NDArray[np.uint32], width: int = _MAP_COLUMNS) -> str:
-    """Mean erases of neighbouring blocks as shades; only what was never erased is blank."""
+    """Draw mean erases of neighbouring blocks as shades. Only blocks never erased are blank."""
     most = int(erases.max())
     parts = np.array_split(erases, min(width, len(erases)))
     means = [float(part.mean()) for part in parts]
@@ -240,7 +245,7 @@ def wear_map(erases: NDArray[np.uint32], width: int = _MAP_COLUMNS) -> str:
 
 
 def _erases(wear: Wear) -> list[str]:
-    """Least, mean and most erases, the block that has most, and the standard deviation."""
+    """Return minimum, mean and maximum erases, the most erased block and the standard deviation."""
     found = wear.erases
     return [
         f"{found.min()}",
@@ -287,7 +292,7 @@ def _bytes(value: float | None) -> str:
 
 
 def _terabytes(value: float | None) -> str:
-    """Decimal, as data sheets count."""
+    """Format bytes in decimal units, as data sheets do."""
     if value is None:
         return NOTHING
     for size, unit in ((1e15, "PB"), (1e12, "TB")):

@@ -1,2 +1,2 @@
-"""What the labs share: one cell as a plan for the agent, what it says, and the samples made of
-it."""
+"""Code that the labs share: a cell's plan for the agent, the agent's output, and the samples made
+from it."""

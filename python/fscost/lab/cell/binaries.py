@@ -1,4 +1,4 @@
-"""Where our own programs lie."""
+"""Location of fscost's own programs."""
 
 import os
 import shutil
@@ -11,15 +11,15 @@ from fscost.errors import HostError
 
 @dataclass(frozen=True)
 class Binaries:
-    """The agent that runs one cell, and the server of its recorded disks."""
+    """Paths of the agent, which runs one cell, and of the server of its recorded disks."""
 
     agent: Path
     disk: Path
 
 
 def find_binaries() -> Binaries:
-    """Beside the running Python, else where `make setup` puts them in a checkout, else on PATH. Not
-    in cargo's folder: an agent there may be of any day, and not
+    """Find the programs beside the running Python, else where `make setup` puts them in a checkout,
+    else on PATH. Cargo's folder is not searched: an agent there may be outdated, and is not
     static."""
     return Binaries(agent=_find("fscost-agent"), disk=_find("fscost-disk"))
 
@@ -32,8 +32,8 @@ def _find(name: str) -> Path:
 
 
 def _candidates(name: str) -> list[Path]:
-    # Not resolved: .venv/bin/python is a link to the system's Python, and our programs lie beside
-    # the link.
+    # Not resolved: .venv/bin/python is a link to the system's Python, and fscost's programs lie
+    # beside the link.
     candidates = [Path(sys.executable).parent / name]
     candidates += [
         parent / ".venv/bin" / name

@@ -1,4 +1,4 @@
-"""What `run` would execute, as shell text that a person can read and paste: --dry-run."""
+"""Commands that `run` would execute, as shell text to read and paste (--dry-run)."""
 
 import re
 import shlex
@@ -18,11 +18,12 @@ def commands(
     formatted: FormatPlan,
     place: plan.Place,
     servers: Sequence[str],
+    over_ublk: bool = False,
 ) -> list[str]:
-    """Every command of one cell, in order; `servers` are those that run beside the others. The
-    agent makes the same system calls itself
-    where a line shows `losetup` or `mount`."""
-    return list(_commands(cell, options, formatted, place, servers))
+    """Return every command of one cell, in order. `servers` run in the background. Lines with
+    `losetup` or `mount` stand for system calls that the agent makes itself. `over_ublk`: the disk
+    server creates block devices, so no loop device is attached."""
+    return list(_commands(cell, options, formatted, place, servers, over_ublk))
 
 
 def _commands(
@@ -31,18 +32,23 @@ def _commands(
     formatted: FormatPlan,
     place: plan.Place,
     servers: Sequence[str],
+    over_ublk: bool,
 ) -> Iterator[str]:
     base = place.base
     values = {"{dir}": f"{base}/fs", "{input}": f"{base}/input", "{scratch}": f"{base}/scratch"}
     for server in servers:
         yield f"{server} &"
-    for disk in cell.profile.disks:
+    for number, disk in enumerate(cell.profile.disks):
         values[f"{{disk.{disk.name}}}"] = f'"$disk_{disk.name}"'
         device = place.devices.get(disk.name)
-        source = (
-            _attach(disk.name, disk.logical_block_bytes) if device is None else shlex.quote(device)
-        )
-        yield f"export disk_{disk.name}={source}"
+        if device is not None:
+            yield f"export disk_{disk.name}={shlex.quote(device)}"
+        elif over_ublk:
+            # The kernel chooses the number: the lowest free one.
+            yield f"export disk_{disk.name}=/dev/ublkb{number}"
+            yield f"echo none >/sys/block/ublkb{number}/queue/scheduler"
+        else:
+            yield f"export disk_{disk.name}={_attach(disk.name, disk.logical_block_bytes)}"
     for command in formatted.mkfs:
         yield _argv(command, values)
     yield f"mount -t tmpfs tmpfs {base} && mkdir {base}/fs {base}/input {base}/scratch"
@@ -84,8 +90,8 @@ def _commands(
 
 
 def _attach(disk: str, logical_block_bytes: int) -> str:
-    # FUSE is the disk server's mount, which is attached to no folder: only the agent can open the
-    # file.
+    # FUSE stands for the disk server's mount, which is attached to no folder: only the agent can
+    # open the file.
     return (
         f"$(losetup --find --show --direct-io=on --sector-size {logical_block_bytes} FUSE/{disk})"
     )

@@ -1,6 +1,6 @@
-"""When the models of a cell's disks completed its requests: columns beside the recorded ones.
+"""Completion times of a cell's requests by its disks' models, as columns beside the recorded ones.
 
-The file is the disk server's (crates/device/src/timing/completions.rs): three 64-bit numbers for
+The disk server writes the file (crates/device/src/timing/completions.rs): three 64-bit numbers for
 each request of a disk that has a model, in the order of their replies.
 """
 
@@ -13,12 +13,12 @@ from fscost.errors import InputError
 
 _NUMBERS = 3
 FIELDS = (pa.field("latency_ns", pa.uint64()), pa.field("late_ns", pa.uint64()))
-"""From submission to the model's completion, and from there until the reply had been sent; null for
+"""Time from submission to the model's completion, and from there until the reply was sent; null for
 a disk without a model."""
 
 
 class Completions:
-    """The completions of one recording."""
+    """Completions of one recording."""
 
     def __init__(self, path: Path) -> None:
         try:
@@ -32,16 +32,17 @@ class Completions:
         self._request, self._at_ns, self._sent_ns = (table[:, number] for number in range(_NUMBERS))
 
     def pairs(self) -> bytes:
-        """Of each request its number and when its model completed it, as the replay takes them."""
+        """Return each request's number and the time at which its model completed it, in the form
+        that the replay takes."""
         return np.stack([self._request, self._at_ns], axis=1).astype("<u8").tobytes()
 
     def schema(self, recorded: pa.Schema) -> pa.Schema:
-        """The columns of `recorded`, and those of completions."""
+        """Return the columns of `recorded` followed by those of completions."""
         return pa.schema([*recorded, *FIELDS])
 
     def beside(self, batch: pa.RecordBatch, first: int) -> pa.RecordBatch:
-        """The columns of a batch, whose first request is the recording's `first`th, and those of
-        completions."""
+        """Return a batch with the columns of completions added. Its first request is number `first`
+        of the recording."""
         numbers = np.arange(first, first + batch.num_rows, dtype=np.uint64)
         is_missing = ~np.isin(numbers, self._request)
         place = np.searchsorted(self._request, numbers[~is_missing])

@@ -1,7 +1,7 @@
-"""What an agent may say, checked: its output is untrusted, because a damaged stream must become a
-failed cell and never an exception.
+"""Parser for an agent's events. Its output is untrusted: a damaged stream must become a failed
+cell, never an unexpected exception.
 
-The fields are those of docs/cell-protocol.md.
+docs/cell-protocol.md describes the fields.
 """
 
 import json
@@ -13,9 +13,9 @@ from typing import Any
 
 from fscost.lab.cell import bounds
 
-MAX_COUNT = 1 << 63  # the kernel's counters are 64 bit; a larger number is damage
+MAX_COUNT = 1 << 63  # kernel counters have 64 bits; larger numbers are damage
 MAX_EVENTS = 10_000
-"""Of one cell; a cell has a few for each step."""
+"""Maximum number of events of one cell; a cell has a few for each step."""
 COUNTERS = (
     "read_requests",
     "read_bytes",
@@ -28,16 +28,16 @@ COUNTERS = (
 
 
 class ProtocolError(Exception):
-    """The agent said something that the protocol does not know."""
+    """The agent violated the protocol."""
 
 
 class OverdueError(ProtocolError):
-    """The cell did not end in its time."""
+    """The cell exceeded its time limit."""
 
 
 @dataclass(frozen=True)
 class Attached:
-    """A disk got its block device."""
+    """A disk was attached to its block device."""
 
     disk: str
     device: str
@@ -46,7 +46,7 @@ class Attached:
 
 @dataclass(frozen=True)
 class Mounted:
-    """What the kernel really mounted."""
+    """Mount as the kernel reports it."""
 
     mountinfo: str
     options: str
@@ -56,7 +56,7 @@ class Mounted:
 
 @dataclass(frozen=True)
 class Inspected:
-    """What a tool says about the file system made."""
+    """Output of a tool about the new file system."""
 
     name: str
     output: str
@@ -64,7 +64,7 @@ class Inspected:
 
 @dataclass(frozen=True)
 class Interval:
-    """One measured stretch: mkfs, mount, or a step. `counters` are the kernel's, of this interval,
+    """One interval: mkfs, mount, or a step. `counters` are the kernel's counters of this interval,
     for each disk."""
 
     name: str
@@ -82,18 +82,18 @@ class Interval:
     metadata_used_bytes: int | None
     sync_calls: int | None
     sync_times_ns: tuple[tuple[int, int], ...] | None
-    """How long fsync and fdatasync took, ascending, each with how many calls took so long."""
+    """Durations of fsync and fdatasync in ascending order, each with its number of calls."""
     probe_interval_ms: int | None
     pauses_ns: "array[int]"
     counters: dict[str, dict[str, int]]
     settle_write_bytes: dict[str, int] = field(default_factory=dict)
     unmount_write_bytes: dict[str, int] = field(default_factory=dict)
-    """By disk; empty where there was no such part."""
+    """Bytes by disk; empty if the interval had no such part."""
 
 
 @dataclass(frozen=True)
 class Failed:
-    """The agent gave up, and why."""
+    """The agent gave up, with the reason."""
 
     step: str
     kind: str
@@ -105,14 +105,15 @@ class Failed:
 
 @dataclass(frozen=True)
 class Done:
-    """The cell is complete; `recording` are the disk server's own totals (empty without one)."""
+    """The cell is complete. `recording` holds the disk server's own totals (empty without a
+    server)."""
 
     recording: dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Hello:
-    """A guest is there, and waits for its order."""
+    """A guest has started and waits for its plan."""
 
     agent: str
     kernel: str
@@ -120,26 +121,26 @@ class Hello:
 
 @dataclass(frozen=True)
 class Alive:
-    """A guest has nothing to say, but could."""
+    """A guest is alive and has nothing else to report."""
 
 
 @dataclass(frozen=True)
 class Output:
-    """A part of what a guest's commands printed."""
+    """Part of the output of a guest's commands."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class Bye:
-    """A guest powers off."""
+    """A guest is powering off."""
 
 
 Event = Attached | Mounted | Inspected | Interval | Failed | Done | Hello | Alive | Output | Bye
 
 
 def parse(line: bytes) -> Event:
-    """One line of the agent's output."""
+    """Parse one line of the agent's output."""
     pauses: array[int] | None = None
     try:
         if len(line) > bounds.MAX_LINE_BYTES:
@@ -147,7 +148,7 @@ def parse(line: bytes) -> Event:
         if len(line) > bounds.MAX_LINE_BYTES:
             raise ValueError(f"longer than {bounds.MAX_LINE_BYTES} bytes")
         value = json.loads(line, parse_float=_finite, parse_constant=_finite)
-        # Half a surrogate pair is a legal escape, but no file can be written with it.
+        # A lone surrogate is a legal escape, but cannot be written to a file.
         if b"\\ud" in line.lower():
             json.dumps(value, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
@@ -168,7 +169,7 @@ def parse(line: bytes) -> Event:
 
 
 class _Fields:
-    """An object from outside; every access says what was expected."""
+    """An untrusted object; every accessor reports the type it expected."""
 
     def __init__(self, value: object, line: bytes) -> None:
         if not isinstance(value, dict):
@@ -221,7 +222,7 @@ class _Fields:
         return tuple(value)
 
     def histogram_or_none(self, name: str) -> tuple[tuple[int, int], ...] | None:
-        """Pairs of a value and its count, ascending; None where there are none."""
+        """Read pairs of a value and its count, in ascending order; None if the field is missing."""
         pairs = self._value.get(name)
         if pairs is None:
             return None
@@ -329,8 +330,8 @@ _BUILDERS: Mapping[str, Callable[[_Fields], Event]] = {
 
 
 def _finite(text: str) -> float:
-    """Facts are written as JSON again, which knows neither infinity nor NaN, though Python's
-    does."""
+    """Parse a finite number. Facts are written as JSON again, which has neither infinity nor NaN,
+    although Python's parser accepts them."""
     value = float(text)
     if not math.isfinite(value):
         raise ValueError(f"{text[:20]} is not finite")
@@ -342,5 +343,5 @@ def _is_count(value: object) -> bool:
 
 
 def _shown(line: bytes) -> str:
-    """The beginning of a line, safe to print."""
+    """Beginning of a line, safe to print."""
     return repr(line[:120])[1:]

@@ -1,5 +1,5 @@
-"""Complete lines of what an agent says, which is a stranger's word: never too long, never waited
-for without end."""
+"""Reader for the complete lines of an agent's untrusted output, with limits on line length and
+waiting time."""
 
 import os
 import selectors
@@ -13,17 +13,19 @@ _CHUNK_BYTES = 1 << 16
 
 
 class Lines:
-    """Of one stream. What was read beyond the line asked for last is kept for who asks next."""
+    """Lines of one stream. Bytes read beyond the last requested line are kept for the next
+    caller."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self._pending = bytearray()
 
     def until(self, deadline: float, silence_s: float = float("inf")) -> Iterator[bytes]:
-        """To the stream's end; a last line without an end is damage, for the parser to say.
+        """Yield lines to the end of the stream. A last line without a newline is damage, which the
+        parser reports.
 
-        ProtocolError at the deadline (of time.monotonic), when nothing comes for `silence_s`, and
-        when a line is too long.
+        ProtocolError at the deadline (of time.monotonic), if no byte arrives for `silence_s`, or if
+        a line is too long.
         """
         searched = 0
         pending = self._pending
@@ -40,11 +42,11 @@ class Lines:
                 if searched > limit_bytes(pending):
                     raise ProtocolError(f"a line longer than {limit_bytes(pending)} bytes")
                 left_s = deadline - time.monotonic()
-                # The time is up also for one that never stops talking.
+                # The deadline also applies to an agent that never stops writing.
                 if left_s <= 0 or not selector.select(min(silence_s, left_s)):
                     if silence_s < left_s:
                         raise ProtocolError(f"it was silent for {silence_s:.0f} s")
-                    raise OverdueError("it did not end in the time that its steps may take")
+                    raise OverdueError("it exceeded the time limits of its steps")
                 chunk = _read(self._descriptor)
                 if not chunk:
                     break
@@ -57,5 +59,5 @@ def _read(descriptor: int) -> bytes:
     try:
         return os.read(descriptor, _CHUNK_BYTES)
     except ConnectionResetError:
-        # A socket whose other end was killed with something unread.
+        # The peer of the socket was killed with unread data.
         return b""

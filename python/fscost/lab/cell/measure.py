@@ -1,4 +1,4 @@
-"""One cell, from its plan to its samples, wherever its agent runs."""
+"""Measurement of one cell, from its plan to its samples, wherever its agent runs."""
 
 import errno
 from collections.abc import Callable
@@ -6,21 +6,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fscost import capture, files, host, profile
+from fscost import capture, conservation, files, host, profile
 from fscost.errors import DiskFullError, FscostError, HostError
 from fscost.lab.base import CellResult, LabOptions
 from fscost.lab.cell import plan, real_disks
 from fscost.lab.cell.completions import Completions
 from fscost.lab.cell.events import Event, Failed, OverdueError, ProtocolError
 from fscost.lab.cell.samples import histograms, samples, totals
-from fscost.lab.cell.story import Story
+from fscost.lab.cell.transcript import Transcript
 from fscost.matrix import Cell
 
 LAST_WORDS_BYTES = 2000
 
 Agent = Callable[[dict[str, Any], Callable[[Event], None]], str]
-"""Runs a plan, tells each event as it comes, and returns how the agent ended; ProtocolError for a
-stream that is no story."""
+"""Function that runs a plan, reports each event as it arrives, and returns how the agent ended.
+ProtocolError for an invalid stream."""
 
 
 def measure(
@@ -34,23 +34,24 @@ def measure(
     is_emulated: bool = False,
     in_guest: bool = False,
 ) -> CellResult:
-    """Run the plan `built` of `cell` by `agent`; what it wrote is recorded if a disk server is in
-    the plan."""
+    """Run the plan `built` of `cell` with `agent`. Its writes are recorded if the plan has a disk
+    server. The recording of a cell that is done stays unmodified, beside the models of its disks
+    and their completions."""
     paths = plan.Paths(options.cell_dir)
     _make_folder(options.cell_dir)
-    keep = False
+    keep = is_done = False
     is_recorded = built["disk_server"] is not None
     try:
         _write_models(cell, options, paths)
         disks, inspects = ([each["name"] for each in built[kind]] for kind in ("disks", "inspect"))
-        story = Story(plan.interval_names(cell), disks, inspects, on_step)
-        result = _run(cell, options, story, built, agent, in_guest)
+        transcript = Transcript(plan.interval_names(cell), disks, inspects, on_step)
+        result = _run(cell, options, transcript, built, agent, in_guest)
         if result.status == "done" and is_recorded:
-            result = _proven(result, paths, story)
+            result = _proven(result, paths, transcript)
         if result.status == "done":
-            result.samples = samples(story.intervals, is_emulated)
-            result.totals = totals(story.intervals, is_emulated)
-            if found := histograms(story.intervals):
+            result.samples = samples(transcript.intervals, is_emulated)
+            result.totals = totals(transcript.intervals, is_emulated)
+            if found := histograms(transcript.intervals):
                 result.facts["time_histograms"] = found
         result.facts |= {
             "disk_model": disk_model,
@@ -68,21 +69,14 @@ def measure(
                 )
             },
         }
-        if result.status == "done" and is_recorded and options.look is not None:
-            # Before packing: what is not compressed is read faster.
-            options.look(result, paths.recording)
-        keep = result.keep_recording or result.kind in _KEEP_RECORDING
-        if options.keep_recording and result.status == "done":
-            keep = True
-            if is_recorded:
-                _pack(paths.recording, result.facts)
+        is_done = result.status == "done"
+        keep = is_done or result.kind in _KEEP_RECORDING
     finally:
-        # Ctrl-C included: a partial recording is of no use to anybody, and may be large.
+        # Remove it even on Ctrl-C: a partial recording is useless, and may be large.
         if not keep:
             paths.recording.unlink(missing_ok=True)
-        for disk in plan.timed_disks(cell):
-            paths.model(disk.name).unlink(missing_ok=True)
-        paths.completions.unlink(missing_ok=True)
+        if not is_done:
+            plan.remove_timing(cell, paths)
         _remove_if_empty(paths.agent_errors)
     result.recording = paths.recording if keep and paths.recording.exists() else None
     result.output = paths.output if paths.output.exists() else None
@@ -92,54 +86,65 @@ def measure(
 def _run(
     cell: Cell,
     options: LabOptions,
-    story: Story,
+    transcript: Transcript,
     built: dict[str, Any],
     agent: Agent,
     in_guest: bool,
 ) -> CellResult:
     paths = plan.Paths(options.cell_dir)
     try:
-        story.begin()
-        ended = agent(built, story.hear)
-        if story.ending is None:
-            raise ProtocolError(f"it ended without a word ({ended})")
-        if not isinstance(story.ending, Failed):
-            story.check_complete()
+        transcript.begin()
+        ended = agent(built, transcript.hear)
+        if transcript.ending is None:
+            raise ProtocolError(f"it ended without a report ({ended})")
+        if not isinstance(transcript.ending, Failed):
+            transcript.check_complete()
     except ProtocolError as error:
         if isinstance(error, OverdueError) and options.timeout_s is not None:
-            because = f"{cell.id} did not end within {options.timeout_s:g} s (--timeout) and was ended in {story.step}"
-            return CellResult(cell, "failed", because, facts=story.facts(), kind="timeout")
-        because = f"the {'guest' if in_guest else 'agent'} of {cell.id} failed: {error}{_last_words(paths.agent_errors)}"
-        return CellResult(
-            cell, "failed", because, facts=story.facts(), kind="guest" if in_guest else "internal"
+            because = (
+                f"{cell.id} exceeded its limit of {options.timeout_s:g} s (--timeout) and was"
+                f" stopped in {transcript.step}"
+            )
+            return CellResult(cell, "failed", because, facts=transcript.facts(), kind="timeout")
+        because = (
+            f"the {'guest' if in_guest else 'agent'} of {cell.id} failed:"
+            f" {error}{_last_words(paths.agent_errors)}"
         )
-    facts = story.facts()
-    if isinstance(story.ending, Failed):
+        return CellResult(
+            cell,
+            "failed",
+            because,
+            facts=transcript.facts(),
+            kind="guest" if in_guest else "internal",
+        )
+    facts = transcript.facts()
+    if isinstance(transcript.ending, Failed):
         facts["failure"] = {
-            "step": story.ending.step,
-            "status": story.ending.status,
-            "signal": story.ending.signal,
-            "kernel": list(story.ending.kernel),
+            "step": transcript.ending.step,
+            "status": transcript.ending.status,
+            "signal": transcript.ending.signal,
+            "kernel": list(transcript.ending.kernel),
         }
-        because = _because(story.ending)
+        because = _because(transcript.ending)
         if (
-            story.ending.kind == "mkfs"
+            transcript.ending.kind == "mkfs"
             and (first := _first_line(paths.output))
             and first not in because
         ):
-            # Some print their usage behind the reason, and the agent tells the end of what was
-            # printed.
+            # Some programs print their usage after the reason, and the agent reports only the end
+            # of the output.
             because += f"\nit first printed: {first}"
-        if (suggestion := profile.suggestion(cell.profile, story.ending.kind)) is not None:
+        if (suggestion := profile.suggestion(cell.profile, transcript.ending.kind)) is not None:
             because += f"\n{suggestion}"
-        return CellResult(cell, "failed", because, facts=facts, kind=story.ending.kind)
+        return CellResult(cell, "failed", because, facts=facts, kind=transcript.ending.kind)
     facts["conservation"] = "kernel's counters only: a real device is not recorded"
     return CellResult(cell, "done", facts=facts)
 
 
-def _proven(result: CellResult, paths: plan.Paths, story: Story) -> CellResult:
-    """As it is, or failed, if the recording is not what the kernel counted."""
-    failure = _prove(paths, story, result)
+def _proven(result: CellResult, paths: plan.Paths, transcript: Transcript) -> CellResult:
+    """Return the result unchanged, or as failed if the recording disagrees with the kernel's
+    counters."""
+    failure = _prove(paths, transcript, result)
     if failure is not None:
         kind, because = failure
         return replace(result, status="failed", because=because, kind=kind)
@@ -150,19 +155,20 @@ def _proven(result: CellResult, paths: plan.Paths, story: Story) -> CellResult:
 
 
 _KEEP_RECORDING = ("conservation", "recording")
-"""Failures that are about the recording itself, which somebody will want to look at."""
+"""Kinds of failure that concern the recording itself, which is therefore kept for investigation."""
 
 
-def _prove(paths: plan.Paths, story: Story, result: CellResult) -> tuple[str, str] | None:
-    """Promise 1: the recording's bytes are the kernel's, else the kind of failure and why. Writes
-    the table of requests."""
+def _prove(paths: plan.Paths, transcript: Transcript, result: CellResult) -> tuple[str, str] | None:
+    """Check that the recording's bytes equal the kernel's counters (promise 1), and write the table
+    of requests. Return None, or the kind of failure and the reason."""
     kernel = [
-        capture.KernelInterval(interval.name, interval.counters) for interval in story.intervals
+        conservation.KernelInterval(interval.name, interval.counters)
+        for interval in transcript.intervals
     ]
     try:
         completions = Completions(paths.completions) if plan.timed_disks(result.cell) else None
         _, result.recorded = capture.write_requests(paths.recording, paths.requests, completions)
-        different = capture.differences(result.recorded, kernel)
+        different = conservation.unrecorded(result.recorded, kernel)
         different += real_disks.differences(result.facts.get("recording"))
         if different:
             return "conservation", "the recording and the kernel disagree: " + "; ".join(different)
@@ -176,23 +182,17 @@ def _prove(paths: plan.Paths, story: Story, result: CellResult) -> tuple[str, st
         kind = "host-disk-full" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "recording"
         return (
             kind,
-            f"{paths.cell_dir}: {error.strerror}; free some space there, or choose another folder with --out",
+            (
+                f"{paths.cell_dir}: {error.strerror}; free some space there, or choose another"
+                " folder with --out"
+            ),
         )
     return None
 
 
-def _pack(recording: Path, facts: dict[str, Any]) -> None:
-    """Compress a recording that stays; not while recording, when it would take the CPU from the
-    workload. Unpacked it is as good."""
-    try:
-        capture.pack(recording)
-    except (FscostError, OSError) as error:
-        facts["recording_not_packed"] = str(error)
-
-
 def _because(failed: Failed) -> str:
-    """The agent's paragraph, and the kernel's own words, unless it only complains about a disk that
-    we took away."""
+    """Return the agent's message and the kernel's messages, unless the kernel only complains about
+    a disk that fscost removed."""
     because = failed.message.strip() or f"{failed.kind} in {failed.step}"
     if failed.kernel and failed.kind not in (
         "host-disk-full",
@@ -205,7 +205,7 @@ def _because(failed: Failed) -> str:
 
 
 def _first_line(output: Path) -> str:
-    """Of what the commands of a cell printed, of which mkfs is the first."""
+    """First line of the output of a cell's commands; mkfs is the first command."""
     try:
         with output.open(encoding="utf-8", errors="replace") as file:
             return file.readline(LAST_WORDS_BYTES).strip()

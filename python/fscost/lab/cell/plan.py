@@ -1,4 +1,4 @@
-"""One cell as the agent's plan (docs/cell-protocol.md)."""
+"""The agent's plan of one cell (docs/cell-protocol.md)."""
 
 import math
 import re
@@ -19,49 +19,50 @@ VERSION = 1
 BETWEEN_STEPS_S = 1800  # mkfs, mount, settling and unmounting have no limit of their own
 RECORDING = "recording.fscost"
 PROBE_ALONE = Step("probe-alone", "sleep 2", measured=False, timeout_s=60)
-"""Before the phases of a probed cell: the probe on an idle file system, so that what it writes
-itself is known."""
+"""Step before the phases of a probed cell: it runs the probe on an idle file system, to show what
+the probe itself writes."""
 
 
 @dataclass(frozen=True)
 class Paths:
-    """The files of one cell."""
+    """Paths of the files of one cell."""
 
     cell_dir: Path
 
     @property
     def recording(self) -> Path:
-        """Every request, with its content."""
+        """Recording of every request, with its content."""
         return self.cell_dir / RECORDING
 
     @property
     def requests(self) -> Path:
-        """Every request, without its content."""
+        """Table of every request, without its content."""
         return self.cell_dir / "requests.parquet"
 
     @property
     def completions(self) -> Path:
-        """When the models of its disks completed each request, and when its reply was sent."""
+        """Times at which the models of the cell's disks completed each request, and at which its
+        reply was sent."""
         return self.cell_dir / "completions"
 
     def model(self, disk: str) -> Path:
-        """The device model of a disk."""
+        """Device model of a disk."""
         return self.cell_dir / f"{disk}.toml"
 
     @property
     def output(self) -> Path:
-        """What the commands printed."""
+        """Output of the commands."""
         return self.cell_dir / "output.log"
 
     @property
     def agent_errors(self) -> Path:
-        """What the agent and the disk server complained about."""
+        """Error output of the agent and the disk server."""
         return self.cell_dir / "agent.log"
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where the agent runs, as its plan must know it: on this machine, or in a guest."""
+    """Environment in which the agent runs, as its plan describes it: this machine, or a guest."""
 
     parent_pid: int
     log: str
@@ -69,20 +70,21 @@ class Place:
     input: str | None
     disk_server: Sequence[str] | None
     devices: Mapping[str, str]
-    """Disks that are block devices already, by name; the others are loop devices on what the disk
-    server serves."""
+    """Disks that are block devices already, by name. The others are loop devices on files that the
+    disk server provides."""
     identity: Mapping[str, int] | None = None
-    """Of such a device: what the agent compares with the descriptor that it opens itself."""
+    """Identity of such a device, which the agent compares with the descriptor that it opens
+    itself."""
     is_new: bool = False
-    """Whether these devices came into being for this cell."""
+    """True if these devices were created for this cell."""
     is_emulated: bool = False
-    """Whether its clock counts instructions."""
+    """True if the clock counts instructions."""
     owns_kernel: bool = False
-    """Whether the kernel runs for this cell alone."""
+    """True if the kernel runs only for this cell."""
 
 
 def disk_sizes_bytes(cell: Cell, disk_size_bytes: int) -> dict[str, int]:
-    """Each disk of the profile with its size."""
+    """Return the size of each disk of the profile."""
     return {disk.name: disk.size_bytes or disk_size_bytes for disk in cell.profile.disks}
 
 
@@ -92,7 +94,7 @@ def disk_server(
     binaries: Binaries,
     identities: Mapping[str, Mapping[str, int]] = MappingProxyType({}),
 ) -> list[str]:
-    """The command of the disk server. `identities`: of real devices, by path."""
+    """Build the command of the disk server. `identities`: identities of real devices, by path."""
     sizes = disk_sizes_bytes(cell, options.disk_size_bytes)
     command = [
         str(binaries.disk),
@@ -111,22 +113,29 @@ def disk_server(
 
 
 def timed_disks(cell: Cell) -> list[DiskSpec]:
-    """The disks that have a device model, or a real device behind them."""
+    """Disks that have a device model, or a real device behind them."""
     return [disk for disk in cell.profile.disks if disk.model]
 
 
 def modelled_disks(cell: Cell) -> list[DiskSpec]:
-    """The disks that have a device model."""
+    """Disks that have a device model."""
     return [disk for disk in timed_disks(cell) if not disk.device]
 
 
 def real_disks(cell: Cell) -> list[DiskSpec]:
-    """The disks whose requests a real device carries out."""
+    """Disks whose requests a real device carries out."""
     return [disk for disk in timed_disks(cell) if disk.device]
 
 
+def remove_timing(cell: Cell, paths: Paths) -> None:
+    """Remove the device models of a cell's disks, and the file of their completions."""
+    for disk in timed_disks(cell):
+        paths.model(disk.name).unlink(missing_ok=True)
+    paths.completions.unlink(missing_ok=True)
+
+
 def _timing(cell: Cell, paths: Paths, identities: Mapping[str, Mapping[str, int]]) -> list[str]:
-    """What the disk server is told of models and devices; nothing where no disk has one."""
+    """Build the disk server's arguments for models and real devices; empty if no disk has one."""
     words = []
     for disk in modelled_disks(cell):
         words += ["--model", f"{disk.name}={paths.model(disk.name)}"]
@@ -140,8 +149,8 @@ def _timing(cell: Cell, paths: Paths, identities: Mapping[str, Mapping[str, int]
 
 
 def build(cell: Cell, options: LabOptions, formatted: FormatPlan, place: Place) -> dict[str, Any]:
-    """The plan of one cell; every command complete but for the placeholders that the agent fills
-    in."""
+    """Build the plan of one cell. Every command is complete except for the placeholders that the
+    agent fills in."""
     return {
         "version": VERSION,
         "parent_pid": place.parent_pid,
@@ -157,7 +166,6 @@ def build(cell: Cell, options: LabOptions, formatted: FormatPlan, place: Place) 
             "type": formatted.mount_type,
             "device": formatted.mount_device,
             "options": formatted.mount_options,
-            "data_only": False,
         },
         "after_mount": [list(command) for command in formatted.after_mount],
         "background": [list(command) for command in formatted.background],
@@ -174,7 +182,7 @@ def build(cell: Cell, options: LabOptions, formatted: FormatPlan, place: Place) 
 
 
 def with_probe_alone(cell: Cell, options: LabOptions) -> Cell:
-    """The cell, with `PROBE_ALONE` before its first phase if a probe is asked for."""
+    """Insert `PROBE_ALONE` before the cell's first phase if a probe is requested."""
     if options.probe_interval_ms is None:
         return cell
     steps = cell.workload.steps
@@ -185,15 +193,15 @@ def with_probe_alone(cell: Cell, options: LabOptions) -> Cell:
 
 
 def interval_names(cell: Cell) -> list[str]:
-    """The intervals that a complete cell reports, in order."""
+    """Names of the intervals that a complete cell reports, in order."""
     return ["mkfs", "mount", *(step.name for step in cell.workload.steps)]
 
 
 def deadline_s(cell: Cell, options: LabOptions, slowness: float = 1) -> float:
-    """When the cell is ended from outside: after `timeout_s`, else when the agent, which limits
-    each step itself, has surely hung.
+    """Seconds after which the cell is ended from outside: `timeout_s` if given. Otherwise late
+    enough that the agent must have hung, because it limits each step itself.
 
-    `slowness`: the host's seconds that a second of the agent's clock may take.
+    `slowness`: host seconds that one second of the agent's clock may take.
     """
     if options.timeout_s is not None:
         return options.timeout_s
@@ -201,23 +209,25 @@ def deadline_s(cell: Cell, options: LabOptions, slowness: float = 1) -> float:
 
 
 def step_environment(step: Step, cell: Cell) -> dict[str, str]:
-    """A step's variables; the cell's seed is among them, so that a repetition is the same work for
-    each profile."""
+    """Environment variables of a step. They include the cell's seed, so that all profiles do the
+    same work in a repetition."""
     return {"FSCOST_SEED": str(cell.seed)} | dict(step.env)
 
 
 def settle(step: Step, options: LabOptions) -> str:
-    """What ends a step: the run's choice over the workload's, for phases."""
+    """Settling method at the end of a step. For measured phases, the run's choice overrides the
+    workload's."""
     return options.settle if options.settle is not None and step.measured else step.settle
 
 
 def drop_caches(step: Step, options: LabOptions) -> bool:
-    """Whether the page cache is dropped before a step."""
+    """True if the page cache is dropped before a step."""
     return step.drop_caches or (options.drop_caches and step.measured)
 
 
 def _commit_s(mount_options: str) -> int | None:
-    """The last `commit=` of ext3, ext4 and btrfs; 0 is their default (ext4(5), btrfs(5))."""
+    """Return the last `commit=` option of ext3, ext4 and btrfs; None if it is missing or 0, which
+    means the default (ext4(5), btrfs(5))."""
     asked = [
         int(option[len("commit=") :])
         for option in mount_options.split(",")
@@ -242,16 +252,17 @@ def _step(step: Step, cell: Cell, options: LabOptions) -> dict[str, Any]:
         "measured": step.measured,
         "settle": settle(step, options),
         "drop_caches": drop_caches(step, options),
-        "probe_interval_ms": options.probe_interval_ms
-        if step.measured or step is PROBE_ALONE
-        else None,
+        "probe_interval_ms": (
+            options.probe_interval_ms if step.measured or step is PROBE_ALONE else None
+        ),
         "timeout_s": step.timeout_s if options.timeout_s is None else math.ceil(options.timeout_s),
         "env": step_environment(step, cell),
     }
 
 
 def refuse_impossible(cell: Cell) -> None:
-    """What no agent could run: two steps of one name could not be told apart in the results."""
+    """Refuse a cell that no agent could run. Two steps with one name could not be told apart in the
+    results."""
     names = interval_names(cell)
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:

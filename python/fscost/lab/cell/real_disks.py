@@ -1,4 +1,4 @@
-"""Real devices behind recorded disks: what the kernel counted of them, beside the recording."""
+"""Check of real devices behind recorded disks: the kernel's counters against the recording."""
 
 import math
 from collections.abc import Mapping
@@ -6,8 +6,9 @@ from typing import Any
 
 
 def differences(recording: Any) -> list[str]:
-    """Where the devices did not receive what was recorded; `recording`: the disk server's last
-    words. Reads may be more than recorded: other programs look at devices, too."""
+    """List the devices whose traffic differs from the recording. `recording`: the disk server's
+    final totals. The kernel may count more reads than recorded, because other programs read from
+    devices, too."""
     if not isinstance(recording, Mapping):
         return []
     found = []
@@ -15,8 +16,8 @@ def differences(recording: Any) -> list[str]:
         totals, kernel = recording["totals"][disk], account["kernel"]
         changed = totals["write_bytes"] + totals["zero_bytes"]
         discarded = totals["discard_bytes"] + totals["punch_bytes"]
-        # A request that a device refuses is counted all the same: zeroes that are then written
-        # once more, and discards that are not repeated.
+        # The kernel also counts requests that a device refuses: zeroes that are then written again,
+        # and discards that are not repeated.
         bounds = {
             "read": (totals["read_bytes"], math.inf),
             "write": (changed, changed + totals["zero_bytes"]),

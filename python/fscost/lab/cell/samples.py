@@ -1,4 +1,4 @@
-"""From intervals to samples: names and units of everything measured."""
+"""Conversion of intervals to samples, with the names and units of all measured values."""
 
 import math
 from bisect import bisect_left
@@ -13,7 +13,7 @@ from fscost.lab.base import ALL_PHASES, VIRTUAL_UNITS, Sample
 from fscost.lab.cell.events import Interval
 
 _BINS = 4
-"""Of a histogram: bins to a doubling of the time."""
+"""Histogram bins per doubling of the time."""
 UNITS = {
     "device_write_bytes": "bytes",
     "device_read_bytes": "bytes",
@@ -56,17 +56,18 @@ _DEVICE = {
 
 
 def samples(intervals: Iterable[Interval], is_emulated: bool = False) -> list[Sample]:
-    """Every number of every interval: sums with an empty `disk`, and the device's numbers per disk
-    where there are several.
+    """Return every number of every interval: sums with an empty `disk`, and the device's numbers
+    per disk if there are several disks.
 
-    `is_emulated`: times are by a clock that counts instructions, in `VIRTUAL_UNITS`, so that
-    nobody takes them for a device's.
+    `is_emulated`: times come from a clock that counts instructions, and get `VIRTUAL_UNITS`, so
+    that nobody mistakes them for a device's times.
     """
     return _by_clock(_samples(intervals), is_emulated)
 
 
 def totals(intervals: Iterable[Interval], is_emulated: bool = False) -> list[Sample]:
-    """Percentiles of the calls of all measured phases together: those of phases do not add up."""
+    """Return percentiles over the calls of all measured phases together, because percentiles of
+    phases do not add up."""
     times: Counter[int] = Counter()
     for interval in intervals:
         if interval.measured:
@@ -79,9 +80,9 @@ def totals(intervals: Iterable[Interval], is_emulated: bool = False) -> list[Sam
 
 
 def histograms(intervals: Iterable[Interval]) -> dict[str, dict[str, list[int]]]:
-    """How long fsync and fdatasync took (`fsync`) and the probe's pauses were (`pause`) in all
-    measured phases: upper bounds in nanoseconds, four to a doubling, and how many lie below each
-    and above the one before."""
+    """Histograms of the durations of fsync and fdatasync (`fsync`) and of the probe's pauses
+    (`pause`) in all measured phases. Each has upper bounds in nanoseconds, four per doubling, and
+    the number of values between each bound and the previous one."""
     times: dict[str, Counter[int]] = {"fsync": Counter(), "pause": Counter()}
     for interval in intervals:
         if interval.measured:
@@ -108,11 +109,11 @@ def _by_clock(samples: list[Sample], is_emulated: bool) -> list[Sample]:
 
 
 def _fsyncs(times_ns: Sequence[tuple[int, int]]) -> Iterator[tuple[str, float]]:
-    """Nearest ranks, of values with their counts."""
+    """Yield percentiles by nearest rank, from values with their counts."""
     if not times_ns:
         return
     values, counts = zip(*times_ns, strict=True)
-    # Not numpy's: a guest may say counts whose sum no 64 bits hold.
+    # Python integers, because a guest may report counts whose sum exceeds 64 bits.
     ranks = list(accumulate(counts))
     for percent in (50, 95, 99):
         rank = -(-percent * ranks[-1] // 100)
@@ -165,7 +166,8 @@ def _values(interval: Interval) -> Iterator[tuple[str, float]]:
     yield "settle_s", _seconds(interval.settle_ns)
     yield "cpu_user_s", _seconds(interval.cpu_user_ns)
     yield "cpu_system_s", _seconds(interval.cpu_system_ns)
-    # A container shows no kernel threads; a sum without them would look like a cheap file system.
+    # Kernel threads are invisible in a container; a sum without them would make a file system look
+    # cheap.
     if interval.cpu_kernel_threads_ns is not None:
         yield (
             "cpu_s",
@@ -191,7 +193,7 @@ def _values(interval: Interval) -> Iterator[tuple[str, float]]:
 
 
 def percentile(values: Sequence[int], percent: float) -> int:
-    """Nearest rank: a pause that really happened, never one between two."""
+    """Percentile by nearest rank: a pause that occurred, never an interpolated value."""
     return int(np.sort(np.asarray(values))[max(0, math.ceil(percent / 100 * len(values)) - 1)])
 
 

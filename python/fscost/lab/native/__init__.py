@@ -1,4 +1,4 @@
-"""The native lab: this machine's own kernel, disks that are recorded."""
+"""Native lab: this machine's own kernel, with recorded disks."""
 
 from fscost.lab.native.lab import NativeLab
 from fscost.lab.native.real_device import RealDevice, claim, look_at

@@ -1,4 +1,4 @@
-"""One agent process: the plan goes in, checked events come out, and it is gone afterwards."""
+"""One agent process: it takes the plan and returns checked events. No process outlives it."""
 
 import contextlib
 import json
@@ -25,15 +25,15 @@ def run_agent(
     deadline_s: float,
     on_event: Callable[[Event], None],
 ) -> int:
-    """Run the plan; `on_event` hears each event as it comes. Returns the agent's exit status
+    """Run the plan; `on_event` receives each event as it arrives. Return the agent's exit status
     (negative: its signal).
 
-    Raises ProtocolError for a stream that is damaged, too long or silent past the deadline.
-    Whatever happens, Ctrl-C
-    included, the agent and what it started are gone when this returns.
+    Raises ProtocolError if the stream is damaged, too long, or continues past the deadline.
+    Whatever happens, Ctrl-C included, the agent and its children have ended when this returns.
     """
     with _plan_file(plan) as stdin, files.growing(errors) as stderr:
-        # Its own session: Ctrl-C in the terminal reaches us alone, and we end the agent in order.
+        # The agent gets a new session, so that Ctrl-C in the terminal reaches only fscost, which
+        # ends the agent in order.
         process = subprocess.Popen(
             [agent, "run"],
             stdin=stdin,
@@ -51,14 +51,14 @@ def run_agent(
                 on_event(parse(line))
             return process.wait(timeout=TERMINATE_S)
         except subprocess.TimeoutExpired:
-            raise ProtocolError("it closed its output and did not end") from None
+            raise ProtocolError("it closed its output but did not exit") from None
         finally:
             _end(process)
 
 
 def _plan_file(plan: dict[str, Any]) -> Any:
-    """The plan as an unnamed file: nothing on disk, and a long plan cannot block as a pipe
-    would."""
+    """Write the plan to an unnamed file in memory. Nothing is on disk, and a long plan cannot block
+    as it could in a pipe."""
     file = os.fdopen(os.memfd_create("fscost-plan"), "w+b")
     file.write(json.dumps(plan).encode())
     file.seek(0)
@@ -66,11 +66,10 @@ def _plan_file(plan: dict[str, Any]) -> Any:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Terminate the agent if it still runs, then wait until its whole session is gone.
+    """Terminate the agent if it still runs, then wait until its whole session has ended.
 
-    The agent's children are killed by the kernel when it dies (PR_SET_PDEATHSIG); unmounting what
-    they held takes a moment, and
-    the next cell must not start beside it.
+    The kernel kills the agent's children when it dies (PR_SET_PDEATHSIG). Unmounting their file
+    systems takes a moment, and the next cell must not start meanwhile.
     """
     if process.poll() is None:
         process.terminate()

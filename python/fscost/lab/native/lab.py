@@ -1,10 +1,10 @@
-"""The native lab: cells on the running kernel, each by one agent in a mount namespace of its
-own."""
+"""Native lab: cells run on the running kernel, each under one agent in its own mount namespace."""
 
 import os
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
@@ -16,11 +16,12 @@ from fscost.lab.cell.binaries import Binaries, find_binaries
 from fscost.lab.cell.commands import commands
 from fscost.lab.cell.events import Event
 from fscost.lab.cell.measure import measure
-from fscost.lab.cell.requirements import PlanFormat, plan_of, why_not
+from fscost.lab.cell.requirements import PlanFormat, unsupported_reason
 from fscost.lab.native.agent import run_agent
 from fscost.lab.native.real_device import RealDevice
 from fscost.matrix import Cell
-from fscost.profile import why_not as why_no_profile
+from fscost.profile import plan_format
+from fscost.profile import unsupported_reason as unsupported_profile_reason
 from fscost.profile.model import FormatPlan, Profile
 
 _OVERHEAD_S = 0.5
@@ -30,11 +31,12 @@ UBLK_MODEL = "recorded: ublk device"
 
 
 class NativeLab:
-    """Root, FUSE and loop devices; file systems limited to what this kernel has.
+    """Lab on this machine, with root, FUSE and loop devices. File systems are limited to those of
+    the running kernel.
 
-    `device` is a real block device that a person gave up (`real_device.claim`); cells then run on
-    it and nothing is recorded. `real_disks` are others, by the path that a disk of a profile gives
-    them: they carry out what is recorded.
+    `device` is a real block device that the user gave up (`real_device.claim`); cells then run on
+    it, and nothing is recorded. `real_disks` are real devices by the path that a profile's disk
+    gives them; they carry out the recorded requests.
     """
 
     name = "native"
@@ -43,7 +45,7 @@ class NativeLab:
         self,
         binaries: Binaries | None = None,
         device: RealDevice | None = None,
-        plan_format: PlanFormat = plan_of,
+        plan_format: PlanFormat = plan_format,
         real_disks: Mapping[str, RealDevice] = MappingProxyType({}),
     ) -> None:
         self._binaries = binaries or find_binaries()
@@ -52,22 +54,23 @@ class NativeLab:
         self._real_disks = real_disks
 
     side_by_side = 1
-    """One: they would measure each other."""
+    """Concurrent cells would distort each other's measurements."""
 
     def interrupt(self) -> None:
-        """Nothing runs in another thread."""
+        """Do nothing: no cell runs in another thread."""
 
     def guess_s(self, write_bytes: int) -> float:
-        """What a cell that writes so much may take."""
+        """Estimate the seconds that a cell takes if it writes this many bytes."""
         return _OVERHEAD_S + write_bytes / _BYTES_PER_S
 
     def check(self) -> None:
-        """Raise HostError when no cell at all can run here."""
-        host.require()
+        """Raise HostError if no cell at all can run here."""
+        host.require(self._front_ends())
         capture.require_native()
 
-    def why_not(self, cell: Cell, disk_size_bytes: int | None = None) -> str | None:
-        """None when the cell can run here; else what is missing and what would enable it."""
+    def unsupported_reason(self, cell: Cell, disk_size_bytes: int | None = None) -> str | None:
+        """Return None if the cell can run here; otherwise what is missing and what would enable
+        it."""
         profile = cell.profile
         if self._device is not None and (timed := plan.timed_disks(cell)):
             return (
@@ -75,46 +78,50 @@ class NativeLab:
                 " drop one of the two"
             )
         if self._device is not None and len(profile.disks) != 1:
-            return f"{profile.name} needs {len(profile.disks)} disks and --device names one; run it on recorded disks, without --device"
+            return (
+                f"{profile.name} needs {len(profile.disks)} disks and --device names one; run it on"
+                " recorded disks, without --device"
+            )
         if profile.array is not None:
-            return _with_remedy(self.why_no_type(profile))
-        return why_not(
+            return _with_remedy(self.unsupported_type_reason(profile))
+        return unsupported_reason(
             cell,
             disk_size_bytes,
             self._plan_format,
-            lambda type_: _with_remedy(_why_no_type(type_)),
+            lambda type_: _with_remedy(_unsupported_type_reason(type_)),
         )
 
-    def why_no_type(self, profile: Profile) -> str | None:
-        """Why this kernel does not mount the type of file system, or must not assemble its array,
-        or None."""
+    def unsupported_type_reason(self, profile: Profile) -> str | None:
+        """Return why this kernel does not mount the type of file system, or must not assemble its
+        array, or None."""
         if profile.array is not None:
             return f"the array of {profile.name} would outlive a cell that is killed"
-        return why_no_profile(profile) or _why_no_type(
+        return unsupported_profile_reason(profile) or _unsupported_type_reason(
             self._plan_format(profile, 1 << 40, 0).mount_type
         )
 
     def commands(self, cell: Cell, options: LabOptions) -> list[str]:
-        """Every command `run` would execute, as shell text, for --dry-run."""
+        """Return every command that `run` would execute, as shell text for --dry-run."""
         cell = plan.with_probe_alone(cell, options)
         place = self.place(cell, options)
         servers = [] if place.disk_server is None else [shlex.join(place.disk_server)]
-        return commands(cell, options, self._formatted(cell, options), place, servers)
+        over_ublk = self._front_end == "ublk" and not plan.real_disks(cell)
+        return commands(cell, options, self._formatted(cell, options), place, servers, over_ublk)
 
     def environment(self, profiles: Sequence[Profile]) -> dict[str, Any]:
-        """Kernel, CPU, versions of mkfs: kept in the manifest."""
-        name, _ = host.front_end(self._binaries.disk)
+        """Describe kernel, CPU and mkfs versions for the manifest."""
         found = host.environment()
-        return found | {"disk_server": UBLK_MODEL} if name == "ublk" else found
+        return found | {"disk_server": UBLK_MODEL} if self._front_end == "ublk" else found
 
     def run(self, cell: Cell, options: LabOptions, on_step: Callable[[str], None]) -> CellResult:
-        """Run the cell; on Ctrl-C it is ended, and waited for, before KeyboardInterrupt goes on."""
+        """Run the cell. On Ctrl-C, the cell is ended and waited for before KeyboardInterrupt
+        propagates."""
         self._refuse_unclaimed(options)
         self._refuse_unclaimed_disks(cell)
-        because = self.why_not(cell, self._disk_size_bytes(options))
+        because = self.unsupported_reason(cell, self._disk_size_bytes(options))
         if because is not None:
-            # The run asked before, without the disk's size; a cell that comes this far and cannot
-            # run is a failure of its plan.
+            # The run checked before, but without the disk's size. A cell that gets this far and
+            # cannot run is a failure of its plan.
             return CellResult(cell, "failed", because, kind="plan")
         probed = plan.with_probe_alone(cell, options)
         plan.refuse_impossible(probed)
@@ -146,25 +153,42 @@ class NativeLab:
         return result
 
     def place(self, cell: Cell, options: LabOptions) -> plan.Place:
-        """Where the agent runs."""
+        """Describe the agent's environment for the plan."""
         return plan.Place(
             parent_pid=os.getpid(),
             log=str(plan.Paths(options.cell_dir).output.absolute()),
             base=str(host.base_directory()),
             input=None if cell.workload.input is None else str(cell.workload.input.absolute()),
-            disk_server=plan.disk_server(
-                cell,
-                options,
-                self._binaries,
-                {path: device.identity for path, device in self._real_disks.items()},
-            )
-            if self._device is None
-            else None,
+            disk_server=(
+                plan.disk_server(
+                    cell,
+                    options,
+                    self._binaries,
+                    {path: device.identity for path, device in self._real_disks.items()},
+                )
+                if self._device is None
+                else None
+            ),
             identity=None if self._device is None else self._device.identity,
-            devices={}
-            if self._device is None
-            else {disk.name: str(self._device.path) for disk in cell.profile.disks},
+            devices=(
+                {}
+                if self._device is None
+                else {disk.name: str(self._device.path) for disk in cell.profile.disks}
+            ),
         )
+
+    @cached_property
+    def _front_end(self) -> host.FrontEnd:
+        """Front end of recorded disks, as the disk server chooses it."""
+        name, _ = host.front_end(self._binaries.disk)
+        return name
+
+    def _front_ends(self) -> Set[host.FrontEnd]:
+        """Front ends that cells of this lab may need."""
+        if self._device is not None:
+            return set()
+        # A real disk is always served over FUSE.
+        return {self._front_end, "fuse"} if self._real_disks else {self._front_end}
 
     def _formatted(self, cell: Cell, options: LabOptions) -> FormatPlan:
         return self._plan_format(cell.profile, self._disk_size_bytes(options), cell.seed)
@@ -173,12 +197,13 @@ class NativeLab:
         return options.disk_size_bytes if self._device is None else self._device.size_bytes
 
     def _refuse_unclaimed(self, options: LabOptions) -> None:
-        """A device in the options that nobody claimed reaches no agent."""
+        """Refuse a device in the options that the user has not confirmed, so that it reaches no
+        agent."""
         if self._device is None:
             if options.device is not None:
                 raise InputError(
                     f"{options.device} was not confirmed",
-                    f"--device {options.device} --erase-device {options.device}",
+                    f"to erase it, add --device {options.device} --erase-device {options.device}",
                 )
             return
         if options.device is None or options.device.resolve() != self._device.path:
@@ -192,12 +217,12 @@ class NativeLab:
             if disk.device not in self._real_disks:
                 raise InputError(
                     f"{disk.device} was not confirmed",
-                    f"--disk {disk.name}={disk.device} --erase-device {disk.device}",
+                    f"to erase it, add --erase-device {disk.device}",
                 )
             self._real_disks[disk.device].refuse_if_busy()
 
 
-def _why_no_type(name: str) -> str | None:
+def _unsupported_type_reason(name: str) -> str | None:
     if host.kernel_has(name):
         return None
     return f"this kernel has no {name} (neither in /proc/filesystems nor as a module)"

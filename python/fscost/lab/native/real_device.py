@@ -1,7 +1,7 @@
-"""A real block device: touched only when named twice, in use by nothing, and empty unless forced.
+"""Real block devices, erased only if they are named twice, not in use, and empty unless forced.
 
-A `RealDevice` can only be had from `claim`, and the native lab takes nothing else: no path reaches
-mkfs unchecked.
+The native lab takes its devices as `RealDevice`, which `claim` creates after all checks, so no
+unchecked path reaches mkfs. `look_at` creates one that is only read.
 """
 
 import contextlib
@@ -21,19 +21,19 @@ BLKGETDISKSEQ = 0x80081280  # include/uapi/linux/fs.h: _IOR(0x12, 128, __u64)
 
 
 class Descriptor:
-    """An open device, closed with the last that knows of it. Not exclusive: mkfs and mount are to
-    be that."""
+    """An open device, closed with its last reference. It is not opened exclusively, because mkfs
+    and mount must be able to do that."""
 
     def __init__(self, path: Path) -> None:
         self._number: int | None = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
 
     def fileno(self) -> int:
-        """For ioctl and the like."""
+        """Return the descriptor, for ioctl(2) and similar calls."""
         assert self._number is not None
         return self._number
 
     def close(self) -> None:
-        """Now."""
+        """Close the device now."""
         number, self._number = self._number, None
         if number is not None:
             os.close(number)
@@ -43,11 +43,11 @@ class Descriptor:
 
 @dataclass(frozen=True)
 class RealDevice:
-    """A block device that a person has given up: its resolved path, and what tells it from another
-    disk under that path.
+    """A block device that the user has given up: its resolved path, and the properties that
+    distinguish it from another disk under that path.
 
-    `diskseq` is never given to a second disk (since Linux 5.15), while names and numbers are.
-    `descriptor` is held for the whole run.
+    The kernel never reuses a `diskseq` (since Linux 5.15), while it reuses names and
+    numbers. `descriptor` is held for the whole run.
     """
 
     path: Path
@@ -62,12 +62,12 @@ class RealDevice:
 
     @property
     def identity(self) -> dict[str, int]:
-        """For the agent, which opens the path once more."""
+        """Identity for the agent, which opens the path again."""
         return {"major": self.number[0], "minor": self.number[1], "diskseq": self.diskseq}
 
     @property
     def description(self) -> dict[str, str | int]:
-        """For the manifest."""
+        """Description for the manifest."""
         return {
             "device": str(self.path),
             "model": self.model,
@@ -76,7 +76,8 @@ class RealDevice:
         }
 
     def refuse_if_busy(self) -> None:
-        """Asked again before each cell: still the same device, and still used by nothing."""
+        """Check again, before each cell, that the path leads to the same device and that the device
+        is unused."""
         if _described(self.path, Descriptor(self.path)) != self:
             raise HostError(
                 f"{self.path} is not the disk that was confirmed any more",
@@ -86,12 +87,13 @@ class RealDevice:
 
     @property
     def is_rotational(self) -> bool:
-        """What the kernel says."""
+        """True if the kernel reports a rotational device."""
         return _queue(_sysfs(self.number), "rotational", 0) == 1
 
     @contextlib.contextmanager
     def exclusively(self) -> Iterator[None]:
-        """Keep others from mounting it meanwhile; refuse another disk under that path."""
+        """Keep others from mounting the device while the block runs; refuse another disk under that
+        path."""
         self.refuse_if_busy()
         descriptor = os.open(self.path, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC)
         try:
@@ -102,8 +104,8 @@ class RealDevice:
             os.close(descriptor)
 
     def openers(self) -> list[str]:
-        """Other processes that have it open without claiming it, as a virtual machine or a database
-        may."""
+        """List other processes that have the device open without claiming it, as a virtual machine
+        or a database may."""
         found = []
         for folder in Path("/proc").glob("[0-9]*/fd"):
             if folder.parent.name == str(os.getpid()):
@@ -119,15 +121,16 @@ class RealDevice:
 def claim(
     device: Path, erase: Path | None, force: bool = False, named_by: str = "--device "
 ) -> RealDevice:
-    """Check everything that may speak against erasing `device`; `erase` must name the same device.
-    Touches nothing. `named_by`: the words before its path on the command line."""
+    """Check `device` for every reason not to erase it; `erase` must name the same device.
+    The device is not changed. `named_by`: the words before its path on the command line."""
     path = device.resolve()
     number = _number(path)
     if erase is None or erase.resolve() != path:
         shown = "nothing" if erase is None else str(erase)
         raise InputError(
-            f"{device} was not confirmed: everything on it would be erased, and --erase-device names {shown}",
-            f"if that is meant: {named_by}{device} --erase-device {device}",
+            f"{device} was not confirmed: everything on it would be erased, and --erase-device"
+            f" names {shown}",
+            f"to erase it: {named_by}{device} --erase-device {device}",
         )
     _refuse_busy(path, number)
     if not force:
@@ -136,14 +139,14 @@ def claim(
 
 
 def look_at(device: Path) -> RealDevice:
-    """A device that is only read; refused while something else uses it."""
+    """Open a device that is only read; InputError if it is in use."""
     path = device.resolve()
     _refuse_busy(path, _number(path))
     return _described(path, Descriptor(path))
 
 
 def _described(path: Path, descriptor: Descriptor) -> RealDevice:
-    """What the descriptor leads to, not what its path leads to by now."""
+    """Describe the device behind the descriptor, which the path may no longer name."""
     number = _number_of(os.fstat(descriptor.fileno()))
     folder, diskseq = _sysfs(number), bytearray(8)
     try:
@@ -195,11 +198,11 @@ def _refuse_busy(path: Path, number: tuple[int, int]) -> None:
         holders = sorted(holder.name for holder in (_sysfs(part) / "holders").glob("*"))
         if holders:
             raise InputError(
-                f"{path} is in use: {', '.join(holders)} lies on {_name(part)}",
-                "take that apart first, or name another device",
+                f"{path} is in use: {_name(part)} is held by {', '.join(holders)}",
+                "stop the array or volume first, or name another device",
             )
-    # Mounts of other namespaces, swap and RAID are not listed where we can look, but all hold the
-    # device exclusively.
+    # Mounts in other namespaces, swap and RAID are not listed here, but all hold the device
+    # exclusively.
     for part in sorted(parts):
         node = path if part == number else Path("/dev") / _name(part)
         try:
@@ -207,7 +210,7 @@ def _refuse_busy(path: Path, number: tuple[int, int]) -> None:
         except OSError as error:
             raise InputError(
                 f"{node} is in use ({error.strerror})",
-                f"`lsblk {path}` and /proc/swaps say by what",
+                f"check `lsblk {path}` and /proc/swaps, and stop what uses it",
             ) from None
 
 
@@ -216,7 +219,7 @@ def _refuse_mounted(path: Path, part: tuple[int, int]) -> None:
         fields, _, tail = line.partition(" - ")
         shown_number, _, point = fields.split()[2:5]
         source = tail.split()[1]
-        # btrfs shows an anonymous number, so its source is looked at too.
+        # btrfs reports an anonymous device number, so compare the source, too.
         if shown_number == f"{part[0]}:{part[1]}" or _same_device(source, part):
             where = "holds the running system" if point == "/" else f"is mounted at {point}"
             raise InputError(
@@ -246,7 +249,7 @@ def _refuse_signature(path: Path, number: tuple[int, int]) -> None:
     wipefs = tool("wipefs")
     if wipefs is None:
         raise HostError(
-            "wipefs is missing, so nobody can say whether the device is empty",
+            "wipefs is missing, so fscost cannot check that the device is empty",
             "`apt install util-linux`",
         )
     answer = subprocess.run(
@@ -287,13 +290,13 @@ def _model(folder: Path) -> str:
 
 
 def _serial(folder: Path) -> str:
-    """Empty for what has none; a partition's disk has it."""
+    """Return the serial number (for a partition, its disk's); empty if there is none."""
     names = ("wwid", "serial", "device/wwid", "device/serial", "loop/backing_file")
     return _first(folder, *names, *(f"../{name}" for name in names))
 
 
 def _queue(folder: Path, name: str, default: int = 512) -> int:
-    """A value of the queue; a partition's is its disk's."""
+    """Return a value of the request queue (for a partition, its disk's)."""
     return int(_first(folder, f"queue/{name}", f"../queue/{name}") or default)
 
 

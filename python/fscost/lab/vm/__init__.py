@@ -7,4 +7,4 @@ from fscost.lab.vm.lab import VmLab
 __all__ = ["KERNELS", "VmLab", "checks", "fetch"]
 
 KERNELS = tuple(PACKAGES)
-"""Names of the kernels that a distribution has for guests, the default first."""
+"""Names of the guest kernels that the distribution offers, the default first."""

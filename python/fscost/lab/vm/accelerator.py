@@ -1,7 +1,7 @@
-"""KVM only when a guest has answered under it: that /dev/kvm opens proves nothing (nested, it may
-hang or abort).
+"""Choice of the accelerator: KVM only if a guest has answered under it. Opening /dev/kvm proves
+nothing: nested KVM may hang or abort.
 
-The answer is kept for this host's kernel and QEMU: asking takes seconds where it is no.
+The answer is cached for this host's kernel and QEMU, because a negative probe takes seconds.
 """
 
 import hashlib
@@ -20,17 +20,17 @@ PROBE_S = 3
 
 
 def choose(kernel: GuestKernel, confinement: Confinement) -> Accelerator:
-    """KVM if a guest boots under it, else emulation with virtual time."""
-    return KVM if why_no_kvm(kernel, confinement) is None else EMULATION
+    """Choose KVM if a guest boots under it, else emulation with virtual time."""
+    return KVM if kvm_unusable_reason(kernel, confinement) is None else EMULATION
 
 
-def why_no_kvm(kernel: GuestKernel, confinement: Confinement) -> str | None:
-    """None when it works here."""
+def kvm_unusable_reason(kernel: GuestKernel, confinement: Confinement) -> str | None:
+    """Return why KVM is unusable here, or None if it works."""
     if not os.access("/dev/kvm", os.R_OK | os.W_OK):
         return (
             "/dev/kvm is not there"
             if not Path("/dev/kvm").exists()
-            else "/dev/kvm may not be opened; join the group kvm"
+            else "no permission to open /dev/kvm; join the group kvm"
         )
     asked = json.dumps(
         {
@@ -41,7 +41,7 @@ def why_no_kvm(kernel: GuestKernel, confinement: Confinement) -> str | None:
         }
     )
     folder = cache.root() / "kvm" / hashlib.sha256(asked.encode()).hexdigest()[:24]
-    # Beside the answer until it is complete, so that who is killed while asking leaves nothing.
+    # The initramfs lies beside the unfinished entry, so that a killed probe leaves nothing behind.
     answer = (
         cache.complete(
             folder, lambda made: _keep(made, _probe(kernel, confinement, made.parent / "initramfs"))
@@ -56,7 +56,7 @@ def _keep(made: Path, because: str | None) -> None:
 
 
 def _probe(kernel: GuestKernel, confinement: Confinement, initramfs: Path) -> str | None:
-    """A guest with what it needs to speak, and nothing else."""
+    """Boot a guest with only the modules that it needs to answer. Return why it failed, or None."""
     initramfs.write_bytes(image.build(kernel, confinement.agent, image.TRANSPORT))
     initramfs.chmod(0o644)
     try:
@@ -67,6 +67,6 @@ def _probe(kernel: GuestKernel, confinement: Confinement, initramfs: Path) -> st
             Port(machine).hello(PROBE_S)
     except HostError as error:
         return (
-            f"a guest did not answer under it in {PROBE_S} s: {' '.join(error.what.split())[:300]}"
+            f"a guest under KVM did not answer in {PROBE_S} s: {' '.join(error.what.split())[:300]}"
         )
     return None

@@ -1,12 +1,10 @@
 """Cache of guest kernels and snapshots below the user's cache folder.
 
-An entry is a folder. It is complete when its last file, `COMPLETE`, lists the digest of every other
-file. Entries are made in a
-folder beside their place, flushed, and renamed; they are renamed away before they are deleted. So
-whoever is killed, and whenever,
-an entry is complete or it does not count. The guest's memory and the kernel that it runs come from
-here: the cache is used only if
-nobody else can write to it.
+Each entry is a folder. It is complete once its last file, `COMPLETE`, lists the digest of every
+other file. Entries are created in a folder beside their final place, flushed, and renamed; before
+they are deleted, they are renamed away. If any process is killed, at any time, an entry is
+either complete or ignored. The guest's memory and its kernel come from this cache, so it is used
+only if nobody else can write to it.
 """
 
 import ctypes
@@ -20,20 +18,22 @@ import stat
 import tempfile
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TypeVar
 
 from fscost.errors import HostError
 
+T = TypeVar("T")
 COMPLETE = "COMPLETE"
-"""Written last: a JSON object, the SHA-256 of each other file by its path."""
+"""File that is written last: a JSON object with the SHA-256 of each other file by its path."""
 LOCK = ".lock"
 _UNFINISHED = ".making-"
 _UNWANTED = ".gone-"
 _ANOTHER = "XDG_CACHE_HOME=…"
 _FULL_BYTES = 1 << 20
-"""A disk with less free space is full: a program that needs a large piece fails before the last
-byte is taken."""
+"""Free space below which a disk counts as full. A program that needs a large block of space fails
+before the last byte is used."""
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
@@ -52,7 +52,7 @@ def root() -> Path:
 
 
 def is_complete(folder: Path) -> bool:
-    """Whether the entry was made to its end. HostError when somebody else could have written it."""
+    """True if the entry is complete. HostError if another user could have written it."""
     if not folder.is_dir():
         return False
     _refuse_writable_by_others(folder)
@@ -60,26 +60,26 @@ def is_complete(folder: Path) -> bool:
 
 
 class DamagedError(HostError):
-    """A file of a complete entry is gone, or differs from its digest."""
+    """A file of a complete entry is missing, or differs from its digest."""
 
 
 def digests(folder: Path) -> dict[str, str]:
-    """Of every file of a complete entry, by its path."""
+    """Return the digest of every file of a complete entry, by path."""
     try:
         found = json.loads((folder / COMPLETE).read_text())
     except (OSError, ValueError) as error:
         raise DamagedError(f"{folder / COMPLETE}: {error}") from None
     if not isinstance(found, dict):
-        raise DamagedError(f"{folder / COMPLETE} is no list of digests")
+        raise DamagedError(f"{folder / COMPLETE} is not a list of digests")
     return found
 
 
 class CheckedFile:
-    """A file of an entry, open and equal to its digest; the entry may be deleted meanwhile.
-    DamagedError when it differs."""
+    """A file of an entry, open and verified against its digest. It stays readable if the entry is
+    deleted. DamagedError if it differs."""
 
     def __init__(self, path: Path, digest: str | None) -> None:
-        self._path, self._digest = path, digest
+        self.path, self._digest = path, digest
         try:
             self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         except OSError as error:
@@ -88,14 +88,21 @@ class CheckedFile:
         self._checked: tuple[int, int] | None = None
         self._check()
 
+    def is_in_place(self) -> bool:
+        """True unless the entry was deleted or made again after this file was opened."""
+        try:
+            return os.path.samestat(os.fstat(self._descriptor), self.path.stat())
+        except FileNotFoundError:
+            return False
+
     def read(self) -> bytes:
-        """All of it."""
+        """Read the whole file."""
         with self.reopened() as descriptor, open(descriptor, "rb", closefd=False) as file:
             return file.read()
 
     @contextmanager
     def reopened(self) -> Iterator[int]:
-        """A descriptor with a position of its own."""
+        """Yield a descriptor with its own file position."""
         self._check()
         descriptor = os.open(f"/proc/self/fd/{self._descriptor}", os.O_RDONLY | os.O_CLOEXEC)
         try:
@@ -104,7 +111,7 @@ class CheckedFile:
             os.close(descriptor)
 
     def _check(self) -> None:
-        """By its digest when it may have changed since the last look."""
+        """Verify the digest if the file may have changed since the last check."""
         status = os.fstat(self._descriptor)
         seen = (status.st_size, status.st_mtime_ns)
         if seen == self._checked:
@@ -113,60 +120,87 @@ class CheckedFile:
         with open(self._descriptor, "rb", closefd=False) as file:
             found = hashlib.file_digest(file, "sha256").hexdigest()
         if found != self._digest:
-            raise DamagedError(f"{self._path.name} differs from its digest")
+            raise DamagedError(f"{self.path.name} differs from its digest")
         self._checked = seen
 
 
 def check(folder: Path) -> None:
-    """DamagedError when any file of a complete entry differs from its digest."""
+    """Raise DamagedError if any file of a complete entry differs from its digest."""
     for name, digest in digests(folder).items():
         CheckedFile(folder / name, digest)
 
 
 def complete(folder: Path, make: Callable[[Path], None]) -> Path:
-    """`folder`, which `make` fills in an empty folder if it is not complete. Concurrent callers
-    wait."""
+    """Return `folder`. If it is not complete, `make` fills an empty folder that takes its place.
+    Concurrent callers wait."""
+    return opened(folder, make, lambda path: path, lambda _: None)
+
+
+def opened(
+    folder: Path,
+    make: Callable[[Path], None],
+    use: Callable[[Path], T],
+    say: Callable[[DamagedError], None],
+) -> T:
+    """Return `use(folder)`, like `complete`. An entry in which `use` finds damage is made again,
+    and `say` gets the damage.
+
+    Between finding an entry complete and opening its files, another process may discard it. So
+    damage is judged again under the lock, where an entry cannot disappear.
+    """
     try:
-        if is_complete(folder):
-            return folder
+        with suppress(DamagedError):
+            if is_complete(folder):
+                return use(folder)
         folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         _refuse_writable_by_others(folder.parent)
         with _alone(folder.parent):
-            if is_complete(folder):
-                return folder
-            # A process that was killed holds the lock no more.
-            for pattern in (_UNFINISHED, _UNWANTED):
-                for left in folder.parent.glob(f"{pattern}*"):
-                    shutil.rmtree(left, ignore_errors=True)
-            _set_aside(folder)
-            with tempfile.TemporaryDirectory(prefix=_UNFINISHED, dir=folder.parent) as work:
-                made = Path(work) / "made"
-                made.mkdir(mode=0o700)
-                _make(make, made)
-                _seal(made)
-                made.rename(folder)
-            _flush(folder.parent)
+            try:
+                if is_complete(folder):
+                    return use(folder)
+            except DamagedError as error:
+                say(error)
+            _replace(folder, make)
+            return use(folder)
     except OSError as error:
         room = "free some space there, or " if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
         raise HostError(
             f"{folder}: {error.strerror}", f"{room}name another folder: {_ANOTHER}"
         ) from None
-    return folder
 
 
-def discard(folder: Path) -> None:
-    """Delete an entry. Files that are open stay readable; nobody sees half of a folder."""
+def _replace(folder: Path, make: Callable[[Path], None]) -> None:
+    """Make the entry anew. The caller holds the lock."""
+    # A killed process no longer holds the lock, so its leftovers can be removed.
+    for pattern in (_UNFINISHED, _UNWANTED):
+        for left in folder.parent.glob(f"{pattern}*"):
+            shutil.rmtree(left, ignore_errors=True)
+    _set_aside(folder)
+    with tempfile.TemporaryDirectory(prefix=_UNFINISHED, dir=folder.parent) as work:
+        made = Path(work) / "made"
+        made.mkdir(mode=0o700)
+        _make(make, made)
+        _seal(made)
+        made.rename(folder)
+    _flush(folder.parent)
+
+
+def discard(file: CheckedFile) -> None:
+    """Delete the entry that holds `file`, unless it has been made again since `file` was opened.
+    Open files stay readable, and no process sees a partly deleted folder."""
+    folder = file.path.parent
     try:
         with _alone(folder.parent):
-            _set_aside(folder)
+            if file.is_in_place():
+                _set_aside(folder)
     except OSError:
-        # A cache that cannot be written keeps what it has.
+        # A read-only cache keeps its entries.
         return
 
 
 def discard_all_but(folder: Path, count: int) -> None:
-    """Keep the `count` entries of `folder` that were used last. The caller makes an entry there,
-    and so holds the lock."""
+    """Keep the `count` most recently used entries of `folder`. The caller is creating an entry
+    there, and so holds the lock."""
     entries = sorted(
         (path for path in folder.iterdir() if not path.name.startswith(".")),
         key=lambda path: path.stat().st_mtime,
@@ -185,7 +219,8 @@ def _set_aside(folder: Path) -> None:
 
 
 def _make(make: Callable[[Path], None], made: Path) -> None:
-    """A program that runs out of space reports it in its own words, or not at all."""
+    """Run `make`, and report a full disk as ENOSPC: a program that runs out of space reports it in
+    its own words, or not at all."""
     try:
         make(made)
     except HostError as error:
@@ -220,15 +255,16 @@ def _digest(path: Path) -> str:
 
 
 def _refuse_writable_by_others(folder: Path) -> None:
-    """The rule of sshd(8), StrictModes: an attacker could replace a folder in any of the folders
-    above it."""
+    """Refuse a folder that other users can replace, by the rule of sshd(8), StrictModes: an
+    attacker could replace any of the folders above it."""
     ours = os.geteuid()
     resolved = folder.resolve()
     for part in (resolved, *resolved.parents):
         status = part.stat()
         if status.st_uid not in (ours, 0):
             raise HostError(
-                f"{part} belongs to user {status.st_uid}; fscost runs as user {ours} and does not trust guests from there",
+                f"{part} belongs to user {status.st_uid}; fscost runs as user {ours} and does not"
+                " trust guest files in it",
                 _remedy(),
             )
         others = status.st_mode & (
@@ -236,11 +272,11 @@ def _refuse_writable_by_others(folder: Path) -> None:
             if status.st_gid != os.getegid() or part == resolved
             else stat.S_IWOTH
         )
-        # Only the owner of an entry of a sticky folder renames it (inode(7)); the entry itself is
+        # In a sticky folder, only an entry's owner can rename it (inode(7)); the entry itself is
         # checked.
         if others and not status.st_mode & stat.S_ISVTX:
             raise HostError(
-                f"{part} can be written by other users; fscost does not trust guests from there",
+                f"{part} can be written by other users; fscost does not trust guest files in it",
                 f"`chmod go-w {part}`, or {_remedy()}",
             )
     if resolved.stat().st_uid != ours:
@@ -253,7 +289,7 @@ def _remedy() -> str:
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    # Neither followed nor truncated: the name can be guessed.
+    # No link is followed and nothing is truncated, because the name can be guessed.
     descriptor = os.open(
         folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
     )

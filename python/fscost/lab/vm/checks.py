@@ -1,4 +1,4 @@
-"""What `fscost doctor` says of the VM lab."""
+"""Checks of `fscost doctor` for the VM lab."""
 
 from pathlib import Path
 
@@ -9,8 +9,8 @@ from fscost.lab.vm.confinement import Confinement
 
 
 def checks(agent: Path | None) -> list[Check]:
-    """QEMU first, without which no guest runs; then the kernels that are cached, and how guests
-    run."""
+    """Run the checks: QEMU first, because no guest runs without it, then confinement, cached
+    kernels and acceleration."""
     found = _qemu()
     try:
         chosen = confinement.choose(agent, qemu.PROGRAM) if agent is not None and found.ok else None
@@ -29,8 +29,8 @@ def _confinement(chosen: Confinement | None) -> Check:
         return Check(
             "guests' view",
             False,
-            "not asked: that takes QEMU",
-            "the line above says what is missing for it",
+            "not checked: it needs QEMU",
+            "fix the line above first",
         )
     user = "" if chosen.user is None else f"QEMU runs as user {chosen.user[0]}; "
     if chosen.is_hidden:
@@ -42,8 +42,8 @@ def _confinement(chosen: Confinement | None) -> Check:
     return Check(
         "guests' view",
         False,
-        f"{user}guests read every file that its user may read",
-        "allow user namespaces to unprivileged users, or run as root",
+        f"{user}guests can read every file that this user can read",
+        "allow unprivileged user namespaces, or run as root",
     )
 
 
@@ -76,7 +76,7 @@ def _kernel(name: str) -> Check:
 
 
 def _kvm(chosen: Confinement | None) -> Check:
-    """Asked of a guest, if there is a kernel for one."""
+    """Check KVM by booting a guest, if a kernel is cached."""
     found = next(
         (kernel for name in kernels.PACKAGES if (kernel := kernels.cached(name)) is not None), None
     )
@@ -87,9 +87,12 @@ def _kvm(chosen: Confinement | None) -> Check:
             "not asked: that takes a guest",
             "the lines above say what is missing for one",
         )
-    because = accelerator.why_no_kvm(found, chosen)
+    because = accelerator.kvm_unusable_reason(found, chosen)
     if because is None:
-        return Check("KVM", True, "a guest answers under it")
+        return Check("KVM", True, "guests run under it")
     return Check(
-        "KVM", False, because, "guests are emulated instead: bytes as exact, ten times as slow"
+        "KVM",
+        False,
+        because,
+        "guests are emulated instead: bytes stay exact, runs take ten times as long",
     )

@@ -1,4 +1,4 @@
-"""How QEMU is confined: the user that it runs as, and the files of the host that it can open
+"""Confinement of QEMU: the user that it runs as, and the host files that it can open
 (crates/agent/src/confine.rs)."""
 
 import contextlib
@@ -14,21 +14,21 @@ from fscost.errors import HostError
 from fscost.host import install_command, tool
 
 ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}
-"""Of QEMU: the environment of fscost may hold secrets."""
+"""Environment of QEMU. The environment of fscost is not passed on: it may hold secrets."""
 _NOBODY = (65534, 65534)
 _INITIAL = (0, 0, (1 << 32) - 1)
-"""The line of the initial user namespace's uid_map (user_namespaces(7))."""
+"""Line of uid_map in the initial user namespace (user_namespaces(7))."""
 _GUEST_FOLDERS = Path("/run/fscost")
 _HOMES = Path("/home")
 _PROBE_S = 60
 _TRIES = 5
 _LIMITS = (errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM)
-"""What the caller lacks, not the program that is asked."""
+"""Errors that show a shortage in the caller, not a fault of the program."""
 
 
 @dataclass(frozen=True)
 class Share:
-    """A folder of the host that the guest can read over 9p; `tag` is its name there."""
+    """A host folder that the guest can read over 9p; `tag` is its name in the guest."""
 
     tag: str
     folder: Path
@@ -36,10 +36,10 @@ class Share:
 
 @dataclass(frozen=True)
 class Confinement:
-    """`user`: the user and group of QEMU and of the disk server, None for those of the caller.
+    """Confinement of QEMU and the disk server.
 
-    `is_hidden`: QEMU has a root of its own, in which /proc, /sys, /dev, /run, /root and /home are
-    empty but for `shown`.
+    `user`: their user and group; None for the caller's. `is_hidden`: QEMU has a private root
+    directory, in which /proc, /sys, /dev, /run, /root and /home are empty except for `shown`.
     """
 
     agent: Path
@@ -50,7 +50,7 @@ class Confinement:
     def command(
         self, program: Path, shares: Sequence[Share] = (), device: Path | None = None
     ) -> list[str]:
-        """`fscost-agent tied` up to the program, whose arguments follow."""
+        """Build the `fscost-agent tied` command up to the program, whose arguments follow."""
         words = [str(self.agent), "tied", str(os.getpid()), *self.as_user]
         if device is not None:
             words += ["--device", str(device)]
@@ -65,17 +65,17 @@ class Confinement:
 
     @property
     def as_user(self) -> list[str]:
-        """The option of our own programs that gives up root."""
+        """Option that makes fscost's own programs give up root."""
         return [] if self.user is None else ["--user", f"{self.user[0]}:{self.user[1]}"]
 
     def place(self, share: Share) -> Path:
-        """Where QEMU finds the folder of a share."""
+        """Path at which QEMU finds the folder of a share."""
         return _GUEST_FOLDERS / share.tag if self.is_hidden else share.folder
 
 
 def choose(agent: Path, program: str) -> Confinement:
-    """The strictest confinement in which `program` starts here. HostError when root cannot give up
-    root."""
+    """Choose the strictest confinement in which `program` starts here. HostError if root cannot
+    give up its privileges."""
     found = tool(program)
     shown = _working_directory()
     unprivileged = _unprivileged_user() if os.geteuid() == 0 else None
@@ -93,13 +93,13 @@ def choose(agent: Path, program: str) -> Confinement:
             return candidate
     raise HostError(
         f"{program} cannot be started for a guest: {because}",
-        "`fscost doctor` looks at what the VM lab needs",
+        "`fscost doctor` checks the requirements of the VM lab",
     )
 
 
 def answer(command: Sequence[str]) -> tuple[int | None, str, str]:
-    """Status, output and errors of a short command; asked again when somebody kills it: that is no
-    answer."""
+    """Run a short command and return its status, output and errors. A command that a signal ended
+    is tried again."""
     for _ in range(_TRIES):
         try:
             done = subprocess.run(
@@ -123,7 +123,7 @@ def answer(command: Sequence[str]) -> tuple[int | None, str, str]:
 
 
 def _unprivileged_user() -> tuple[int, int]:
-    """The user who called sudo, else nobody."""
+    """Return the user who called sudo, else nobody."""
     with contextlib.suppress(KeyError, ValueError):
         uid, gid = int(os.environ["SUDO_UID"]), int(os.environ["SUDO_GID"])
         if uid > 0 and gid > 0:
@@ -135,16 +135,16 @@ def _unprivileged_user() -> tuple[int, int]:
 
 
 def _is_initial_namespace() -> bool:
-    """Root of another user namespace is somebody else outside, and may have no second user to
-    become."""
+    """True in the initial user namespace. Root of any other namespace is another user outside it,
+    and may have no second user to switch to."""
     with contextlib.suppress(OSError):
         return tuple(map(int, Path("/proc/self/uid_map").read_text().split())) == _INITIAL
     return True
 
 
 def _working_directory() -> tuple[Path, ...]:
-    """The working directory, which guests see as the caller does. Not a top-level folder or a home:
-    those hold far more than a workload."""
+    """Return the working directory, which guests see as the caller does. Top-level folders and home
+    directories are left out, because they hold far more than a workload."""
     try:
         here = Path.cwd()
     except OSError:

@@ -1,5 +1,5 @@
-"""The recorded disks of a guest: one disk server on the host, which speaks NBD to QEMU and is told
-of marks by the guest's agent."""
+"""Recorded disks of a guest: one disk server on the host, which serves QEMU over NBD and receives
+marks from the guest's agent."""
 
 import contextlib
 import os
@@ -23,16 +23,17 @@ _MESSAGE_BYTES = 1 << 20
 _END_S = 10
 _AGENT_GONE = 3  # crates/device/src/main.rs
 _DYING_S = 5.0
-"""A process whose connections are seen to be closed may yet take long to be gone on a busy host."""
+"""Seconds to wait for the end of a process whose connections are closed already; on a busy host
+this may take long."""
 
 
 class ServerError(HostError):
-    """The disk server failed, not the guest."""
+    """The disk server failed, rather than the guest."""
 
 
 class DiskServer:
-    """`fscost-disk serve --nbd`, ended when the block ends. Its socket is abstract (unix(7)): it
-    lies in no folder, and serves our own user alone."""
+    """An `fscost-disk serve --nbd` process, ended when the block ends. Its socket is abstract
+    (unix(7)): it lies in no folder, and serves only the caller's own user."""
 
     def __init__(self, command: Sequence[str], errors: Path) -> None:
         self.name = f"fscost-{secrets.token_hex(8)}"
@@ -59,11 +60,12 @@ class DiskServer:
 
     @property
     def pid(self) -> int:
-        """Of the server."""
+        """Process ID of the server."""
         return self._process.pid
 
     def wait_ready(self) -> None:
-        """Until it serves; its word stays for the guest's agent, who expects it."""
+        """Wait until the server is ready. The ready message stays in the socket for the guest's
+        agent, which expects it."""
         self._ours.settimeout(_END_S)
         ready = b""
         with contextlib.suppress(OSError):
@@ -75,21 +77,21 @@ class DiskServer:
             )
 
     def check(self) -> None:
-        """ServerError when it has ended: whatever failed beside it, failed for that. A server whose
-        agent has gone ended because the guest did."""
+        """Raise ServerError if the server has ended: its end then explains any other failure. A
+        server that ended because its agent disappeared is not at fault: the guest failed first."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             if (status := self._process.wait(timeout=_DYING_S)) != _AGENT_GONE:
                 raise ServerError(f"the disk server ended with status {status}")
 
     def check_killed(self) -> None:
-        """ServerError when a signal ended it. By itself it ends with every guest."""
+        """Raise ServerError if a signal ended the server. It normally exits when its guest ends."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             if (status := self._process.wait(timeout=_DYING_S)) < 0:
                 raise ServerError(f"the disk server ended with status {status}")
 
     def relay(self, machine: Qemu) -> tuple[int, ...]:
-        """Pass messages on between the guest's port, a line each, and the server, a packet each;
-        gives the threads that do."""
+        """Relay messages between the guest's port, one line each, and the server, one packet each.
+        Return the IDs of the relaying threads."""
         self._relay = [
             threading.Thread(target=self._to_server, args=(machine.control,), daemon=True),
             threading.Thread(target=self._to_guest, args=(machine.control,), daemon=True),
@@ -99,7 +101,7 @@ class DiskServer:
         return tuple(thread.native_id for thread in self._relay if thread.native_id is not None)
 
     def plug(self, machine: Qemu, disks: Sequence[DiskSpec]) -> None:
-        """Each disk as a virtio-blk device whose serial number is its name."""
+        """Plug in each disk as a virtio-blk device whose serial number is the disk's name."""
         for number, disk in enumerate(disks):
             node = f"disk{number}"
             server = {"type": "unix", "path": self.name, "abstract": True}
@@ -118,12 +120,12 @@ class DiskServer:
                 FIRST_SLOT + number,
                 drive=node,
                 serial=disk.name,
-                # Each request of the guest is one of the recording.
+                # Each request of the guest is one request of the recording.
                 **{"request-merging": False},
                 logical_block_size=disk.logical_block_bytes,
                 physical_block_size=disk.physical_block_bytes,
-                # Else QEMU reads the first sector to guess them (hw/block/hd-geometry.c), a read
-                # that no guest asked for.
+                # Otherwise QEMU reads the first sector to guess the geometry
+                # (hw/block/hd-geometry.c), a read that no guest requested.
                 cyls=1024,
                 heads=16,
                 secs=63,
@@ -135,7 +137,7 @@ class DiskServer:
                 b"\n"
             ):
                 self._ours.sendall(line[:-1])
-        # The guest has hung up, or talks nonsense: without anybody to listen to, the server ends.
+        # The guest has hung up or sends invalid messages. Without a peer, the server ends.
         with contextlib.suppress(OSError):
             self._ours.shutdown(socket.SHUT_WR)
 
@@ -147,8 +149,8 @@ class DiskServer:
             port.shutdown(socket.SHUT_WR)
 
     def end(self) -> None:
-        """Once the machine has ended. A server that was told to finish ends by itself; another has
-        nobody left to speak to."""
+        """End the server, after the machine has ended. A server that was told to finish ends by
+        itself; any other has no peer left, and is killed."""
         try:
             self._process.wait(timeout=_END_S if self._is_finished else 0)
         except subprocess.TimeoutExpired:

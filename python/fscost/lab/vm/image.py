@@ -1,16 +1,16 @@
-"""A guest's initramfs: the agent as its first process, and the modules that it loads. Nothing else;
-the userland is the host's."""
+"""Contents of a guest's initramfs: the agent as its first process, and the modules that it loads.
+The rest of the userland is the host's."""
 
 from pathlib import Path
 
 from fscost.lab.vm.initramfs import Initramfs
 from fscost.lab.vm.kernels import GuestKernel
 from fscost.lab.vm.modules import Modules
+from fscost.profile.families import mkfs_programs
 
 TRANSPORT = ("virtio_pci", "virtio_console")
-"""Without these a guest cannot say that it is there."""
-# Those that provide what others only ask for by an alias come first: libcrc32c asks for `crc32c`
-# (docs of lab/vm/modules.py).
+"""Modules without which a guest cannot report that it has started."""
+# Modules that provide aliases come first: libcrc32c depends on `crc32c` (see lab/vm/modules.py).
 _PROVIDERS = (
     *(
         "crc32c_generic",
@@ -30,21 +30,9 @@ _PROVIDERS = (
     ),
 )
 _DEVICES = ("virtio_blk", "9p", "9pnet_virtio", "overlay", "fuse", "loop")
-FILE_SYSTEMS = {
-    "ext2": "ext4",
-    "ext3": "ext4",
-    "ext4": "ext4",
-    "xfs": "xfs",
-    "btrfs": "btrfs",
-    "f2fs": "f2fs",
-    "jfs": "jfs",
-    "nilfs2": "nilfs2",
-    "reiserfs": "reiserfs",
-    "ntfs3": "ntfs3",
-    "exfat": "exfat",
-    "vfat": "vfat",
-}
-"""Types, each with the module that mounts it."""
+_MODULES = {"ext2": "ext4", "ext3": "ext4"}
+FILE_SYSTEMS = {type_: _MODULES.get(type_, type_) for type_ in mkfs_programs()}
+"""Module that mounts each type of file system."""
 _LANGUAGES = ("nls_cp437", "nls_ascii", "nls_utf8", "nls_iso8859-1")
 RAID = {
     "linear": "linear",
@@ -55,13 +43,12 @@ RAID = {
     "6": "raid456",
     "10": "raid10",
 }
-"""Levels of md, each with the module that runs it. Linux dropped `linear` in 6.8 and has it again
-since 6.14."""
+"""Module that runs each md level. Linux removed `linear` in 6.8 and restored it in 6.14."""
 
 
 def wanted(kernel: GuestKernel) -> tuple[str, ...]:
-    """Every module that some cell may need, in an order that works: loading them takes seconds
-    under emulation, so a snapshot has them all."""
+    """List every module that any cell may need, in a valid load order. A snapshot has them all,
+    because loading them takes seconds under emulation."""
     modules = Modules(kernel.modules)
     every = (
         *TRANSPORT,
@@ -76,18 +63,18 @@ def wanted(kernel: GuestKernel) -> tuple[str, ...]:
 
 
 def mounts(kernel: GuestKernel, type_: str) -> bool:
-    """Whether a guest of this kernel mounts file systems of this type."""
+    """True if a guest of this kernel mounts file systems of this type."""
     module = FILE_SYSTEMS.get(type_)
     return module is not None and Modules(kernel.modules).has(module)
 
 
 def assembles(kernel: GuestKernel, level: str) -> bool:
-    """Whether a guest of this kernel runs md arrays of this level."""
+    """True if a guest of this kernel runs md arrays of this level."""
     return level in RAID and Modules(kernel.modules).has(RAID[level])
 
 
 def build(kernel: GuestKernel, agent: Path, modules: tuple[str, ...]) -> bytes:
-    """The archive; `agent` must be linked statically."""
+    """Build the archive; `agent` must be linked statically."""
     archive = Initramfs()
     for folder in ("dev", "proc", "sys", "modules"):
         archive.folder(folder)

@@ -1,5 +1,5 @@
-"""Guest kernels: a distribution's package, fetched by the distribution's own client and unpacked
-without installing it. No root.
+"""Guest kernels: a package of the distribution, fetched by the distribution's own client and
+unpacked without installing it. No root is needed.
 
 A kernel is kept below the user's cache, complete or not at all: `vmlinux`, `modules/`, `VERSION`.
 """
@@ -17,8 +17,8 @@ from fscost.errors import HostError, InputError
 from fscost.lab.vm import cache, vmlinux
 
 PACKAGES = {"6.12": "linux-image-6.12-amd64", "6.1": "linux-image-amd64"}
-"""Debian 12's names; each depends on the package of the newest build, whose name has its version in
-it."""
+"""Package names in Debian 12. Each depends on the package of the newest build, whose name includes
+its version."""
 DEFAULT = "6.12"
 
 
@@ -32,7 +32,7 @@ class GuestKernel:
 
 
 def cached(name: str) -> GuestKernel | None:
-    """The kernel if it was fetched before."""
+    """Return the kernel if it is in the cache."""
     folder = cache.root() / "kernels" / name
     try:
         if not cache.is_complete(folder):
@@ -44,11 +44,11 @@ def cached(name: str) -> GuestKernel | None:
 
 
 def fetch(name: str = DEFAULT, say: Callable[[str], None] = lambda _: None) -> GuestKernel:
-    """The kernel, from the cache or from the distribution."""
+    """Return the kernel, from the cache or from the distribution."""
     if name not in PACKAGES:
         raise InputError(
-            f"no guest kernel is called {name!r}",
-            f"there are {', '.join(PACKAGES)}; or name files: --kernel VMLINUZ --modules DIR",
+            f"unknown guest kernel {name!r}",
+            f"use one of {', '.join(PACKAGES)}, or name files: --kernel VMLINUZ --modules DIR",
         )
     folder = cache.root() / "kernels" / name
 
@@ -66,8 +66,8 @@ def fetch(name: str = DEFAULT, say: Callable[[str], None] = lambda _: None) -> G
 
 
 def of_files(image: Path, modules: Path) -> GuestKernel:
-    """A kernel that somebody names: `modules` is its `/lib/modules/VERSION`, or a folder that holds
-    that alone below `lib/modules`."""
+    """Return a kernel named by the user. `modules` is its `/lib/modules/VERSION`, or a folder that
+    holds only that folder below `lib/modules`."""
     try:
         content = image.read_bytes()
     except OSError as error:
@@ -81,8 +81,8 @@ def of_files(image: Path, modules: Path) -> GuestKernel:
     )
     if len(folders) != 1 or not (folders[0] / "modules.builtin").is_file():
         raise InputError(
-            f"{modules} is no folder of a kernel's modules: it has no modules.builtin",
-            "name what is /lib/modules/VERSION for that kernel",
+            f"{modules} is not a kernel's module folder: it has no modules.builtin",
+            "name that kernel's /lib/modules/VERSION",
         )
     digest = hashlib.sha256(content).hexdigest()[:16]
 
@@ -97,15 +97,18 @@ def of_files(image: Path, modules: Path) -> GuestKernel:
 
 
 def _checked(folder: Path, make: Callable[[Path], None], say: Callable[[str], None]) -> Path:
-    """The entry of the cache, made again if it is damaged."""
-    found = cache.complete(folder, make)
-    try:
+    """Return the cache entry, made again if it is damaged."""
+
+    def checked(found: Path) -> Path:
         cache.check(found)
-    except cache.DamagedError as error:
-        say(f"the kernel in {folder} is damaged ({error.what}); it is made again")
-        cache.discard(folder)
-        cache.complete(folder, make)
-    return folder
+        return found
+
+    return cache.opened(
+        folder,
+        make,
+        checked,
+        lambda damage: say(f"the kernel in {folder} is damaged ({damage.what}); rebuilding it"),
+    )
 
 
 def _make(package: str, made: Path) -> None:
@@ -114,11 +117,11 @@ def _make(package: str, made: Path) -> None:
     _run(["apt-get", "download", versioned], work)
     archives = list(work.glob("*.deb"))
     if len(archives) != 1:
-        raise HostError(f"apt-get download {versioned} brought {len(archives)} files, not one")
+        raise HostError(f"apt-get download {versioned} downloaded {len(archives)} files, not one")
     unpacked = work / "unpacked"
     _run(["dpkg-deb", "--extract", str(archives[0]), str(unpacked)], work)
     images = sorted((unpacked / "boot").glob("vmlinuz-*"))
-    # Merged /usr moved the modules in newer packages.
+    # Newer packages have the modules in /usr (merged /usr).
     folders = sorted(
         path
         for base in ("lib/modules", "usr/lib/modules")
@@ -127,7 +130,8 @@ def _make(package: str, made: Path) -> None:
     )
     if len(images) != 1 or len(folders) != 1:
         raise HostError(
-            f"{versioned} has {len(images)} kernels and {len(folders)} folders of modules, not one of each"
+            f"{versioned} has {len(images)} kernels and {len(folders)} folders of modules, not one"
+            " of each"
         )
     (made / "vmlinux").write_bytes(vmlinux.unpack(images[0].read_bytes(), images[0].name))
     (made / "vmlinux").chmod(0o644)  # QEMU may be another user
@@ -147,8 +151,9 @@ def _versioned(package: str) -> str:
 
 
 def _last_line(text: str) -> str:
-    """apt says why in its last; those before are warnings, or say it too."""
-    return (text.strip().splitlines() or ["without a word"])[-1][-300:]
+    """Return the last line of apt's output, which gives the reason. The lines before it are
+    warnings, or repeat it."""
+    return (text.strip().splitlines() or ["no message"])[-1][-300:]
 
 
 def _run(command: list[str], folder: Path) -> str:
@@ -166,11 +171,15 @@ def _run(command: list[str], folder: Path) -> str:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise HostError(
             f"{command[0]}: {error}",
-            "guest kernels come from Debian's packages; or name files: --kernel VMLINUZ --modules DIR",
+            "install it: guest kernels are Debian packages; or name files: --kernel VMLINUZ"
+            " --modules DIR",
         ) from None
     if done.returncode != 0:
-        remedy = "is the network there? `sudo apt-get update` may help"
+        remedy = "check the network; `sudo apt-get update` may help"
         if "setgroups" in done.stderr:
-            remedy = "apt-get cannot change its user in a user namespace: run `fscost doctor --fetch` outside of it first"
+            remedy = (
+                "apt-get cannot change its user in a user namespace: run `fscost doctor --fetch`"
+                " outside of it first"
+            )
         raise HostError(f"`{' '.join(command)}` failed: {_last_line(done.stderr)}", remedy)
     return done.stdout

@@ -1,7 +1,7 @@
-"""The VM lab: each cell in a throwaway virtual machine with a stock kernel, without any privilege.
+"""VM lab: each cell runs in a throwaway virtual machine with a stock kernel, without any privilege.
 
-The guest's userland is the host's root, read-only; its disks are recorded on the host. Nothing of a
-cell outlives it but its folder.
+The guest's userland is the host's root, read-only; its disks are recorded on the host. Only the
+cell's folder outlives it.
 """
 
 import contextlib
@@ -31,8 +31,8 @@ from fscost.lab.cell.events import (
     ProtocolError,
 )
 from fscost.lab.cell.measure import measure
-from fscost.lab.cell.requirements import PlanFormat, plan_of, why_not
-from fscost.lab.vm import accelerator, cache, confinement, image, kernels, qemu, snapshot, turns
+from fscost.lab.cell.requirements import PlanFormat, unsupported_reason
+from fscost.lab.vm import accelerator, confinement, image, kernels, qemu, snapshot
 from fscost.lab.vm.confinement import Confinement, Share
 from fscost.lab.vm.disks import MAX_DISKS, DiskServer, ServerError
 from fscost.lab.vm.kernels import GuestKernel
@@ -40,9 +40,11 @@ from fscost.lab.vm.port import Port
 from fscost.lab.vm.qemu import Accelerator, KilledError, Qemu
 from fscost.lab.vm.qmp import SlowError
 from fscost.lab.vm.resident import held, read_by
+from fscost.lab.vm.scheduling import Party, Processors
+from fscost.lab.vm.seeded import with_seeded_uuid
 from fscost.lab.vm.snapshot import Snapshot
 from fscost.matrix import Cell
-from fscost.profile.families.common import seeded_uuid
+from fscost.profile import plan_format
 from fscost.profile.model import FormatPlan, Profile
 
 DISK_MODEL = "recorded: NBD-served, virtio-blk"
@@ -51,21 +53,21 @@ _ROOT = Share("root", Path("/"))
 _ROOT_SLOT, _INPUT_SLOT = 0x6, 0x7
 _HOME = "/run/fscost"
 _SLOWNESS = 20
-"""Of our seconds for one of an emulated guest, whose agent limits each step by its own clock."""
+"""Host seconds allowed for one second of an emulated guest, whose agent limits each step by its own
+clock."""
 _OFF_S = 20
 _OVERHEAD_S = 3.0
 _BYTES_PER_S = 100e6
 _EMULATED_BYTES_PER_S = 5e6
 _MOST_LANES = 4
 _BESIDE_BYTES = 512 << 20
-"""Beyond the guest's memory: QEMU's own, and the disk server's."""
+"""Memory needed beyond the guest's own, for QEMU and the disk server."""
 
 
 class VmLab:
-    """Cells in virtual machines, under the kernel that their profile names.
+    """Lab that runs cells in virtual machines, under the kernel that their profile names.
 
-    `images`: for each kernel that is named by its image, the folder of its modules. `say` hears
-    what takes long and is done once.
+    `images`: module folder of each kernel named by its image. `say` is called before long tasks.
     """
 
     name = "vm"
@@ -75,7 +77,7 @@ class VmLab:
         binaries: Binaries | None = None,
         images: Mapping[str, Path] | None = None,
         say: Callable[[str], None] = lambda _: None,
-        plan_format: PlanFormat = plan_of,
+        plan_format: PlanFormat = plan_format,
     ) -> None:
         self._binaries = binaries or find_binaries()
         self._images = images or {}
@@ -86,7 +88,7 @@ class VmLab:
         self._accelerator: Accelerator | None = None
         self._snapshots: dict[GuestKernel, Snapshot] = {}
         self._renewed: set[Path] = set()
-        self._processors = turns.Processors()
+        self._processors = Processors()
         self._making = threading.Lock()
         self._lock = threading.Lock()
         self._machines: set[Qemu] = set()
@@ -94,50 +96,57 @@ class VmLab:
 
     @property
     def side_by_side(self) -> int:
-        """Emulated guests have clocks of their own, so that neighbours slow them down and change
-        nothing; under KVM they share the host's time."""
+        """Number of concurrent guests. Neighbours slow emulated guests without changing results;
+        under KVM guests share the host's time, so only one runs."""
         if not self._accelerated().is_emulated:
             return 1
         room = host.memory_bytes("MemAvailable") // (qemu.MEMORY_BYTES + _BESIDE_BYTES)
         return max(1, min(len(self._processors), room, _MOST_LANES))
 
     def interrupt(self) -> None:
-        """End every guest; their cells fail, and no other begins."""
+        """End every guest. Their cells fail, and no other cell begins."""
         with self._lock:
             self._is_interrupted = True
             for machine in self._machines:
                 machine.kill()
 
     def guess_s(self, write_bytes: int) -> float:
-        """What a cell that writes so much may take."""
+        """Estimate the seconds that a cell takes if it writes this many bytes."""
         return _OVERHEAD_S + write_bytes / (
             _EMULATED_BYTES_PER_S if self._accelerated().is_emulated else _BYTES_PER_S
         )
 
     def check(self) -> None:
-        """Raise HostError when no cell at all can run here."""
-        because = self.why_none()
+        """Raise HostError if no cell at all can run here."""
+        because = self.unavailable_reason()
         if because is not None:
             raise HostError(
-                f"the VM lab cannot run here: {because}", "`fscost doctor` looks at everything"
+                f"the VM lab cannot run here: {because}",
+                "run `fscost doctor` to check all requirements",
             )
         capture.require_native()
 
-    def why_none(self) -> str | None:
-        """Why guests cannot run here and what would help, or None."""
+    def unavailable_reason(self) -> str | None:
+        """Return why guests cannot run here, with a remedy, or None."""
         machine = os.uname().machine
         if machine != "x86_64":
             return f"guests are x86-64 and run this host's programs, which are for {machine}"
         if qemu.version() is None:
             return f"{qemu.PROGRAM} is missing; `{host.install_command([qemu.PROGRAM])}`"
         if host.memory_bytes("MemAvailable") < qemu.MEMORY_BYTES + _BESIDE_BYTES:
-            return f"a guest takes {(qemu.MEMORY_BYTES + _BESIDE_BYTES) >> 20} MiB of memory, and less is free; end other programs first"
+            return (
+                f"a guest takes {(qemu.MEMORY_BYTES + _BESIDE_BYTES) >> 20} MiB of memory, and less"
+                " is free; end other programs first"
+            )
         return None
 
-    def why_not(self, cell: Cell, disk_size_bytes: int | None = None) -> str | None:
-        """None when the cell can run here; else what is missing and what would enable it."""
+    def unsupported_reason(self, cell: Cell, disk_size_bytes: int | None = None) -> str | None:
+        """Return None if the cell can run here; otherwise the reason and a remedy."""
         if len(cell.profile.disks) > MAX_DISKS:
-            return f"{cell.profile.name} has {len(cell.profile.disks)} disks; a guest has room for {MAX_DISKS}"
+            return (
+                f"{cell.profile.name} has {len(cell.profile.disks)} disks; a guest has room for"
+                f" {MAX_DISKS}"
+            )
         if real := plan.real_disks(cell):
             return (
                 f"disk {real[0].name} is the real device {real[0].device}, and a guest has recorded"
@@ -146,20 +155,26 @@ class VmLab:
         timed = plan.timed_disks(cell)
         if timed and self._accelerated().is_emulated:
             return (
-                f"disk {timed[0].name} is to take the time of {timed[0].model}, and the clock of an"
-                " emulated guest counts instructions, so it cannot wait for a disk; use"
-                " `--lab native`, or a host where guests run under KVM"
+                f"disk {timed[0].name} cannot be timed as {timed[0].model}: the clock of an"
+                " emulated guest counts instructions and cannot wait for a disk; use `--lab"
+                " native`, or a host where guests run under KVM"
             )
         kernel, array = self._guest_kernel(cell.profile), cell.profile.array
         if array is not None and not image.assembles(kernel, array.level):
-            return f"Linux {kernel.version} has no md level {array.level}; name another guest kernel with --kernel"
-        return why_not(
-            cell, disk_size_bytes, self._plan_format, lambda type_: _why_no_type(kernel, type_)
+            return (
+                f"Linux {kernel.version} has no md level {array.level}; name another guest kernel"
+                " with --kernel"
+            )
+        return unsupported_reason(
+            cell,
+            disk_size_bytes,
+            self._plan_format,
+            lambda type_: _unsupported_type_reason(kernel, type_),
         )
 
     def commands(self, cell: Cell, options: LabOptions) -> list[str]:
-        """Every command `run` would execute, as shell text, for --dry-run; after QEMU's, they are
-        the guest's."""
+        """Return every command that `run` would execute, for --dry-run; those after QEMU's run in
+        the guest."""
         cell = plan.with_probe_alone(cell, options)
         formatted = self._formatted(cell, options)
         machine = qemu.Machine(qemu.EMULATION, "VMLINUX", "INITRAMFS")
@@ -172,7 +187,7 @@ class VmLab:
         return commands(cell, options, formatted, _place(cell, qemu.EMULATION), servers)
 
     def environment(self, profiles: Sequence[Profile]) -> dict[str, Any]:
-        """The host's, and what guests of these profiles are."""
+        """Describe the host, and the guests of these profiles."""
         guest = {
             "kernels": {
                 profile.kernel or kernels.DEFAULT: self._guest_kernel(profile).version
@@ -185,8 +200,8 @@ class VmLab:
         return host.environment() | {"disk_server": DISK_MODEL, "guest": guest}
 
     def run(self, cell: Cell, options: LabOptions, on_step: Callable[[str], None]) -> CellResult:
-        """Run the cell; on Ctrl-C it is ended, and waited for, before KeyboardInterrupt goes on."""
-        because = self.why_not(cell, options.disk_size_bytes)
+        """Run the cell. On Ctrl-C, end it and wait for it before KeyboardInterrupt propagates."""
+        because = self.unsupported_reason(cell, options.disk_size_bytes)
         if because is not None:
             return CellResult(cell, "failed", because, kind="plan")
         probed = plan.with_probe_alone(cell, options)
@@ -247,7 +262,7 @@ class VmLab:
             is_emulated=taken.accelerator.is_emulated,
             in_guest=True,
         )
-        # What runs in a guest in place of the disk server only passes messages on.
+        # In a guest, the process in place of the disk server only forwards messages.
         result.samples = [each for each in result.samples if each.metric != "cpu_disk_server_s"]
         result.facts["guest"] = attempt.how | {"kernel": taken.kernel_version}
         attempt.result = result
@@ -284,8 +299,8 @@ class VmLab:
             try:
                 relay = server.relay(machine)
                 if taken.accelerator.is_emulated:
-                    party = turns.Party(machine.guest_thread(), (machine.pid, server.pid), relay)
-                    attempt.how["takes_turns"] = party.take(processor)
+                    party = Party(machine.guest_thread(), (machine.pid, server.pid), relay)
+                    attempt.how["takes_turns"] = party.pin(processor)
                     bounded.enter_context(
                         party.bounded(lambda: attempt.how.update(takes_turns=False))
                     )
@@ -314,15 +329,14 @@ class VmLab:
             status = machine.wait(_OFF_S)
             attempt.is_unlucky = machine.was_killed()
             words = machine.last_words()
-            return f"QEMU {'runs on' if status is None else f'ended with status {status}'}" + (
-                f"; its kernel said last: {words}" if words else ""
-            )
+            state = "is still running" if status is None else f"ended with status {status}"
+            return f"QEMU {state}" + (f"; last kernel messages: {words}" if words else "")
 
     def _machine(
         self, cell: Cell, taken: Snapshot, shares: tuple[Share, ...], how: dict[str, Any]
     ) -> Qemu:
-        """Restored; from a snapshot made again where that fails; booted where that fails too. Said
-        in the facts."""
+        """Start a machine: restored from the snapshot, else from a new one, else booted (see
+        facts)."""
         confined = self._confined()
         how["confinement"] = {
             "user": None if confined.user is None else confined.user[0],
@@ -340,7 +354,7 @@ class VmLab:
         again = self._snapshot(cell)
         try:
             machine = again.restore(confined, shares)
-            how["started"] = f"restored, from a snapshot made again: {because}"
+            how["started"] = f"restored from a rebuilt snapshot: {because}"
         except (KilledError, SlowError):
             raise
         except HostError as error:
@@ -349,16 +363,17 @@ class VmLab:
         return machine
 
     def _renew(self, cell: Cell, taken: Snapshot, because: str) -> bool:
-        """Make the snapshot again, once: where a new one does not work either, it is not the
-        snapshot's fault. False: that was done before."""
+        """Discard the snapshot so that it is made again, but only once: if a new one fails too, it
+        is not at fault. Return False if that was done before."""
         with self._making:
             if taken.folder in self._renewed:
                 return False
             self._renewed.add(taken.folder)
             self._say(
-                f"a guest could not continue from the snapshot {taken.folder}: {because}; it is made again"
+                f"a guest could not continue from the snapshot {taken.folder}: {because};"
+                " rebuilding it"
             )
-            cache.discard(taken.folder)
+            taken.discard()
             self._snapshots.pop(self._guest_kernel(cell.profile), None)
         return True
 
@@ -375,7 +390,7 @@ class VmLab:
                 self._machines.discard(machine)
 
     def _snapshot(self, cell: Cell) -> Snapshot:
-        """Made once for each kernel, whoever of several cells comes first."""
+        """Return the kernel's snapshot, made once by whichever cell needs it first."""
         with self._making:
             kernel = self._guest_kernel(cell.profile)
             found = self._snapshots.get(kernel)
@@ -398,7 +413,8 @@ class VmLab:
         return self._kernels[name]
 
     def _accelerated(self) -> Accelerator:
-        """By a probe with whichever kernel is there first: the answer is about this host."""
+        """Return the accelerator, probed once with whichever kernel is available first, because the
+        answer depends only on this host."""
         if self._accelerator is None:
             kernel = next(iter(self._kernels.values()), None) or kernels.fetch(
                 kernels.DEFAULT, self._say
@@ -414,42 +430,26 @@ class VmLab:
 
 @dataclass
 class _Attempt:
-    """One cell in one guest."""
+    """One attempt to run a cell in a guest."""
 
     how: dict[str, Any]
-    """For `facts.guest`."""
+    """Facts for `facts.guest`."""
     has_begun: bool = False
-    """Whether the guest told of an interval, or of a failure."""
+    """True once the guest has reported an interval or a failure."""
     has_ended: bool = False
-    """Whether the guest told how its cell ended."""
+    """True once the guest has reported how its cell ended."""
     is_unlucky: bool = False
-    """Whether somebody killed QEMU, or the host had no time for it."""
+    """True if QEMU was killed from outside, or the host was too busy."""
     result: CellResult = field(init=False)
 
     @property
     def is_suspect(self) -> bool:
-        """Whether the snapshot may be the reason for the failure."""
+        """True if the snapshot may have caused the failure."""
         return self.result.kind == "guest" and not self.has_begun and not self.is_unlucky
 
 
-def with_seeded_uuid(formatted: FormatPlan, seed: int) -> FormatPlan:
-    """The plan, in which mkfs.xfs gets a UUID of the seed: in a guest no other xfs is mounted that
-    could have the same.
-
-    A random one changes what is written: xfs keeps it in every block of metadata, and its checksums
-    in the log.
-    """
-    uuid = ("-m", f"uuid={seeded_uuid(seed, 'file system')}")
-
-    def seeded(command: tuple[str, ...]) -> tuple[str, ...]:
-        is_random = command[0] == "mkfs.xfs" and not any("uuid=" in word for word in command)
-        return (command[0], *uuid, *command[1:]) if is_random else command
-
-    return replace(formatted, mkfs=tuple(map(seeded, formatted.mkfs)))
-
-
 def _give(machine: Qemu, server: DiskServer, cell: Cell, shares: Sequence[Share]) -> None:
-    """Disks and folders, plugged into a machine that then goes on."""
+    """Plug disks and folders into a machine, then let it continue."""
     server.plug(machine, cell.profile.disks)
     for share, slot in zip(shares, (_ROOT_SLOT, _INPUT_SLOT), strict=False):
         machine.plug("virtio-9p-pci", slot, fsdev=share.tag, mount_tag=share.tag)
@@ -457,8 +457,8 @@ def _give(machine: Qemu, server: DiskServer, cell: Cell, shares: Sequence[Share]
 
 
 def _listen(port: Port, limit_s: float, hear: Callable[[Event], None], output: BinaryIO) -> None:
-    """To the guest's last word; what its commands printed goes to `output`, the rest is the cell's
-    story."""
+    """Listen until the guest's last event; commands' output goes to `output`, the rest to
+    `hear`."""
     heard = 0
     for event in port.events(limit_s):
         match event:
@@ -494,7 +494,7 @@ def _place(cell: Cell, accelerator: Accelerator) -> plan.Place:
     )
 
 
-def _why_no_type(kernel: GuestKernel, type_: str) -> str | None:
+def _unsupported_type_reason(kernel: GuestKernel, type_: str) -> str | None:
     if image.mounts(kernel, type_):
         return None
     return f"Linux {kernel.version} has no {type_}; name another guest kernel with --kernel"

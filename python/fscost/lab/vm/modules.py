@@ -1,11 +1,10 @@
-"""Which modules of a kernel package a guest needs, and in what order they must be loaded.
+"""Modules of a kernel package that a guest needs, and their load order.
 
-A package has no `modules.dep` (depmod makes it when the package is installed): each module names
-what it needs in its section `.modinfo`
-(modinfo(8)), as `depends=`, and as `softdep=pre: …` what must be there though no symbol needs it.
-Where that is an alias (libcrc32c
-asks for `crc32c`, which crc32c_generic provides) it is not found by name: whoever asks for modules
-names such providers first.
+A package has no `modules.dep`, which depmod creates on installation. Each module lists its
+dependencies in its section `.modinfo` (modinfo(8)): as `depends=`, and as `softdep=pre: …` for
+modules that must be loaded although no symbol needs them. A dependency on an alias is not resolved
+(libcrc32c depends on `crc32c`, which crc32c_generic provides): callers must list such providers
+first.
 """
 
 import lzma
@@ -22,7 +21,7 @@ _SUFFIXES = (".ko", ".ko.xz", ".ko.zst")
 
 @dataclass(frozen=True)
 class Module:
-    """One module, unpacked; `name` with underscores, as the kernel spells it."""
+    """One unpacked module; `name` has underscores, as in the kernel."""
 
     name: str
     content: bytes
@@ -31,7 +30,7 @@ class Module:
 
 
 class Modules:
-    """The modules below a folder `lib/modules/VERSION`. Those that are built in need no file."""
+    """Modules below a folder `lib/modules/VERSION`. Built-in modules need no file."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -45,14 +44,14 @@ class Modules:
         self._builtin = frozenset(_name(line.rsplit("/", 1)[-1]) for line in lines)
 
     def has(self, name: str) -> bool:
-        """Whether the kernel has it, as a file or built in."""
+        """True if the kernel has the module, as a file or built in."""
         return _name(name) in self._paths or _name(name) in self._builtin
 
     def load_order(self, wanted: Iterable[str]) -> list[Module]:
-        """`wanted` and all that they need, each after what it needs. What the kernel does not have
-        is left out: `has` tells."""
+        """Return `wanted` and all dependencies, each after its own dependencies. Modules without a
+        file are left out; `has` tells whether the kernel lacks them."""
         order: dict[str, Module] = {}
-        # Each with its visitor's place: a package with a circle ends all the same.
+        # Modules being visited, so that a package with a cycle terminates.
         under_way: set[str] = set()
 
         def visit(name: str) -> None:
@@ -83,7 +82,8 @@ class Modules:
 
 
 def _soft_depends(information: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """`pre: a b post: c`: what comes before counts, what comes after loads itself."""
+    """Yield the soft dependencies before a module (`pre:`). Those after it (`post:`) load by
+    themselves."""
     for key, value in information:
         if key != "softdep":
             continue
@@ -112,8 +112,8 @@ def _unpacked(path: Path) -> bytes:
 
 
 def _modinfo(content: bytes, path: Path) -> Iterator[tuple[str, str]]:
-    """The section's `key=value` texts. Modules are 64-bit little-endian ELF objects on every
-    machine that guests are made for."""
+    """Yield the `key=value` entries of the section. Modules are 64-bit little-endian ELF objects on
+    every supported guest architecture."""
     section = sections(content, path).get(b".modinfo", b"")
     for text in section.split(b"\0"):
         key, equals, value = text.decode("utf-8", "replace").partition("=")
@@ -122,11 +122,11 @@ def _modinfo(content: bytes, path: Path) -> Iterator[tuple[str, str]]:
 
 
 def sections(content: bytes, path: Path) -> Mapping[bytes, bytes]:
-    """Sections of an ELF object by name (elf(5))."""
+    """Read the sections of an ELF object by name (elf(5))."""
     try:
         if content[:6] != b"\x7fELF\x02\x01":
             raise InputError(
-                f"{path} is no 64-bit little-endian ELF object", "fetch the kernel again"
+                f"{path} is not a 64-bit little-endian ELF object", "fetch the kernel again"
             )
         table_at, entry_bytes, count, names_index = (
             struct.unpack_from("<Q", content, 0x28)[0],

@@ -1,4 +1,5 @@
-"""The events port of a guest: lines in; one order out, and one line when the last was heard."""
+"""Events port of a guest: it sends lines, and receives one order and one line that acknowledges the
+last event."""
 
 import contextlib
 import json
@@ -13,19 +14,20 @@ from fscost.lab.cell.lines import Lines
 from fscost.lab.vm.qemu import Qemu
 
 SILENCE_S = 300
-"""A guest says that it is alive every other second of its own time. At a load of 15 for each
-processor, an emulated one took more than two minutes for that."""
+"""Seconds of silence after which a guest is considered dead. A guest reports that it is alive every
+two seconds of its own time; at a load of 15 per processor, an emulated one took more than two
+minutes for that."""
 
 
 class Port:
-    """Of one running machine."""
+    """Events port of one running machine."""
 
     def __init__(self, machine: Qemu) -> None:
         self._machine = machine
         self._lines = Lines(machine.events.fileno())
 
     def hello(self, limit_s: float) -> Hello:
-        """What the guest says once it is there; HostError when it does not come."""
+        """Wait for the guest's hello; HostError if it does not arrive."""
         because = "it ended"
         try:
             for line in self._lines.until(time.monotonic() + limit_s + 1, silence_s=limit_s):
@@ -37,25 +39,25 @@ class Port:
         words = self._machine.last_words()
         raise HostError(
             f"the guest did not start: {because}{words and chr(10)}{words}",
-            "`fscost doctor` looks at what the VM lab needs",
+            "`fscost doctor` checks the requirements of the VM lab",
         )
 
     def order(self, order: dict[str, Any], go_on: Callable[[], None]) -> None:
-        """What the guest is to do. What of it a socket holds lies there before a machine that was
-        stopped goes on: it comes at no instant of the host's."""
+        """Send the guest its order. The part that fits into the socket is there before a stopped
+        machine continues, so its arrival does not depend on the host's timing."""
         line = json.dumps(order).encode() + b"\n"
         sent = self._machine.events.send(line, socket.MSG_DONTWAIT)
         go_on()
         self._machine.events.sendall(line[sent:])
 
     def events(self, limit_s: float) -> Iterator[Event]:
-        """Until the guest hangs up. ProtocolError, with what its kernel said last, when it is
-        silent for too long, or talks too long or nonsense."""
+        """Yield events until the guest hangs up. ProtocolError, with the last messages of its
+        kernel, if it is silent for too long, exceeds its time, or sends invalid lines."""
         try:
             for line in self._lines.until(time.monotonic() + limit_s, SILENCE_S):
                 event = parse(line)
                 if isinstance(event, Bye):
-                    # It waits for that: what QEMU has not handed over when the machine powers off
+                    # The guest waits for this line: data that QEMU has not delivered at power-off
                     # is lost.
                     with contextlib.suppress(OSError):
                         self._machine.events.sendall(b"\n")
@@ -63,5 +65,5 @@ class Port:
         except ProtocolError as error:
             words = self._machine.last_words()
             raise type(error)(
-                f"{error}; its kernel said last: {words}" if words else str(error)
+                f"{error}; last kernel messages: {words}" if words else str(error)
             ) from None

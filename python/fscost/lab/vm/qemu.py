@@ -1,8 +1,8 @@
-"""One QEMU process: what its machine is made of, its monitor and its ports. It dies with the thread
-that started it.
+"""One QEMU process: its machine, its monitor and its ports. It ends with the thread that started
+it.
 
-The machine is that of /work/shared/facts (docs/vm.md): `pc`, one processor, everything of a cell
-plugged after the start, so that one snapshot serves all.
+The machine (docs/vm.md) is a `pc` with one processor. Everything specific to a cell is plugged in
+after the start, so that one snapshot serves all cells.
 """
 
 import contextlib
@@ -26,46 +26,50 @@ from fscost.lab.vm.qmp import Monitor
 PROGRAM = "qemu-system-x86_64"
 MEMORY_BYTES = 1 << 30
 CONSOLE_BYTES = 16 << 10
-"""Of what the guest's kernel said, this much is kept: the end."""
+"""Number of bytes kept from the end of the guest's console output."""
 _SANDBOX = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"
-_KERNEL_WORDS = "console=ttyS0 quiet panic=-1 norandmaps cryptomgr.notests mitigations=off random.trust_cpu=on rodata=off initcall_blacklist=jent_mod_init,trace_eval_init"
-"""`norandmaps`: where a program lies comes from when interrupts came before, and how long it takes
-from where it lies."""
+_KERNEL_WORDS = (
+    "console=ttyS0 quiet panic=-1 norandmaps cryptomgr.notests mitigations=off random.trust_cpu=on"
+    " rodata=off initcall_blacklist=jent_mod_init,trace_eval_init"
+)
+"""Kernel command line. `norandmaps`: the addresses of a program would depend on the timing of
+earlier interrupts, and its run time on its addresses."""
 _REASON = re.compile(
-    r"Kernel panic|BUG:|Oops|Out of memory|general protection fault|invalid opcode|unable to mount|I/O error|fscost-agent guest:"
+    r"Kernel panic|BUG:|Oops|Out of memory|general protection fault|invalid opcode|unable to"
+    r" mount|I/O error|fscost-agent guest:"
 )
 _MOST_REASONS = 3
 _LAST_LINES = 8
-"""Of a console; a panic ends in forty lines of registers and addresses."""
+"""Console lines kept for an error; a panic ends in forty lines of registers and addresses."""
 _DYING_S = 1.0
 _KILLS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _NOW = "2037-01-01T00:00:00"
-"""The same in every cell, and later than any file of the host: a file from the future would be read
-again and again by make, and by relatime. Before 2038, where
-the clocks of ext3, jfs and reiserfs end."""
+"""Start of the guest's clock: the same in every cell, and later than any file of the host, because
+make and relatime would read files from the future again and again. It is before 2038, where the
+clocks of ext3, jfs and reiserfs end."""
 
 
 @dataclass(frozen=True)
 class Accelerator:
-    """How a guest's instructions are run. `is_emulated`: its clock counts instructions, one a
-    nanosecond, and says nothing about a real machine's time."""
+    """Method of running a guest's instructions. `is_emulated`: the guest's clock counts one
+    nanosecond per instruction, and says nothing about the time of a real machine."""
 
     name: str
     is_emulated: bool
     device: Path | None = None
-    """The node that QEMU opens."""
+    """Device node that QEMU opens."""
 
     @property
     def kernel_words(self) -> str:
-        """Of the guest's command line."""
-        # The last is not the kernel's: our agent gets it (crates/agent/src/never_idle.rs).
+        """Words of the guest kernel's command line."""
+        # The last word is not for the kernel but for the agent (crates/agent/src/spinner.rs).
         return f"{_KERNEL_WORDS} never_idle" if self.is_emulated else _KERNEL_WORDS
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """Of QEMU."""
+        """Arguments of QEMU."""
         if self.is_emulated:
-            # The guest's thread hands its requests over itself (turns.py).
+            # The guest's thread submits its requests itself (scheduling.py).
             at_once = (
                 word
                 for driver in ("blk", "9p", "serial")
@@ -81,14 +85,14 @@ KVM = Accelerator("kvm", False, Path("/dev/kvm"))
 
 @dataclass(frozen=True)
 class Machine:
-    """What a snapshot and the cells restored from it have in common."""
+    """Properties that a snapshot shares with the cells restored from it."""
 
     accelerator: Accelerator
     kernel: str
     initramfs: str
 
     def arguments(self) -> list[str]:
-        """Of QEMU, without ports and shares."""
+        """Arguments of QEMU, without ports and shares."""
         return [
             *(
                 "-nodefaults",
@@ -124,20 +128,21 @@ class Machine:
 def machine_of(
     accelerator: Accelerator, kernel: Path, initramfs: Path
 ) -> Iterator[tuple[Machine, tuple[int, ...]]]:
-    """The machine of two files, and the descriptors that QEMU inherits: QEMU may see neither
-    file."""
+    """Yield the machine of two files, and the descriptors that QEMU inherits, because QEMU may open
+    neither file itself."""
     with kernel.open("rb") as first, initramfs.open("rb") as second:
         descriptors = (first.fileno(), second.fileno())
         yield Machine(accelerator, *map(inherited, descriptors)), descriptors
 
 
 def inherited(descriptor: int) -> str:
-    """The path by which QEMU opens a file that it inherits (proc_pid_fd(5))."""
+    """Path by which QEMU opens a file that it inherits (proc_pid_fd(5))."""
     return f"/proc/self/fd/{descriptor}"
 
 
 def share_arguments(tag: str, folder: Path) -> list[str]:
-    """Of a 9p share, which is plugged later: a mounted one could not be in a snapshot."""
+    """QEMU arguments of a 9p share, which is plugged in later: a snapshot cannot contain a mounted
+    share."""
     return [
         "-fsdev",
         f"local,id={tag},path={_escaped(folder)},security_model=none,readonly=on,multidevs=remap",
@@ -145,8 +150,8 @@ def share_arguments(tag: str, folder: Path) -> list[str]:
 
 
 class KilledError(HostError):
-    """QEMU was ended by a signal from outside. That says nothing about the guest, its snapshot or
-    the host."""
+    """A signal from outside ended QEMU, which says nothing about the guest, its snapshot or the
+    host."""
 
 
 class Qemu:
@@ -185,15 +190,15 @@ class Qemu:
             stderr=subprocess.PIPE,
             pass_fds=(*theirs.values(), *descriptors),
             env=ENVIRONMENT,
-            # Ctrl-C in the terminal reaches us alone. Not a session of its own, which the scheduler
-            # would treat apart from the disk server's (autogroups, sched(7)).
+            # Ctrl-C in the terminal reaches only fscost. QEMU gets no session of its own, because
+            # the scheduler would then group it apart from the disk server (autogroups, sched(7)).
             process_group=0,
             cwd="/",
         )
         for _, end in pairs.values():
             end.close()
         self.events, self.control = pairs["events"][0], pairs["control"][0]
-        with pairs["console"][0] as console:  # closed in truth when the reader is
+        with pairs["console"][0] as console:  # really closed with its reader
             self._console.follow(console.makefile("rb"))
         assert self._process.stderr is not None
         self._errors.follow(self._process.stderr)
@@ -203,38 +208,40 @@ class Qemu:
             if isinstance(error, HostError):
                 words = self.last_words() or error.what
                 told = type(error)(
-                    f"QEMU did not start: {words}", "`fscost doctor` looks at what the VM lab needs"
+                    f"QEMU did not start: {words}",
+                    "`fscost doctor` checks the requirements of the VM lab",
                 )
                 error = self.blamed(told)
             self.end()
             raise error from None
 
     def plug(self, driver: str, slot: int, **properties: Any) -> None:
-        """A PCI device, at a place that is the same in every cell."""
-        # QMP keeps to the types of the properties, and `device_add` has taken JSON since 6.2.
+        """Plug in a PCI device, in a slot that is the same in every cell."""
+        # QMP preserves the types of properties; `device_add` has accepted JSON since 6.2.
         self.monitor.execute(
             "device_add", driver=driver, bus="pci.0", addr=f"{slot:#x}", **properties
         )
 
     @property
     def pid(self) -> int:
-        """Of QEMU, once it has answered."""
+        """Process ID of QEMU."""
         return self._process.pid
 
     def guest_thread(self) -> int:
-        """The thread that executes the guest's instructions."""
+        """Return the ID of the thread that executes the guest's instructions."""
         thread: int = self.monitor.execute("query-cpus-fast")[0]["thread-id"]
         return thread
 
     def last_words(self) -> str:
-        """What QEMU complained about, why the guest's kernel gave up, and what it said last."""
+        """Return QEMU's error output, the reasons for a crash of the guest's kernel, and the last
+        console lines."""
         console = self._console.text().splitlines()
         reasons = [line for line in console if _REASON.search(line)][:_MOST_REASONS]
         last = [line for line in console[-_LAST_LINES:] if line not in reasons]
         return "\n".join(filter(None, (self._errors.text(), *reasons, *last)))
 
     def blamed(self, error: HostError) -> HostError:
-        """`error`, unless QEMU ended because somebody killed it."""
+        """Return `error`, or a KilledError if a signal from outside ended QEMU."""
         if not self.was_killed():
             return error
         return KilledError(
@@ -242,27 +249,27 @@ class Qemu:
         )
 
     def was_killed(self) -> bool:
-        """Whether a signal from outside ended it. One that aborts, or reads memory that it does not
-        have, failed by itself."""
+        """True if a signal from outside ended QEMU. If it aborted or crashed on an invalid
+        memory access, it failed by itself."""
         status = self.wait(_DYING_S)
         return status is not None and -status in _KILLS
 
     def wait(self, limit_s: float) -> int | None:
-        """The exit status, or None when it still runs."""
+        """Wait for QEMU to end; return its exit status, or None if it still runs."""
         try:
             return self._process.wait(timeout=limit_s)
         except subprocess.TimeoutExpired:
             return None
 
     def kill(self) -> None:
-        """From any thread: whoever waits for it will see it end."""
+        """Kill QEMU, from any thread; waiting threads then see it end."""
         if self._process.poll() is None:
             self._process.kill()
 
     def end(self) -> None:
-        """Killed if it still runs: nothing of it is worth keeping."""
+        """End QEMU, by killing it if it still runs: none of its state is worth keeping."""
         self.kill()
-        self._process.wait()  # a busy host takes longer than any limit to free its memory
+        self._process.wait()  # no limit: a busy host may take long to free its memory
         for stream in (self.events, self.control):
             with contextlib.suppress(OSError):
                 stream.close()
@@ -282,8 +289,8 @@ class Qemu:
 
 
 def version() -> str | None:
-    """`7.2.22`, as it says itself; None when QEMU is not installed. HostError when it is and does
-    not answer: a snapshot belongs to a version."""
+    """Return QEMU's version, such as `7.2.22`; None if QEMU is not installed. HostError if it is
+    installed but gives no version, because snapshots are tied to a version."""
     program = tool(PROGRAM)
     if program is None:
         return None
@@ -291,7 +298,7 @@ def version() -> str | None:
     found = re.search(r"version (\S+)", said)
     if status == 0 and found is not None:
         return found[1]
-    because = because or "it does not tell its version"
+    because = because or "it does not report its version"
     raise HostError(
         f"`{PROGRAM} --version` failed: {because}",
         f"install it again: `{install_command([PROGRAM])}`",
@@ -299,8 +306,8 @@ def version() -> str | None:
 
 
 def _ports(descriptors: dict[str, int]) -> list[str]:
-    """The console, the agent's two ports and the monitor, each on a descriptor: no socket lies in
-    any folder."""
+    """Arguments for the console, the agent's two ports and the monitor, each on a descriptor, so
+    that no socket lies in any folder."""
     arguments = []
     for name, descriptor in descriptors.items():
         arguments += ["-chardev", f"socket,id={name},fd={descriptor}"]
@@ -320,13 +327,14 @@ def _ports(descriptors: dict[str, int]) -> list[str]:
 
 
 def _escaped(path: Path) -> str:
-    """QEMU's options separate by commas, and a doubled one is a comma."""
+    """Double the commas in a path: QEMU separates options by commas, and reads a doubled comma as a
+    literal one."""
     return str(path).replace(",", ",,")
 
 
 class _Tail:
-    """The end of a stream that somebody else writes, read all the time so that the writer never
-    waits."""
+    """The end of a stream from another process, read continuously so that the writer never
+    blocks."""
 
     def __init__(self, keep_bytes: int) -> None:
         self._keep_bytes = keep_bytes
@@ -338,10 +346,10 @@ class _Tail:
         self._thread.start()
 
     def text(self) -> str:
-        """Printable: a guest's words must not move the cursor."""
+        """Return the text with printable characters only, so that a guest's output cannot control
+        the terminal."""
         if self._thread is not None:
-            # After the end of the writer there is nothing to wait for; before it, what is there
-            # must do.
+            # If the writer has ended, the thread ends at once; otherwise use the text so far.
             self._thread.join(timeout=0.2)
         words = bytes(self._kept[-self._keep_bytes :]).decode("utf-8", "replace")
         return "".join(letter for letter in words if letter.isprintable() or letter == "\n").strip()

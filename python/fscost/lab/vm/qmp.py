@@ -1,5 +1,5 @@
-"""QEMU's monitor (QMP): one JSON object a line over a Unix socket. What QEMU says is checked; it
-may have died."""
+"""QEMU's monitor (QMP): one JSON object per line over a Unix socket. Answers are checked, because
+QEMU may have died."""
 
 import json
 import socket
@@ -14,13 +14,13 @@ _MAX_LINE_BYTES = 1 << 20
 
 
 class SlowError(HostError):
-    """QEMU did not answer in time, on a host that may be busy. That says nothing about a
+    """QEMU did not answer in time, possibly because the host is busy. This says nothing about a
     snapshot."""
 
 
 class Monitor:
-    """A connection to a QEMU that was told `-qmp unix:PATH` or given the other end of a socket
-    pair."""
+    """A connection to a QEMU that was started with `-qmp unix:PATH` or with the other end of a
+    socket pair."""
 
     def __init__(self, stream: socket.socket, limit_s: float = 120) -> None:
         self._stream = stream
@@ -34,18 +34,18 @@ class Monitor:
             raise
 
     def pass_file(self, name: str, descriptor: int) -> None:
-        """What `fd:NAME` means from then on."""
+        """Pass a descriptor to QEMU; `fd:NAME` then refers to it."""
         self._ask({"execute": "getfd", "arguments": {"fdname": name}}, [descriptor])
 
     def execute(self, command: str, **arguments: Any) -> Any:
-        """Its answer; events in between are dropped."""
+        """Execute a command and return its answer. Events that arrive before it are dropped."""
         return self._ask({"execute": command, "arguments": arguments})
 
     def _ask(self, question: dict[str, Any], descriptors: Sequence[int] = ()) -> Any:
         command = question["execute"]
         text = json.dumps(question).encode() + b"\n"
         try:
-            # Descriptors go with the first byte.
+            # Descriptors are sent with the first byte.
             sent = socket.send_fds(self._stream, [text], descriptors) if descriptors else 0
             self._stream.sendall(text[sent:])
         except OSError as error:
@@ -57,21 +57,21 @@ class Monitor:
             if "error" in answer:
                 raise HostError(
                     f"QEMU refused {command}: {answer['error'].get('desc', answer['error'])}",
-                    "see the QEMU version: `fscost doctor`",
+                    "check the QEMU version with `fscost doctor`",
                 )
 
     def wait_migrated(self, limit_s: float) -> None:
-        """Until the migration under way, out or in, is complete."""
+        """Wait until the current migration, outgoing or incoming, is complete."""
         deadline = time.monotonic() + limit_s
         while (found := self.execute("query-migrate").get("status")) != "completed":
             if found in ("failed", "cancelled"):
                 raise HostError(
-                    f"QEMU's snapshot is {found}", "it is made again when its folder is removed"
+                    f"QEMU's snapshot is {found}", "remove its folder, and fscost rebuilds it"
                 )
             if time.monotonic() > deadline:
                 raise SlowError(
                     f"QEMU's snapshot is {found} after {limit_s:.0f} s",
-                    "end other programs: the host has no time for a guest",
+                    "close other programs: the host is too busy for a guest",
                 )
             time.sleep(0.01)
 
@@ -81,7 +81,7 @@ class Monitor:
             answer = json.loads(line) if line else None
         except TimeoutError:
             raise SlowError(
-                "QEMU's monitor is silent", "end other programs: the host has no time for a guest"
+                "QEMU's monitor is silent", "close other programs: the host is too busy for a guest"
             ) from None
         except (OSError, ValueError) as error:
             raise HostError(f"QEMU's monitor: {error}") from None
@@ -90,7 +90,7 @@ class Monitor:
         return answer
 
     def close(self) -> None:
-        """QEMU goes on."""
+        """Close the connection; QEMU keeps running."""
         self._lines.close()
         self._stream.close()
 

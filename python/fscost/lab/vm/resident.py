@@ -1,8 +1,8 @@
-"""Keeps files that guests read in the host's page cache.
+"""Pinning of files that guests read in the host's page cache.
 
-A guest waits for a file of the host's that must be read from a disk, and its clock goes on
-meanwhile: what it does then depends on the host. Programs that drop caches
-(/proc/sys/vm/drop_caches, as cells of the native lab do) leave what is mapped.
+A guest's clock continues while the guest waits for a host file to be read from a disk, so its
+behaviour would depend on the host. Dropping caches (/proc/sys/vm/drop_caches, as cells of the
+native lab do) does not evict mapped pages.
 """
 
 import contextlib
@@ -21,14 +21,14 @@ from fscost.host import tool
 from fscost.matrix import Cell
 
 MOST_FILES = 64
-"""A mapping keeps a descriptor open."""
+"""Maximum number of files, because each mapping keeps a descriptor open."""
 MOST_BYTES = 256 << 20
 _LIBRARY = re.compile(r"^\s.*?(/\S+) \(0x", re.MULTILINE)
 
 
 @contextmanager
 def held(files: Iterable[Path]) -> Iterator[int]:
-    """The first of these files, until the block ends; gives how many."""
+    """Hold as many of these files as fit, in order, until the block ends; yield their number."""
     with ExitStack() as stack:
         count, room = 0, MOST_BYTES
         for file in dict.fromkeys(files):
@@ -42,7 +42,8 @@ def held(files: Iterable[Path]) -> Iterator[int]:
 
 
 def read_by(cell: Cell, built: Mapping[str, Any]) -> list[Path]:
-    """Files that the guest of a cell with this plan reads: programs, then the workload's input."""
+    """List the files that the guest of a cell with this plan reads: programs, then the workload's
+    input."""
     commands = [*built["mkfs"], *built["after_mount"], *built["background"]]
     commands += [each["command"] for each in built["inspect"]]
     names = ("sh", *cell.workload.needs_tools, *(command[0] for command in commands))
@@ -52,17 +53,18 @@ def read_by(cell: Cell, built: Mapping[str, Any]) -> list[Path]:
 
 @lru_cache
 def programs(names: tuple[str, ...]) -> tuple[Path, ...]:
-    """Programs of these names, and the libraries that they load."""
+    """Return the programs of these names, and the libraries that they load."""
     found = [path.resolve() for path in map(tool, names) if path is not None]
     with contextlib.suppress(OSError, subprocess.SubprocessError):
-        # A script among them makes the status 1, and the others are listed all the same.
+        # A script makes ldd return 1, but it still lists the others.
         listed = subprocess.run(["ldd", *found], capture_output=True, text=True, timeout=10)
         found += [Path(name).resolve() for name in _LIBRARY.findall(listed.stdout)]
     return tuple(dict.fromkeys(found))
 
 
 def _mapped(file: Path, most_bytes: int) -> mmap.mmap:
-    """OSError or ValueError where it is no file, empty, or larger than that."""
+    """Map a file. OSError or ValueError if it is not a regular file, is empty, or is larger than
+    `most_bytes`."""
     descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
         status = os.fstat(descriptor)

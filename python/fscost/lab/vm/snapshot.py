@@ -1,9 +1,9 @@
-"""A guest that has booted, loaded its modules and said hello, kept for every cell to continue from.
+"""Snapshot of a guest that has booted, loaded its modules and said hello. Every cell continues from
+it.
 
-The stream of a migration (QEMU, docs/devel/migration.rst) holds its memory and the state of its
-devices. QEMU inherits the stream and
-the two files that it boots as descriptors: it can open none of them, and cells share nothing that
-one of them could change.
+A migration stream (QEMU, docs/devel/migration.rst) holds the guest's memory and the state of its
+devices. QEMU inherits the stream, and the two files that it boots, as descriptors. It can open none
+of them by path, and cells share nothing that one of them could change.
 """
 
 import contextlib
@@ -17,45 +17,50 @@ from pathlib import Path
 
 from fscost.errors import HostError
 from fscost.lab.vm import cache, image, qemu
-from fscost.lab.vm.cache import DamagedError
 from fscost.lab.vm.confinement import Confinement, Share
 from fscost.lab.vm.kernels import GuestKernel
 from fscost.lab.vm.port import Port
 from fscost.lab.vm.qemu import Accelerator, Machine, Qemu
 
 BOOT_S = 600
-"""Emulated on a machine with a load of 20 for each processor; a quiet one needs 10."""
+"""Time limit for booting. An emulated guest needs 10 s on a quiet machine; the limit allows for a
+load of 20 per processor."""
 _RESTORE_S = 120
 _SAVE_S = 120
 _KEEP = 8
 _KERNEL, _INITRAMFS, _STATE, _VERSION = "vmlinux", "initramfs", "state", "VERSION"
 _FOR_ALL = 0o644
-"""QEMU, which may be another user, opens what it inherits once more; the folder around keeps others
-out."""
+"""Mode that lets QEMU, which may run as another user, open inherited files again. The enclosing
+folder keeps other users out."""
 
 During = Callable[[Qemu], AbstractContextManager[None]]
-"""Entered with a machine while it boots, so that whoever is interrupted can end it."""
+"""Context that is entered with a machine while it boots, so that an interrupt can end it."""
 
 
 class Snapshot:
-    """Its files are open and checked, so that deleting it takes nothing from those who use it."""
+    """A snapshot whose files are open and verified, so that deleting it does not affect its
+    users."""
 
     def __init__(self, folder: Path, accelerator: Accelerator) -> None:
-        """DamagedError when a file differs from its digest."""
+        """Open the snapshot; DamagedError if a file differs from its digest."""
         self.folder = folder
         self.accelerator = accelerator
         with contextlib.suppress(OSError):
-            os.utime(folder)  # those used last are kept
+            os.utime(folder)  # the most recently used are kept
         digests = cache.digests(folder)
         self._files = {
             name: cache.CheckedFile(folder / name, digests.get(name))
             for name in (_KERNEL, _INITRAMFS, _STATE, _VERSION)
         }
         self.kernel_version = self._files[_VERSION].read().decode()
-        """As the guest said it."""
+        """Kernel version, as the guest reported it."""
+
+    def discard(self) -> None:
+        """Delete the snapshot from the cache, unless another process has made it again."""
+        cache.discard(self._files[_STATE])
 
     def restore(self, confinement: Confinement, shares: tuple[Share, ...]) -> Qemu:
-        """A machine where it was left, not running yet."""
+        """Restore the machine to its saved state, not running yet."""
         with (
             self._files[_STATE].reopened() as state,
             self._start(confinement, shares, "-S", "-incoming", "defer") as machine,
@@ -66,7 +71,7 @@ class Snapshot:
         return machine
 
     def boot(self, confinement: Confinement, shares: tuple[Share, ...]) -> Qemu:
-        """The same machine from the beginning, up to its hello."""
+        """Boot the same machine from the beginning, up to its hello."""
         with self._start(confinement, shares) as machine:
             Port(machine).hello(BOOT_S)
         return machine
@@ -75,7 +80,7 @@ class Snapshot:
     def _start(
         self, confinement: Confinement, shares: tuple[Share, ...], *more: str
     ) -> Iterator[Qemu]:
-        """A machine that lives on after the block, unless that fails."""
+        """Start a machine that outlives the block, unless the block fails."""
         with (
             self._files[_KERNEL].reopened() as kernel,
             self._files[_INITRAMFS].reopened() as initramfs,
@@ -100,14 +105,15 @@ def take(
     say: Callable[[str], None],
     during: During,
 ) -> Snapshot:
-    """The snapshot of this kernel, agent, QEMU and machine: from the cache, or made now. A damaged
-    one is made again, once."""
+    """Return the snapshot of this kernel, agent, QEMU and machine, from the cache or made now. A
+    damaged one is made again, once."""
     initramfs = image.build(kernel, confinement.agent, image.wanted(kernel))
     folder = cache.root() / "snapshots" / _key(kernel, initramfs, accelerator)
 
     def make(made: Path) -> None:
         say(
-            f"booting a guest of Linux {kernel.version} ({accelerator.name}), once; cells are restored from it"
+            f"booting a guest of Linux {kernel.version} ({accelerator.name}), once; cells are"
+            " restored from it"
         )
         shutil.copyfile(kernel.vmlinux, made / _KERNEL)
         (made / _INITRAMFS).write_bytes(initramfs)
@@ -116,16 +122,16 @@ def take(
         (made / _VERSION).write_text(save(made, confinement, accelerator, during))
         cache.discard_all_but(folder.parent, _KEEP - 1)
 
-    try:
-        return Snapshot(cache.complete(folder, make), accelerator)
-    except DamagedError as error:
-        say(f"the snapshot {folder} is damaged ({error.what}); it is made again")
-        cache.discard(folder)
-    return Snapshot(cache.complete(folder, make), accelerator)
+    return cache.opened(
+        folder,
+        make,
+        lambda complete: Snapshot(complete, accelerator),
+        lambda damage: say(f"the snapshot {folder} is damaged ({damage.what}); rebuilding it"),
+    )
 
 
 def save(folder: Path, confinement: Confinement, accelerator: Accelerator, during: During) -> str:
-    """Boot a machine, wait for its hello, keep its state; returns its kernel's version."""
+    """Boot a machine, wait for its hello, and save its state; return its kernel's version."""
     with (
         (folder / _STATE).open("wb") as state,
         qemu.machine_of(accelerator, folder / _KERNEL, folder / _INITRAMFS) as (
@@ -139,8 +145,8 @@ def save(folder: Path, confinement: Confinement, accelerator: Accelerator, durin
             hello = Port(machine).hello(BOOT_S)
             machine.monitor.execute("stop")
             machine.monitor.pass_file("state", state.fileno())
-            # The stream goes to a file: no reason to be slow (32 MiB/s is the default of old
-            # versions).
+            # The stream goes to a file, so its rate need not be limited (old versions default to 32
+            # MiB/s).
             machine.monitor.execute("migrate-set-parameters", **{"max-bandwidth": 1 << 33})
             machine.monitor.execute("migrate", uri="fd:state")
             machine.monitor.wait_migrated(_SAVE_S)
@@ -150,7 +156,8 @@ def save(folder: Path, confinement: Confinement, accelerator: Accelerator, durin
 
 
 def _key(kernel: GuestKernel, initramfs: bytes, accelerator: Accelerator) -> str:
-    """Of everything that goes into it; agent and modules are in the initramfs."""
+    """Key of a snapshot: a digest of everything that it depends on. Agent and modules are in the
+    initramfs."""
     parts = {
         "qemu": qemu.version(),
         "machine": Machine(accelerator, _KERNEL, _INITRAMFS).arguments(),

@@ -1,8 +1,8 @@
-"""The kernel proper out of a distribution's bzImage: booted as it is, emulation saves the seconds
-that unpacking takes.
+"""Extraction of the kernel from a distribution's bzImage. Booting it uncompressed saves the seconds
+that unpacking takes under emulation.
 
-The place of the packed kernel is in the setup header (Documentation/arch/x86/boot.rst); its first
-bytes tell how it is packed.
+The setup header holds the position of the compressed kernel (Documentation/arch/x86/boot.rst); its
+first bytes identify the compression.
 """
 
 import io
@@ -19,17 +19,18 @@ _PAYLOAD_AT = 0x248  # payload_offset and payload_length, since protocol 2.08
 _SECTOR_BYTES = 512
 _ELF = b"\x7fELF"
 MAX_BYTES = 512 << 20
-"""A kernel is 60 MB; a packed file may claim to be anything."""
+"""Limit of an unpacked kernel. A kernel takes 60 MB, but a compressed file may expand to any
+size."""
 
 
 def unpack(image: bytes, name: str) -> bytes:
-    """The ELF image of the bzImage `image`; an ELF image is given back as it is. `name` is for
-    errors."""
+    """Return the ELF image in the bzImage `image`; an ELF image is returned unchanged. `name` is
+    for errors."""
     if image.startswith(_ELF):
         return image
     if image[_HEADER_MAGIC_AT : _HEADER_MAGIC_AT + 4] != b"HdrS" or len(image) < _PAYLOAD_AT + 8:
         raise InputError(
-            f"{name} is no kernel for x86 (neither an ELF image nor a bzImage)",
+            f"{name} is not a kernel for x86 (neither an ELF image nor a bzImage)",
             "name a vmlinuz or a vmlinux",
         )
     begin = (image[_SETUP_SECTORS_AT] + 1) * _SECTOR_BYTES
@@ -37,16 +38,14 @@ def unpack(image: bytes, name: str) -> bytes:
     packed = image[begin + offset : begin + offset + length]
     kernel = _decompress(packed, name)
     if not kernel.startswith(_ELF):
-        raise InputError(
-            f"{name}: what is packed in it is no ELF image", "name an uncompressed vmlinux"
-        )
+        raise InputError(f"{name}: its content is not an ELF image", "name an uncompressed vmlinux")
     return kernel
 
 
 def _decompress(packed: bytes, name: str) -> bytes:
     try:
         if packed.startswith(b"\xfd7zXZ\x00"):
-            # The last four bytes are the length, which xz takes for garbage.
+            # The last four bytes are the length, which xz would treat as garbage.
             return _bounded(
                 lzma.LZMADecompressor(lzma.FORMAT_XZ).decompress(packed, MAX_BYTES + 1), name
             )
@@ -57,13 +56,13 @@ def _decompress(packed: bytes, name: str) -> bytes:
             f"{name}: the kernel packed in it is damaged: {error}", "fetch it again"
         ) from None
     raise InputError(
-        f"{name} is packed in a way that is not known here (xz and zstd are)",
+        f"{name} uses an unsupported compression (xz and zstd are supported)",
         "name an uncompressed vmlinux",
     )
 
 
 def decompress_zstd(packed: bytes) -> bytes:
-    """At most MAX_BYTES and one."""
+    """Decompress at most MAX_BYTES + 1 bytes."""
     with pa.CompressedInputStream(pa.BufferReader(packed), "zstd") as stream:
         return bytes(stream.read(MAX_BYTES + 1))
 
@@ -78,7 +77,8 @@ def _bounded(kernel: bytes, name: str) -> bytes:
 
 
 def version(kernel: bytes) -> str | None:
-    """`6.12.117+deb12-amd64`: the first word after `Linux version` in the kernel's own banner."""
+    """Return the kernel version from its banner: the first word after `Linux version`, such as
+    `6.12.117+deb12-amd64`."""
     at = kernel.find(b"Linux version ")
     if at < 0:
         return None

@@ -1,5 +1,5 @@
-"""One module per family of file systems: what its mkfs is called, accepts and needs. Siblings
-alike.
+"""File system families, one module each, with the name, flags and requirements of its mkfs. All
+modules have the same structure.
 
 To add a family: write its module with the three names of `Family`, list it in FAMILIES, and give it
 a file in `catalogue/`.
@@ -13,37 +13,42 @@ from fscost.profile.model import FormatPlan, Profile
 
 
 class Family(Protocol):
-    """What every module here offers."""
+    """Interface of every module here."""
 
     TYPES: tuple[str, ...]
-    """The mount types it knows."""
+    """Mount types of the family."""
 
     def grammar(self, type_: str) -> Grammar:
-        """The flags that the mkfs of this type takes."""
+        """Return the flags that this type's mkfs takes."""
         ...
 
     def plan(self, profile: Profile, flags: list[Flag], main_bytes: int, seed: int) -> FormatPlan:
-        """Every command that formats and inspects `profile` on a main disk of `main_bytes`;
+        """Plan every command that formats and inspects `profile` on a main disk of `main_bytes`;
         InputError if it cannot fit."""
         ...
 
 
 FAMILIES: tuple[Family, ...] = (ext, xfs, btrfs, f2fs, jfs, nilfs2, reiserfs, ntfs3, exfat, vfat)
 
-# Known to Linux, not to any lab of ours: mkfs program, for "needs …".
+# Types that Linux supports but no lab does yet, with their mkfs programs, for "needs …".
 LATER: dict[str, str] = {"bcachefs": "bcachefs", "udf": "mkfs.udf"}
 
 
 def family_of(type_: str) -> Family | None:
-    """The module that formats this type, or None."""
+    """Return the module that formats this type, or None."""
     return next((family for family in FAMILIES if type_ in family.TYPES), None)
 
 
 def formattable_types() -> list[str]:
-    """Every type that some lab can format."""
+    """Return every type that some lab can format."""
     return sorted(type_ for family in FAMILIES for type_ in family.TYPES)
 
 
+def mkfs_programs() -> dict[str, str]:
+    """Return the mkfs program of each type, in the order of FAMILIES."""
+    return {type_: each.grammar(type_).program for each in FAMILIES for type_ in each.TYPES}
+
+
 def known_types() -> list[str]:
-    """Every type that can be spelled, formattable here or not."""
+    """Return every known type, whether or not a lab can format it."""
     return sorted({*LATER, *formattable_types()})

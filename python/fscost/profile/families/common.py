@@ -1,4 +1,4 @@
-"""What the families share."""
+"""Functions that the families share."""
 
 import hashlib
 import uuid
@@ -10,7 +10,7 @@ MIB = 1 << 20
 
 
 def seeded_uuid(seed: int, purpose: str) -> str:
-    """A UUID that depends on nothing but these."""
+    """Derive a UUID from only the seed and the purpose."""
     digest = hashlib.sha256(f"fscost/{seed}/{purpose}".encode()).digest()
     return str(uuid.UUID(bytes=digest[:16], version=4))
 
@@ -19,7 +19,8 @@ def require_size(profile: Profile, main_bytes: int, minimum_bytes: int, source: 
     """Refuse a disk that mkfs would refuse, before anything runs."""
     if main_bytes < minimum_bytes:
         raise InputError(
-            f"profile '{profile.name}': a disk of {main_bytes / MIB:.0f} MiB is too small for {profile.type} ({source})",
+            f"profile '{profile.name}': a disk of {main_bytes / MIB:.0f} MiB is too small for"
+            f" {profile.type} ({source})",
             f"give it at least {minimum_bytes / MIB:.0f} MiB with --size",
         )
 
@@ -31,7 +32,8 @@ def format_plan(
     mount_options: str | None = None,
     sync_tracepoints: tuple[str, ...] = (),
 ) -> FormatPlan:
-    """The commands of a family and the profile's own; `superblock` shows what was really made."""
+    """Combine the commands of a family with those of the profile. `superblock` shows what was
+    really made."""
     commands = (*mkfs, *profile.after_mkfs)
     groups = (commands, profile.after_mount, profile.background, (superblock,))
     return FormatPlan(
@@ -48,5 +50,5 @@ def format_plan(
 
 
 def join_options(*options: str) -> str:
-    """Mount options joined by comma, empty ones left out."""
+    """Join mount options by commas, leaving out empty ones."""
     return ",".join(option for option in options if option)

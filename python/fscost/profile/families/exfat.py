@@ -10,25 +10,26 @@ TYPES: tuple[str, ...] = ("exfat",)
 _SHORT = "n:L:c:b:fVvh"
 _LONG = "boundary-align= cluster-size= full-format help pack-bitmap verbose version volume-label="
 _REFUSED = dict.fromkeys(
-    ("-h", "--help", "-V", "--version"), "with it mkfs.exfat makes no file system"
+    ("-h", "--help", "-V", "--version"), "drop it: with it, mkfs.exfat makes no file system"
 )
 
 _MINIMUM_BYTES = 4 * MIB  # on 2 MiB: "exFAT format fail!"
 
 
 def grammar(type_: str) -> Grammar:
-    """mkfs.exfat."""
+    """Flags of mkfs.exfat."""
     return Grammar(f"mkfs.{type_}", _SHORT, tuple(_LONG.split()), refused=_REFUSED)
 
 
 def plan(profile: Profile, flags: list[Flag], main_bytes: int, seed: int) -> FormatPlan:
-    """One mkfs, fast. The volume's serial number is made of the time: mkfs.exfat takes none.
+    """Plan one quick mkfs. The volume's serial number comes from the time, because mkfs.exfat has
+    no option for it.
 
-    dump.exfat opens a mounted disk exclusively, in vain; what counts is the cluster's size, which
-    is statfs's block.
+    dump.exfat cannot inspect a mounted disk, which it tries to open exclusively. The value that
+    matters is the cluster size, which statfs returns as the block size.
     """
     del seed
-    require_size(profile, main_bytes, _MINIMUM_BYTES, "mkfs.exfat refuses less")
+    require_size(profile, main_bytes, _MINIMUM_BYTES, "mkfs.exfat refuses it")
     return format_plan(
         profile,
         ("mkfs.exfat", *words_of(flags), "{disk.main}"),

@@ -20,19 +20,18 @@ TYPES: tuple[str, ...] = ("ext2", "ext3", "ext4")
 
 # e2fsprogs misc/mke2fs.c, PRS(): the getopt string.
 _SHORT = "b:ce:g:i:jl:m:nqr:s:t:d:vC:DE:FG:I:J:KL:M:N:O:R:ST:U:Vz:"
-_FORMATS_NOTHING = "with it mke2fs makes no file system"
+_FORMATS_NOTHING = "drop it: with it, mke2fs makes no file system"
 _REFUSED = {
     "-n": _FORMATS_NOTHING,
     "-V": _FORMATS_NOTHING,
     "-S": _FORMATS_NOTHING,
-    "-t": "the type is the first word of the profile",
-    "-z": "it writes a file on the host",
+    "-t": "drop it: the type is the first word of the profile",
+    "-z": "drop it: it writes a file on the host",
 }
 
-# Below 2048 blocks mke2fs leaves the journal out and goes on (lib/ext2fs/mkjournal.c,
-# ext2fs_default_journal_size): the profile
-# would not be what it says. 8 MiB is that with 4 KiB blocks; mke2fs takes 1 KiB blocks on disks
-# this small.
+# Below 2048 blocks, mke2fs leaves out the journal and continues (lib/ext2fs/mkjournal.c,
+# ext2fs_default_journal_size), so the profile would differ from its name. 8 MiB is that size with 4
+# KiB blocks; on disks this small mke2fs uses 1 KiB blocks.
 _MINIMUM_BYTES = 8 * MIB
 
 _BLOCK_SIZES = (1024, 2048, 4096, 8192, 16384, 32768, 65536)
@@ -45,14 +44,15 @@ _NOT_LAZY = "lazy_itable_init=0,lazy_journal_init=0"
 
 
 def grammar(type_: str) -> Grammar:
-    """mke2fs, by the name that selects the type's defaults in /etc/mke2fs.conf."""
+    """Flags of mke2fs, called by the name that selects the type's defaults in /etc/mke2fs.conf."""
     return Grammar(
         f"mkfs.{type_}", _SHORT, refused=_REFUSED, device_keys={"-J": frozenset({"device"})}
     )
 
 
 def plan(profile: Profile, flags: list[Flag], main_bytes: int, seed: int) -> FormatPlan:
-    """One mkfs, before it the external journal if `-J device={disk.NAME}` asks for one."""
+    """Plan one mkfs, preceded by that of the external journal if `-J device={disk.NAME}` requests
+    one."""
     _refuse_what_mke2fs_changes(profile, flags)
     journal = _journal_disk(flags)
     if journal is None and _has_journal(profile.type, flags):
@@ -60,7 +60,7 @@ def plan(profile: Profile, flags: list[Flag], main_bytes: int, seed: int) -> For
             profile,
             main_bytes,
             _MINIMUM_BYTES,
-            "smaller ones have no room for a journal: without one, say -O ^has_journal",
+            "it has no room for a journal; to do without one, add -O ^has_journal",
         )
     mkfs = [_mkfs(profile, flags, journal is not None, seed)]
     if journal is not None:
@@ -74,8 +74,8 @@ def plan(profile: Profile, flags: list[Flag], main_bytes: int, seed: int) -> For
 
 
 def _refuse_what_mke2fs_changes(profile: Profile, flags: list[Flag]) -> None:
-    """What mke2fs warns of and then makes otherwise: the profile would not be what its name says
-    (misc/mke2fs.c, PRS())."""
+    """Refuse flags that mke2fs only warns about and then changes: the profile would differ from its
+    name (misc/mke2fs.c, PRS())."""
     for value in values_of(flags, "-b"):
         size = value.lstrip("-")
         if not size.isdecimal() or int(size[:9]) not in _BLOCK_SIZES:
@@ -86,7 +86,8 @@ def _refuse_what_mke2fs_changes(profile: Profile, flags: list[Flag]) -> None:
     for value in values_of(flags, "-L"):
         if len(value.encode("utf-8", "surrogateescape")) > _LABEL_BYTES:
             raise InputError(
-                f"profile '{profile.name}': flags: -L has more than {_LABEL_BYTES} bytes, and mke2fs would cut it",
+                f"profile '{profile.name}': flags: -L has more than {_LABEL_BYTES} bytes, and"
+                " mke2fs would cut it",
                 "give a shorter label",
             )
     known = _usage_types()
@@ -99,7 +100,8 @@ def _refuse_what_mke2fs_changes(profile: Profile, flags: list[Flag]) -> None:
 
 
 def _usage_types() -> list[str]:
-    """Those of the host's mke2fs.conf(5), which guests have too; none where it cannot be read."""
+    """Return the usage types of the host's mke2fs.conf(5), which guests use too; empty if the file
+    cannot be read."""
     try:
         text = _CONFIGURATION.read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -108,7 +110,8 @@ def _usage_types() -> list[str]:
 
 
 def _has_journal(type_: str, flags: list[Flag]) -> bool:
-    """The last word on it; ext3 and ext4 have one unless told otherwise (mke2fs.conf(5))."""
+    """True if there is a journal. The last flag decides; ext3 and ext4 have one by default
+    (mke2fs.conf(5))."""
     wanted = type_ != "ext2" or "-j" in [flag for flag, _ in flags]
     for value in values_of(flags, "-O"):
         for feature in value.split(","):
@@ -125,11 +128,10 @@ def _mkfs(
         ours.append(("-U", seeded_uuid(seed, "file system")))
     if external_journal and not values_of(flags, "-b"):
         ours.append(("-b", _block_bytes(flags)))
-    # Of several -E or -O mke2fs heeds the last alone (PRS(): `extended_opts = optarg`), so each
-    # becomes one list; of a key given
-    # twice within it the later wins, hence ours first.
-    # The hash orders directories: it is the same for all profiles of a repetition, so that they see
-    # the same work.
+    # mke2fs honours only the last -E or -O (PRS(): `extended_opts = optarg`), so each becomes one
+    # list. If a list repeats a key, the last value wins, so fscost's values come first. The hash
+    # seed determines the order of directories. It is the same for all profiles of a repetition, so
+    # that they do the same work.
     extended = ",".join(
         [_NOT_LAZY, f"hash_seed={seeded_uuid(seed, 'hash')}", *values_of(flags, "-E")]
     )

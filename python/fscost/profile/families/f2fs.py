@@ -6,25 +6,25 @@ from fscost.profile.model import FormatPlan, Profile
 
 TYPES: tuple[str, ...] = ("f2fs",)
 
-# f2fs-tools mkfs/f2fs_format_main.c, f2fs_parse_options(). Its `-o`, the over-provisioned share,
-# cannot be spelled: in a profile it is mount options.
+# f2fs-tools mkfs/f2fs_format_main.c, f2fs_parse_options(). Its `-o`, the over-provisioning ratio,
+# is unavailable, because `-o` in a profile means mount options.
 _SHORT = "qa:c:C:d:e:E:g:hil:mo:O:rR:s:S:z:t:T:U:Vfw:"
-_FORMATS_NOTHING = "with it mkfs.f2fs makes no file system"
+_FORMATS_NOTHING = "drop it: with it, mkfs.f2fs makes no file system"
 _REFUSED = {"-h": _FORMATS_NOTHING, "-V": _FORMATS_NOTHING}
 
-_MINIMUM_BYTES = (
-    52 * MIB
-)  # below, mkfs.f2fs fails ("device size is not sufficient"); below 100 MiB it keeps a third and more to itself
+# mkfs.f2fs fails on smaller disks ("device size is not sufficient"). Below 100 MiB, it reserves a
+# third or more of the disk.
+_MINIMUM_BYTES = 52 * MIB
 
 
 def grammar(type_: str) -> Grammar:
-    """mkfs.f2fs."""
+    """Flags of mkfs.f2fs."""
     return Grammar(f"mkfs.{type_}", _SHORT, refused=_REFUSED, device_flags=frozenset({"-c"}))
 
 
 def plan(profile: Profile, flags: list[Flag], main_bytes: int, seed: int) -> FormatPlan:
-    """One mkfs. Not `-q`: with it mkfs.f2fs fails without a word."""
-    require_size(profile, main_bytes, _MINIMUM_BYTES, "mkfs.f2fs refuses less")
+    """Plan one mkfs. It runs without `-q`, with which mkfs.f2fs fails without a message."""
+    require_size(profile, main_bytes, _MINIMUM_BYTES, "mkfs.f2fs refuses it")
     ours: list[Flag] = [
         ("-f", ""),
         ("-r", ""),

@@ -8,13 +8,13 @@ TYPES: tuple[str, ...] = ("jfs",)
 
 # jfsutils mkfs/mkfs.c, main(): the getopt string.
 _SHORT = "cj:J:fL:Oqs:V"
-_REFUSED = {"-V": "with it mkfs.jfs makes no file system"}
+_REFUSED = {"-V": "drop it: with it, mkfs.jfs makes no file system"}
 
 _MINIMUM_BYTES = 16 * MIB  # mkfs.jfs: "Partition must be at least 16 megabytes."
 
 
 def grammar(type_: str) -> Grammar:
-    """mkfs.jfs."""
+    """Flags of mkfs.jfs."""
     return Grammar(
         f"mkfs.{type_}",
         _SHORT,
@@ -25,14 +25,14 @@ def grammar(type_: str) -> Grammar:
 
 
 def plan(profile: Profile, flags: list[Flag], main_bytes: int, seed: int) -> FormatPlan:
-    """One mkfs; before it the external journal if `-J device={disk.NAME}` asks for one (`-j` makes
-    its own).
+    """Plan one mkfs, preceded by that of the external journal if `-J device={disk.NAME}` requests
+    one (`-j` makes its own).
 
-    mkfs.jfs takes no UUID. The superblock names the journal's device and UUID (fs/jfs/jfs_logmgr.c,
-    lmLogOpen()): the mount needs no option.
+    mkfs.jfs has no option for the UUID. The superblock holds the journal's device and UUID
+    (fs/jfs/jfs_logmgr.c, lmLogOpen()), so the mount needs no option.
     """
     del seed
-    require_size(profile, main_bytes, _MINIMUM_BYTES, "mkfs.jfs refuses less")
+    require_size(profile, main_bytes, _MINIMUM_BYTES, "mkfs.jfs refuses it")
     journals = [
         given
         for value in values_of(flags, "-J")

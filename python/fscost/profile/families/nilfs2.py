@@ -8,7 +8,7 @@ TYPES: tuple[str, ...] = ("nilfs2",)
 
 # nilfs-utils sbin/mkfs/mkfs.c, parse_options(): the getopt string.
 _SHORT = "b:B:cfhKL:m:nqvO:P:V"
-_FORMATS_NOTHING = "with it mkfs.nilfs2 makes no file system"
+_FORMATS_NOTHING = "drop it: with it, mkfs.nilfs2 makes no file system"
 _REFUSED = {"-n": _FORMATS_NOTHING, "-h": _FORMATS_NOTHING, "-V": _FORMATS_NOTHING}
 
 _MINIMUM_BYTES = (
@@ -17,15 +17,15 @@ _MINIMUM_BYTES = (
 
 
 def grammar(type_: str) -> Grammar:
-    """mkfs.nilfs2."""
+    """Flags of mkfs.nilfs2."""
     return Grammar(f"mkfs.{type_}", _SHORT, refused=_REFUSED)
 
 
 def plan(profile: Profile, flags: list[Flag], main_bytes: int, seed: int) -> FormatPlan:
-    """One mkfs, which takes no UUID.
+    """Plan one mkfs, which has no option for the UUID.
 
-    The cleaner is a program that mount.nilfs2 starts; the agent calls mount(2), so it runs only
-    where a profile names it in `background`.
+    The cleaner is a program that mount.nilfs2 starts. The agent calls mount(2) directly, so the
+    cleaner runs only if a profile names it in `background`.
     """
     del seed
     if not values_of(flags, "-b", "-B"):

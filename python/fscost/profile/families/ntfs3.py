@@ -1,4 +1,4 @@
-"""ntfs3, the kernel's own driver of NTFS: mkfs.ntfs."""
+"""ntfs3, the kernel's own NTFS driver: mkfs.ntfs."""
 
 from fscost.profile.families.common import MIB, format_plan, require_size
 from fscost.profile.flags import Flag, Grammar, words_of
@@ -9,10 +9,11 @@ TYPES: tuple[str, ...] = ("ntfs3",)
 # ntfs-3g ntfsprogs/mkntfs.c, mkntfs_parse_options().
 _SHORT = "c:CfFhH:IlL:np:qQs:S:TUvVz:"
 _LONG = (
-    "cluster-size= debug enable-compression fast force heads= help label= license mft-zone-multiplier= no-action no-indexing "
-    "partition-start= quick quiet sector-size= sectors-per-track= verbose version with-uuid zero-time"
+    "cluster-size= debug enable-compression fast force heads= help label= license"
+    " mft-zone-multiplier= no-action no-indexing partition-start= quick quiet sector-size="
+    " sectors-per-track= verbose version with-uuid zero-time"
 )
-_FORMATS_NOTHING = "with it mkfs.ntfs makes no file system"
+_FORMATS_NOTHING = "drop it: with it, mkfs.ntfs makes no file system"
 _REFUSED = dict.fromkeys(
     ("-h", "--help", "-l", "--license", "-n", "--no-action", "-V", "--version"), _FORMATS_NOTHING
 )
@@ -23,16 +24,16 @@ _MINIMUM_BYTES = (
 
 
 def grammar(type_: str) -> Grammar:
-    """mkfs.ntfs."""
+    """Flags of mkfs.ntfs."""
     del type_
     return Grammar("mkfs.ntfs", _SHORT, tuple(_LONG.split()), refused=_REFUSED)
 
 
 def plan(profile: Profile, flags: list[Flag], main_bytes: int, seed: int) -> FormatPlan:
-    """One mkfs, fast: the slow one writes every sector of the disk. Its serial number is random:
-    mkfs.ntfs takes none."""
+    """Plan one quick mkfs: the full one writes every sector of the disk. The serial number is
+    random, because mkfs.ntfs has no option for it."""
     del seed
-    require_size(profile, main_bytes, _MINIMUM_BYTES, "mkfs.ntfs refuses less")
+    require_size(profile, main_bytes, _MINIMUM_BYTES, "mkfs.ntfs refuses it")
     ours: list[Flag] = [("-Q", ""), ("-q", ""), ("-F", "")]  # -F: a whole disk, not a partition
     return format_plan(
         profile,

@@ -6,13 +6,16 @@ from fscost.profile.model import FormatPlan, Profile
 
 TYPES: tuple[str, ...] = ("reiserfs",)
 
-# reiserfsprogs mkreiserfs/mkreiserfs.c, main(). Its `-o` is `--journal-offset` here: in a profile
-# -o is mount options.
+# reiserfsprogs mkreiserfs/mkreiserfs.c, main(). Its `-o` is spelled `--journal-offset` here,
+# because `-o` in a profile means mount options.
 _SHORT = "b:j:s:t:o:h:u:l:VfdB:q"
-_LONG = "badblocks= block-size= format= hash= journal-device= journal-offset= journal-size= label= transaction-max-size= uuid= debug force quiet"
-_HOST_FILE = "its file would be one of the host's"
+_LONG = (
+    "badblocks= block-size= format= hash= journal-device= journal-offset= journal-size= label="
+    " transaction-max-size= uuid= debug force quiet"
+)
+_HOST_FILE = "drop it: its file would be on the host"
 _REFUSED = {
-    "-V": "with it mkfs.reiserfs makes no file system",
+    "-V": "drop it: with it, mkfs.reiserfs makes no file system",
     "-B": _HOST_FILE,
     "--badblocks": _HOST_FILE,
 }
@@ -22,7 +25,7 @@ _MINIMUM_BYTES = 33 * MIB  # "cannot create a journal of 8193 blocks with 18 off
 
 
 def grammar(type_: str) -> Grammar:
-    """mkfs.reiserfs."""
+    """Flags of mkfs.reiserfs."""
     return Grammar(
         f"mkfs.{type_}",
         _SHORT,
@@ -33,8 +36,8 @@ def grammar(type_: str) -> Grammar:
 
 
 def plan(profile: Profile, flags: list[Flag], main_bytes: int, seed: int) -> FormatPlan:
-    """One mkfs, also of an external journal (`-j {disk.NAME}`), which the mount names too: the
-    superblock has only its number."""
+    """Plan one mkfs, which also formats an external journal (`-j {disk.NAME}`). The mount names the
+    journal again, because the superblock holds only its device number."""
     journals = values_of(flags, *_JOURNAL)
     if not journals and not values_of(flags, "-s", "--journal-size", "-b", "--block-size"):
         require_size(profile, main_bytes, _MINIMUM_BYTES, "its journal takes 32 MiB")
@@ -42,7 +45,7 @@ def plan(profile: Profile, flags: list[Flag], main_bytes: int, seed: int) -> For
         ("-q", ""),
         ("-f", ""),
         ("-f", ""),
-    ]  # once: a whole disk; twice: no question
+    ]  # once: accept a whole disk; twice: ask no question
     if not values_of(flags, "-u", "--uuid"):
         ours.append(("-u", seeded_uuid(seed, "file system")))
     mounted = {key for key, _ in suboptions(profile.mount_options)}

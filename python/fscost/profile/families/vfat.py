@@ -9,28 +9,28 @@ TYPES: tuple[str, ...] = ("vfat",)
 # dosfstools src/mkfs.fat.c, main(): the getopt string and its long options.
 _SHORT = "aAb:cCf:D:F:g:Ii:l:m:M:n:r:R:s:S:h:v"
 _LONG = "codepage= help invariant mbr= offset= variant="
-_HOST_FILE = "its file would be one of the host's"
+_HOST_FILE = "drop it: its file would be on the host"
 _REFUSED = {
     "-C": _HOST_FILE,
     "-l": _HOST_FILE,
     "-m": _HOST_FILE,
-    "--help": "with it mkfs.vfat makes no file system",
-    "--offset": "the file system begins where the disk begins",
+    "--help": "drop it: with it, mkfs.vfat makes no file system",
+    "--offset": "drop it: the file system begins where the disk begins",
 }
 
-_MINIMUM_BYTES = 1 * MIB  # smaller ones are floppies
+_MINIMUM_BYTES = 1 * MIB  # smaller disks are floppies
 
 
 def grammar(type_: str) -> Grammar:
-    """mkfs.vfat."""
+    """Flags of mkfs.vfat."""
     return Grammar(f"mkfs.{type_}", _SHORT, tuple(_LONG.split()), refused=_REFUSED)
 
 
 def plan(profile: Profile, flags: list[Flag], main_bytes: int, seed: int) -> FormatPlan:
-    """One mkfs on the whole disk, 12, 16 or 32 bits as mkfs.vfat chooses by its size, the volume's
-    number from the seed."""
-    require_size(profile, main_bytes, _MINIMUM_BYTES, "smaller ones are floppies")
-    ours: list[Flag] = [("-I", "")]  # a disk without partitions
+    """Plan one mkfs on the whole disk. mkfs.vfat chooses 12, 16 or 32 bits by the disk's size; the
+    volume number comes from the seed."""
+    require_size(profile, main_bytes, _MINIMUM_BYTES, "disks of this size are floppies")
+    ours: list[Flag] = [("-I", "")]  # allow a disk without partitions
     if not values_of(flags, "-i", "--invariant"):
         ours.append(("-i", seeded_uuid(seed, "file system")[:8]))
     return format_plan(

@@ -10,11 +10,11 @@ TYPES: tuple[str, ...] = ("xfs",)
 
 # xfsprogs mkfs/xfs_mkfs.c, main(): the getopt string.
 _SHORT = "b:c:d:i:l:L:m:n:KNp:qr:s:CfV"
-_FORMATS_NOTHING = "with it mkfs.xfs makes no file system"
+_FORMATS_NOTHING = "drop it: with it, mkfs.xfs makes no file system"
 _REFUSED = {
     "-N": _FORMATS_NOTHING,
     "-V": _FORMATS_NOTHING,
-    "-c": "its file could name a real device; write the options into the profile",
+    "-c": "drop it, and write the options into the profile: its file could name a real device",
 }
 _DEVICE_KEYS = {
     "-d": frozenset({"name", "file"}),
@@ -25,17 +25,17 @@ _MINIMUM_BYTES = 300 * MIB  # mkfs.xfs(8), -d size
 
 
 def grammar(type_: str) -> Grammar:
-    """mkfs.xfs."""
+    """Flags of mkfs.xfs."""
     return Grammar(f"mkfs.{type_}", _SHORT, refused=_REFUSED, device_keys=_DEVICE_KEYS)
 
 
 def plan(profile: Profile, flags: list[Flag], main_bytes: int, seed: int) -> FormatPlan:
-    """One mkfs; the mount repeats an external log, which xfs does not remember
+    """Plan one mkfs. The mount repeats an external log, which xfs does not remember
     (admin-guide/xfs.rst, logdev).
 
-    The UUID stays random: xfs refuses to mount a second file system with that of a mounted one, as
-    another run may have (fs/xfs/xfs_mount.c,
-    xfs_uuid_mount()), and nothing that is measured depends on it.
+    The UUID stays random: xfs refuses to mount a second file system with the UUID of a mounted one,
+    such as one of a concurrent run (fs/xfs/xfs_mount.c, xfs_uuid_mount()). No measurement depends
+    on it.
     """
     require_size(profile, main_bytes, _MINIMUM_BYTES, "mkfs.xfs(8)")
     ours: list[Flag] = [("-f", ""), ("-q", ""), *_sector_flags(profile, flags)]
@@ -49,12 +49,12 @@ def plan(profile: Profile, flags: list[Flag], main_bytes: int, seed: int) -> For
 
 
 def _sector_flags(profile: Profile, flags: list[Flag]) -> list[Flag]:
-    """The sector size that mkfs.xfs would choose on the disk we stand for.
+    """Return the sector size that mkfs.xfs would choose on the disk that the recorded disk
+    represents.
 
-    It takes the *physical* sector size, or the logical one where the block size is smaller
-    (xfsprogs mkfs/xfs_mkfs.c,
-    validate_sectorsize()). A loop device always says that its physical sector is its logical one,
-    so we say it for it.
+    mkfs.xfs takes the *physical* sector size, or the logical one if the block size is smaller
+    (xfsprogs mkfs/xfs_mkfs.c, validate_sectorsize()). A loop device always reports its logical
+    sector size as its physical one, so the flag sets it explicitly.
     """
     main = profile.disks[0]
     chosen = (
@@ -72,8 +72,8 @@ def _sector_flags(profile: Profile, flags: list[Flag]) -> list[Flag]:
 
 
 def _block_bytes(flags: list[Flag]) -> int:
-    """The block size asked for; a spelling that we cannot read counts as small, which adds
-    nothing."""
+    """Return the requested block size. A value that cannot be parsed counts as small, which adds no
+    flag."""
     sizes = [
         given
         for value in values_of(flags, "-b")

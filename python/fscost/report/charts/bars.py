@@ -1,4 +1,4 @@
-"""Bars: bytes by what they were, and one metric of each profile."""
+"""Bar charts: bytes by kind, and one metric of each profile."""
 
 import textwrap
 from typing import Any
@@ -20,7 +20,7 @@ from fscost.report.charts.style import (
 
 KINDS = ("data", "metadata", "journal")
 _LABEL_LETTERS, _LABEL_LINE = 30, 15
-"""Profiles on arrays have long names: lines of so many letters, and so high."""
+"""Letters per line and line height of labels; profiles on arrays have long names."""
 _LOADS = {
     "written": "write_bytes",
     "written as parity or copy": "redundant_write_bytes",
@@ -30,28 +30,30 @@ _LOADS = {
 
 
 def causes(table: pa.Table) -> Any:
-    """Bytes of each profile stacked by cause: profile, cause, write_bytes."""
+    """Draw the bytes of each profile stacked by cause: profile, cause, write_bytes."""
     return _stacked(table.select(["profile", "cause", "write_bytes"]), "profile", "cause")
 
 
 def structures(table: pa.Table) -> Any:
-    """Bytes of each profile stacked by structure: profile, structure, write_bytes."""
+    """Draw the bytes of each profile stacked by structure: profile, structure, write_bytes."""
     return _stacked(table.select(["profile", "structure", "write_bytes"]), "profile", "structure")
 
 
 def phases(table: pa.Table) -> Any:
-    """Bytes of each profile stacked by phase: profile, phase, measured, write_bytes."""
+    """Draw the bytes of each profile stacked by measured phase: profile, phase, measured,
+    write_bytes."""
     measured = table.filter(table["measured"]).select(["profile", "phase", "write_bytes"])
     return _stacked(measured, "profile", "phase")
 
 
 def paths(table: pa.Table) -> Any:
-    """The most expensive files or directories: path, kind, write_bytes."""
+    """Draw the most expensive files or directories: path, kind, write_bytes."""
     return _stacked(table, "path", "kind", names=KINDS)
 
 
 def loads(table: pa.Table) -> Any:
-    """Bytes of each disk, by kind: profile, disk, and columns of bytes (`view.modelled`)."""
+    """Draw the bytes of each disk, by kind: profile, disk, and columns of bytes
+    (`view.modelled`)."""
     rows = []
     for row in table.to_pylist():
         parts = {kind: row[column] or 0.0 for kind, column in _LOADS.items()}
@@ -71,7 +73,7 @@ def loads(table: pa.Table) -> Any:
 
 
 def measure(table: pa.Table, unit: str) -> Any:
-    """One metric: profile, median, low, high (the interval, where there is one)."""
+    """Draw one metric: profile, median, low, high (the interval, if there is one)."""
     data = table.select(["profile", "median", "low", "high"])
     ends = [pc.max(data[name]).as_py() or 0.0 for name in ("median", "high")]
     axis = bytes_axis(max(ends)) if unit == "bytes" else alt.Axis(title=unit, tickCount=4)
@@ -96,17 +98,19 @@ def measure(table: pa.Table, unit: str) -> Any:
 
 def _stacked(table: pa.Table, row: str, part: str, names: tuple[str, ...] = ()) -> Any:
     few = fewest(table, part, "write_bytes")
-    totals = few.group_by(row).aggregate([("write_bytes", "sum")])
-    most = pc.max(totals["write_bytes_sum"]).as_py() or 0.0
+    sums = few.group_by(row).aggregate([("write_bytes", "sum")]).sort_by("write_bytes_sum")
+    most = pc.max(sums["write_bytes_sum"]).as_py() or 0.0
+    # Order profiles as in the tables: the one that wrote the least comes first.
+    rows = sums[row].to_pylist() if row == "profile" else in_order(few, row)
     order = list(names) or in_order(few, part)
-    # Stacked in the legend's order, by a number: Vega sorts colours by name otherwise.
+    # Stack in the legend's order, by number, because Vega otherwise sorts colours by name.
     rank = pa.array([order.index(name) for name in few[part].to_pylist()], pa.int64())
     return (
         alt.Chart(inline(few.append_column("rank", rank)))
         .mark_bar(height=BAR * 0.7)
         .encode(
             x=alt.X("write_bytes:Q", axis=bytes_axis(most), stack="zero"),
-            y=alt.Y(f"{row}:N", sort=in_order(few, row), title=None),
+            y=alt.Y(f"{row}:N", sort=rows, title=None),
             color=alt.Color(f"{part}:N", scale=colours(order), title=None),
             order=alt.Order("rank:Q"),
             tooltip=[

@@ -1,4 +1,4 @@
-"""Claims: what was measured beside what was published, and where a criterion holds."""
+"""Charts of claims: measured beside published values, and the range in which a criterion holds."""
 
 import textwrap
 from typing import Any
@@ -10,9 +10,9 @@ import pyarrow.compute as pc
 from fscost.report.charts.style import BAR, inline
 
 _LETTERS, _LINE = 26, 15
-"""Of a row's name: letters in a line, and its height."""
+"""Letters per line of a row's name, and the height of a line."""
 _ROOM = 0.15
-"""Of the axis, where a bound is open."""
+"""Extra share of the axis beyond an open bound."""
 _SHEET, _TITLE_LETTERS = 520, 90
 _FORMATS = {"percent": ".0%", "s": "~s", "bytes": "~s"}
 _OUTCOMES = {"holds": "#4477AA", "fails": "#EE6677", "reversed": "#AA3377", "open": "#999999"}
@@ -20,8 +20,8 @@ _BAND, _PUBLISHED = "#228833", "#888888"
 
 
 def claim(table: pa.Table) -> Any:
-    """Criteria of one claim and one unit: criterion, kernel, unit, at_least, at_most, published,
-    median, low, high, outcome."""
+    """Draw the criteria of one claim and one unit: criterion, kernel, unit, at_least, at_most,
+    published, median, low, high, outcome."""
     rows = [row for row in table.to_pylist() if row["median"] is not None]
     least, most = _ends(rows)
     data = inline(pa.Table.from_pylist([_shown(row, least, most) for row in rows]))
@@ -65,7 +65,8 @@ def claim(table: pa.Table) -> Any:
 
 
 def claims_sheet(table: pa.Table) -> Any:
-    """Several claims below each other: the columns of `claim`, and claim (its number) and text."""
+    """Draw several claims below each other: the columns of `claim`, and claim (its number) and
+    text."""
     parts = []
     keys = dict.fromkeys(zip(table["claim"].to_pylist(), table["unit"].to_pylist(), strict=True))
     for number, unit in keys:
@@ -79,7 +80,7 @@ def claims_sheet(table: pa.Table) -> Any:
 
 
 def _ends(rows: list[dict[str, Any]]) -> tuple[float, float]:
-    """Of the axis. An interval that is wider than everything else is cut off."""
+    """Return the ends of the axis. An interval that is wider than everything else is cut off."""
     fixed = [
         row[name]
         for row in rows
@@ -98,7 +99,7 @@ def _ends(rows: list[dict[str, Any]]) -> tuple[float, float]:
 
 
 def _shown(row: dict[str, Any], least: float, most: float) -> dict[str, Any]:
-    """A row of the table with its name, and its band within the axis."""
+    """Return a row of the table with its name, and its band within the axis."""
     columns = ("criterion", "kernel", "outcome", "published", "median", "low", "high")
     return {
         **{name: row[name] for name in columns},

@@ -1,4 +1,4 @@
-"""Distributions of times: which share took longer than how long."""
+"""Distributions of times: the share that took longer than a given time."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from fscost.report.charts.style import PALETTE, in_order, inline
 
 _DASHES = ([1, 0], [6, 3], [2, 2])
-"""Of lines: the colours come again with the next one."""
+"""Dash patterns of lines: each pattern repeats all colours."""
 NS_LABEL = (
     "datum.value >= 1e9 ? format(datum.value / 1e9, '~g') + ' s'"
     " : datum.value >= 1e6 ? format(datum.value / 1e6, '~g') + ' ms'"
@@ -19,18 +19,19 @@ NS_LABEL = (
 
 
 def _ticks(data: pa.Table) -> list[int]:
-    """1, 3, 10, 30, … between the ends of the axis."""
+    """Return ticks 1, 3, 10, 30, … between the ends of the axis."""
     ends = pc.min_max(data["at_most_ns"]).as_py()
     steps = [digit * 10**power for power in range(19) for digit in (1, 3)]
     return [step for step in steps if ends["min"] <= step <= ends["max"]]
 
 
 def latencies(table: pa.Table) -> Any:
-    """A line for each profile: profile, at_most_ns, requests, longer (the share that took longer).
-    Both axes are logarithmic, so that the slowest of a thousand are as visible as the median."""
+    """Draw a line for each profile: profile, at_most_ns, requests, longer (the share that took
+    longer). Both axes are logarithmic, so that the slowest of a thousand are as visible as the
+    median."""
     names = in_order(table, "profile")
     rows = [row for row in table.to_pylist() if row["longer"] > 0]
-    # A line begins at 100 %, left of the fastest.
+    # Each line begins at 100 %, to the left of the fastest value.
     least: dict[str, int] = {}
     for row in table.to_pylist():
         least[row["profile"]] = min(row["at_most_ns"], least.get(row["profile"], row["at_most_ns"]))

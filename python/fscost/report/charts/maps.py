@@ -1,4 +1,5 @@
-"""Where and when: bytes over time, and maps of a disk's blocks (tables of `analyze.Maps`)."""
+"""Charts over time and place: bytes over time, and maps of a disk's blocks (tables of
+`analyze.Maps`)."""
 
 import json
 from collections.abc import Sequence
@@ -23,14 +24,14 @@ _ROWS = 80
 _WEAR_ROW = 26
 _TICKS = (0, 20, 40, 60)
 _AREAS = colours(AREAS)
-"""All of them, so that an area has the same colour in each figure."""
+"""Colours of all areas, so that an area has the same colour in each figure."""
 _SOLID = alt.Scale(paddingInner=0, round=True)
 Phases = Sequence[tuple[str, float]]
 
 
 def over_time(timeline: pa.Table, phases: Phases, causes: Sequence[str] = ()) -> Any:
-    """Bytes of each slice of time, by cause; `causes` in the order of their colours, where other
-    figures show them too."""
+    """Draw the bytes of each time slice, by cause. `causes` are in the order of their colours if
+    other figures show them too."""
     few = fewest(timeline, "cause", "write_bytes", causes)
     totals = few.group_by("slice_begin_s").aggregate([("write_bytes", "sum")])
     most = pc.max(totals["write_bytes_sum"]).as_py() or 0.0
@@ -52,16 +53,26 @@ def over_time(timeline: pa.Table, phases: Phases, causes: Sequence[str] = ()) ->
     return (bars + _phases(phases)).properties(height=200)
 
 
+def _distinct(offsets: dict[int, int]) -> dict[int, str]:
+    """Label offsets. Three digits do not tell 1.876 GiB from 1.878 GiB."""
+    labels = {row: human_bytes(offset) for row, offset in offsets.items()}
+    if len(set(labels.values())) == len(set(offsets.values())):
+        return labels
+    return {row: f"{offset / (1 << 20):,.2f} MiB" for row, offset in offsets.items()}
+
+
 def block_map(blocks: pa.Table, phases: Phases) -> Any:
-    """Offset over time, each cell coloured by the structures of most of its bytes; only places that
-    were written have a row."""
-    ticks = {
-        row: human_bytes(offset)
-        for row, offset in zip(
-            blocks["row"].to_pylist(), blocks["offset_bytes"].to_pylist(), strict=True
-        )
-        if row in _TICKS
-    }
+    """Draw offset over time, with each cell coloured by the structures of most of its bytes. Only
+    written places have a row."""
+    ticks = _distinct(
+        {
+            row: offset
+            for row, offset in zip(
+                blocks["row"].to_pylist(), blocks["offset_bytes"].to_pylist(), strict=True
+            )
+            if row in _TICKS
+        }
+    )
     axis = alt.Axis(
         values=list(ticks),
         labelExpr=f"{json.dumps(ticks)}[datum.value]",
@@ -90,7 +101,7 @@ def block_map(blocks: pa.Table, phases: Phases) -> Any:
 
 
 def rewrites(table: pa.Table) -> Any:
-    """How often the blocks of a disk were written: cells in the order of offsets, row by row."""
+    """Draw how often the blocks of a disk were written: cells in order of offsets, row by row."""
     most = pc.max(table["most_writes"]).as_py() or 1
     return (
         alt.Chart(inline(table.drop_columns(["disk"])))
@@ -113,8 +124,8 @@ def rewrites(table: pa.Table) -> Any:
 
 
 def wear_map(table: pa.Table) -> Any:
-    """Mean erases of neighbouring blocks, a row for each profile or disk: row, cell, first_block,
-    last_block, mean_erases."""
+    """Draw the mean erases of neighbouring blocks, with a row for each profile or disk: row, cell,
+    first_block, last_block, mean_erases."""
     most = pc.max(table["mean_erases"]).as_py() or 1
     return (
         alt.Chart(inline(table))
@@ -139,7 +150,7 @@ def wear_map(table: pa.Table) -> Any:
 
 
 def writes_per_place(table: pa.Table) -> Any:
-    """Bytes of places by how often they were written."""
+    """Draw the bytes of places by how often they were written."""
     uppers = table["most_writes"].to_pylist()
     names = [_class(upper) for upper in uppers]
     most = pc.max(table["bytes"]).as_py() or 0
@@ -171,7 +182,7 @@ def _seconds(name: str) -> alt.X:
 
 
 def _phases(phases: Phases) -> Any:
-    """A line where each phase begins, and its name."""
+    """Draw a line where each phase begins, with its name."""
     table = pa.table(
         {
             "phase": pa.array([name for name, _ in phases], pa.string()),

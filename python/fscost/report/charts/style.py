@@ -1,4 +1,4 @@
-"""What all figures share: colours, axes, and how a table becomes a chart's data."""
+"""Style of all figures: colours, axes, and the conversion of tables to chart data."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -8,11 +8,11 @@ import altair as alt
 import pyarrow as pa
 
 PALETTE = ("#4477AA", "#EE6677", "#228833", "#CCBB44", "#66CCEE", "#AA3377", "#EE8866", "#999999")
-"""Paul Tol's "bright" with an orange (https://personal.sron.nl/~pault/): told apart by readers who
-are colour blind, on white and on black. The last is for what is left."""
+"""Paul Tol's "bright" with an orange (https://personal.sron.nl/~pault/), which colour-blind readers
+can distinguish on white and on black. The last colour is for the remainder."""
 OTHERS = "all others"
 LARGE = 720
-"""Width of a figure in a file; a page fits it to its column."""
+"""Width of a figure in a file; a page fits it to the page's column."""
 BAR = 22
 """Height of a row of bars."""
 FONT = "system-ui, sans-serif"
@@ -21,20 +21,26 @@ _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 def inline(table: pa.Table) -> alt.InlineData:
-    """A table inside the chart."""
+    """Embed a table in the chart."""
     return alt.InlineData(table.to_pylist())
 
 
 def themed(chart: Any, width: int | str = LARGE, background: str = "transparent") -> Any:
-    """A chart of this width ("container": that of the page), ready to be drawn."""
-    return configured(chart.properties(width=width), background)
+    """Prepare a chart of this width for drawing ("container": the page's width)."""
+    # A reader's font may be wider than the font with which labels of a file were measured.
+    padding = (
+        {}
+        if width == "container"
+        else {"padding": {"left": 28, "right": 12, "top": 5, "bottom": 5}}
+    )
+    return configured(chart.properties(width=width, **padding), background)
 
 
 def configured(
     chart: Any, background: str = "transparent", fit: Literal["fit-x", "pad"] = "fit-x"
 ) -> Any:
-    """A chart that has its width already, in the style of all; several charts in one take "pad" as
-    their `fit`."""
+    """Apply the common style to a chart that has a width already. Several charts in one take "pad"
+    as their `fit`."""
     return chart.configure(
         background=background,
         font=FONT,
@@ -62,7 +68,8 @@ def configured(
 
 
 def bytes_axis(most: float, title: str = "") -> alt.Axis:
-    """An axis of bytes from zero, with round numbers of the binary unit that suits its largest."""
+    """Build an axis of bytes from zero, with round numbers of the binary unit that suits its
+    largest value."""
     unit = 1024 ** min(int(math.log(most, 1024)), len(_UNITS) - 1) if most >= 1 else 1
     step = (
         next((size for size in _steps() if most / unit / size <= _MOST_TICKS), most / unit) * unit
@@ -73,13 +80,13 @@ def bytes_axis(most: float, title: str = "") -> alt.Axis:
 
 
 def _steps() -> Iterator[float]:
-    """0.1, 0.2, 0.5, 1, 2, …"""
+    """Yield 0.1, 0.2, 0.5, 1, 2, …"""
     for power in range(-1, 4):
         yield from (10**power * digit for digit in (1, 2, 5))
 
 
 def colours(names: Sequence[str]) -> alt.Scale:
-    """One colour each; the last is for `OTHERS`."""
+    """Assign one colour each; the last is for `OTHERS`."""
     chosen = [name for name in names if name != OTHERS]
     has_others = len(chosen) < len(names)
     return alt.Scale(
@@ -89,14 +96,15 @@ def colours(names: Sequence[str]) -> alt.Scale:
 
 
 def largest(table: pa.Table, column: str, value: str) -> list[str]:
-    """The names of a column that get a colour each, the largest first; the last may be `OTHERS`."""
+    """Return the names of a column that get a colour each, the largest first; the last may be
+    `OTHERS`."""
     sums = table.group_by(column).aggregate([(value, "sum")])
     order = sums.sort_by([(f"{value}_sum", "descending")])[column].to_pylist()
     return order if len(order) <= len(PALETTE) else [*order[: len(PALETTE) - 1], OTHERS]
 
 
 def fewest(table: pa.Table, column: str, value: str, names: Sequence[str] = ()) -> pa.Table:
-    """The table with all but the largest names of a column in one, or all but `names`."""
+    """Combine all names of a column except the largest, or except `names`."""
     kept = set(names or largest(table, column, value))
     renamed = [name if name in kept else OTHERS for name in table[column].to_pylist()]
     place = table.column_names.index(column)
@@ -109,6 +117,6 @@ def fewest(table: pa.Table, column: str, value: str, names: Sequence[str] = ()) 
 
 
 def in_order(table: pa.Table, column: str) -> list[str]:
-    """The names of a column as they first appear; what is left comes last."""
+    """Return the names of a column in order of appearance; the remainder comes last."""
     names = list(dict.fromkeys(table[column].to_pylist()))
     return sorted(names, key=lambda name: name == OTHERS)

@@ -1,4 +1,4 @@
-"""A treemap: directories, and the files in them, as areas (squarified: Bruls et al., 2000)."""
+"""Treemap: directories and their files as areas (squarified: Bruls et al., 2000)."""
 
 from collections import Counter
 from typing import Any
@@ -14,14 +14,14 @@ from fscost.view.units import human_bytes
 
 _HEIGHT = 360
 _HEADER = 15
-"""Room for a directory's name, in pixels, where it is high enough."""
+"""Height of a directory's name, in pixels, if its area is high enough."""
 _LETTER = 6.5
 """Width of a character, in pixels."""
 _SHORTEST = 6
 
 
 def tree(table: pa.Table) -> Any:
-    """Bytes as areas: directory, name, kind, files, write_bytes (`fscost.analyze.tree`)."""
+    """Draw bytes as areas: directory, name, kind, files, write_bytes (`fscost.analyze.tree`)."""
     rows, names = _rectangles(table)
     data = alt.Chart(inline(pa.Table.from_pylist(rows))) if rows else alt.Chart(inline(table))
     place = {
@@ -55,7 +55,7 @@ def tree(table: pa.Table) -> Any:
 
 
 def _rectangles(table: pa.Table) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Of files, and the names of directories with their places."""
+    """Return the rectangles of files, and the names of directories with their positions."""
     found = table.to_pylist()
     sums: Counter[str] = Counter()
     for row in found:
@@ -105,7 +105,7 @@ def _rectangle(row: dict[str, Any], area: dict[str, float]) -> dict[str, Any]:
 
 
 def _text(text: str, width: float) -> str:
-    """As much of its end as there is room for."""
+    """Return as much of the text's end as fits."""
     room = int(width / _LETTER)
     if len(text) <= room:
         return text
@@ -113,6 +113,6 @@ def _text(text: str, width: float) -> str:
 
 
 def _name(name: str, area: dict[str, float]) -> str:
-    """The name, or its last part, where there is room for it."""
+    """Return the name, or its last part, if there is room for it."""
     room = int((area["dx"] - 4) / _LETTER)
     return next((text for text in (name, name.rpartition("/")[2]) if len(text) <= room), "")

@@ -1,4 +1,4 @@
-"""One HTML file that shows a run: nothing is fetched when it is opened."""
+"""One HTML file that shows a run; opening it fetches nothing."""
 
 from fscost.report.html.page import html_text
 

@@ -1,10 +1,13 @@
-"""What the template is filled with. Autoescape is on everywhere; what scripts read is JSON with
-`<`, `>`, `&` and `'` escaped (jinja2's `tojson`)."""
+"""Values for the page's template. Autoescape is always on; values for scripts are JSON with `<`,
+`>`, `&` and `'` escaped (jinja2's `tojson`)."""
 
 import base64
 import csv
 import gzip
+import subprocess
+import sys
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from io import StringIO
@@ -25,6 +28,10 @@ from fscost.view.tables import SUMMARY, Table
 from fscost.view.units import human, human_bytes, human_ratio, slug
 
 RAW = "samples"
+_BUILD = (
+    "import sys, vl_convert;"
+    " sys.stdout.write(vl_convert.javascript_bundle('window.vegaEmbed = vegaEmbed;'))"
+)
 _TEXTS = (
     *("profile", "cause", "structure", "phase", "metric", "verdict", "unit", "disk"),
     *("text", "kernel", "criterion", "outcome", "what"),
@@ -39,7 +46,7 @@ _HEADERS = {
     "longer": "share that took longer",
     "write_bytes": "bytes written",
     "measured": "in the totals",
-    "redundant_write_bytes": "of it parity or copies",
+    "redundant_write_bytes": "of which parity or copies",
     "read_bytes": "bytes read",
     "parity_read_bytes": "read for parity",
     "host_write_bytes": "host bytes",
@@ -52,7 +59,7 @@ _HEADERS = {
 
 @dataclass(frozen=True)
 class Cell:
-    """What is read, and what is sorted by."""
+    """Text of a table cell, and the key by which it is sorted."""
 
     text: str
     key: str
@@ -60,7 +67,7 @@ class Cell:
 
 
 def html_text(page: Page) -> str:
-    """The page."""
+    """Return the page."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("fscost.report.html", "."),
         autoescape=True,
@@ -69,9 +76,13 @@ def html_text(page: Page) -> str:
         lstrip_blocks=True,
     )
     environment.filters |= {"slug": slug, "human_bytes": human_bytes}
-    # altair's checks take a third of the time of drawing; tests draw each chart with them.
+    # Altair's validation takes a third of the drawing time, here and in `compiled`. The tests draw
+    # each chart with validation.
     with schemapi.debug_mode(False):
-        found = list(figures(page))
+        found = []
+        for figure in figures(page):
+            runtime()
+            found.append(figure)
         specs = {figure.identity: compiled(themed(figure.chart, "container")) for figure in found}
     results = page.results
     return environment.get_template("page.html.j2").render(
@@ -100,18 +111,29 @@ def html_text(page: Page) -> str:
         steps=repeat.steps(results),
         mounts=repeat.mounts(results),
         environment=repeat.environment(results),
-        runtime=runtime() if found else "",
+        runtime=runtime().result() if found else "",
     )
 
 
 @cache
-def runtime() -> str:
-    """Vega, as the page's own script; making it takes a second or two."""
-    return str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
+def runtime() -> Future[str]:
+    """Start building the page's Vega script, once per process.
+
+    Building takes as long as drawing all charts, and vl-convert holds the GIL meanwhile. A separate
+    process therefore builds the script.
+    """
+    return ThreadPoolExecutor(1).submit(_built)
+
+
+def _built() -> str:
+    # -P: no module of the current folder, which may be a run that a workload wrote to.
+    program = [sys.executable, "-P", "-c", _BUILD]
+    return subprocess.run(program, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
 def csv_text(table: pa.Table) -> str:
-    """Exact numbers, as Python writes them: reading them back gives the same."""
+    """Return exact numbers in Python's notation, so that reading them back gives the same
+    values."""
     buffer = StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(table.column_names)
@@ -120,9 +142,9 @@ def csv_text(table: pa.Table) -> str:
 
 
 def compiled(chart: Any) -> Any:
-    """Compiled here, so that the page does not do it each time that it is opened; with columns in
-    place of rows, which name each column once."""
-    spec = vl_convert.vegalite_to_vega(chart.to_dict())
+    """Compile a chart here, so that the page need not do it each time it is opened. Columns replace
+    rows, so that each column's name occurs only once."""
+    spec = vl_convert.vegalite_to_vega(chart.to_dict(validate=False))
     for source in spec["data"]:
         if rows := source.get("values"):
             source["values"] = {name: [row[name] for row in rows] for name in rows[0]}
@@ -131,7 +153,7 @@ def compiled(chart: Any) -> Any:
 
 @dataclass(frozen=True)
 class _Shown:
-    """A table as the template lists it."""
+    """A table in the form that the template lists."""
 
     name: str
     title: str

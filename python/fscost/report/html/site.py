@@ -1,5 +1,5 @@
-"""The pages of `fscost serve` that are not of a single run: a list of runs, and two beside each
-other. They hold no script."""
+"""Pages of `fscost serve` that do not show a single run: a list of runs, and a comparison of two.
+They contain no script."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -11,7 +11,7 @@ from fscost.view.runs import Listed
 
 
 def index(runs: Sequence[Listed], query: str = "") -> str:
-    """The list of runs; `query` is what was searched for."""
+    """Return the list of runs; `query` is the search text."""
     words = query.casefold().split()
     shown = [run for run in runs if all(word in _searched(run) for word in words)]
     newest_first = sorted(shown, key=lambda run: (run.started_utc, run.folder.name), reverse=True)
@@ -19,7 +19,7 @@ def index(runs: Sequence[Listed], query: str = "") -> str:
 
 
 def compare(before: Listed, after: Listed, found: Changes) -> str:
-    """The second run against the first."""
+    """Compare the second run with the first."""
     return _template("compare.html.j2").render(
         before=before,
         after=after,
@@ -31,7 +31,7 @@ def compare(before: Listed, after: Listed, found: Changes) -> str:
 
 
 def problem(title: str, what: str, remedy: str) -> str:
-    """What could not be shown, and what helps."""
+    """Return a page that names what could not be shown, and a remedy."""
     return _template("problem.html.j2").render(title=title, what=what, remedy=remedy)
 
 

@@ -1,5 +1,5 @@
-"""How the files that a workload reads are made: one module each, the same bytes for the same
-request."""
+"""Recipes for the files that a workload reads, one module each. The same request always makes the
+same bytes."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path

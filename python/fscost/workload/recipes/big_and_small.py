@@ -12,8 +12,8 @@ _DIRECTORY, _FILE = 0o40755 << 16, 0o100644 << 16
 
 
 def make(folder: Path, request: Request) -> None:
-    """`big_mib` MiB of random bytes, which no file system compresses; and an archive of the files
-    that recipe `tree` makes."""
+    """Make `big_mib` MiB of random bytes, which no file system compresses, and an archive of the
+    files that recipe `tree` makes."""
     rng = request.rng("big-file")
     with (folder / "big").open("wb") as file:
         for _ in range(request.number("big_mib")):

@@ -1,5 +1,4 @@
-"""`repo`: a git repository of a generated C program, with a few commits, that really compiles and
-links."""
+"""`repo`: a git repository of a generated C program that compiles and links, with a few commits."""
 
 import random
 from collections.abc import Iterator
@@ -11,9 +10,9 @@ from fscost.workload.recipes.text import vocabulary
 
 _MODULES_PER_DIRECTORY = 6
 _FAN_OUT = 5
-_FUNCTIONS = 3  # of a module
-_COMMENT_LINES = 30  # above a function
-_INCLUDES = 12  # of a source: what make reads, atime shows
+_FUNCTIONS = 3  # per module
+_COMMENT_LINES = 30  # per function
+_INCLUDES = 12  # per source; make reads them, which updates atimes
 _COMMITS = 5  # after the first; each touches a tenth of the modules
 
 _MAKEFILE = """\
@@ -38,8 +37,8 @@ clean:
 
 
 def make(folder: Path, request: Request) -> None:
-    """`files` sources and headers, half each, in nested directories; every source reads a dozen
-    headers, its own and others'."""
+    """Make `files` sources and headers, half each, in nested directories. Every source reads a
+    dozen headers, its own and others."""
     modules = max(1, request.number("files") // 2)
     rng = request.rng("commits")
     with new_repository(folder) as importer:
@@ -66,11 +65,15 @@ def _first_files(modules: int, request: Request) -> Iterator[tuple[bytes, bytes,
 def _main(modules: int) -> str:
     includes = "".join(f'#include "{_path(module)}.h"\n' for module in range(modules))
     calls = "".join(f"    sum += m{module}_f0(argc);\n" for module in range(modules))
-    return f"{includes}\nint main(int argc, char **argv)\n{{\n    int sum = 0;\n    (void)argv;\n{calls}    return sum & 1;\n}}\n"
+    return (
+        f"{includes}\nint main(int argc, char **argv)\n{{\n    int sum = 0;\n   "
+        f" (void)argv;\n{calls}    return sum & 1;\n}}\n"
+    )
 
 
 def _header(module: int, rng: random.Random) -> tuple[bytes, bytes, bytes]:
-    """A header may include those of earlier modules only: no cycles."""
+    """Write a header, which includes only headers of earlier modules, so that there are no
+    cycles."""
     includes = "".join(f'#include "{_path(other)}.h"\n' for other in _some(rng, module, 2))
     fields = "".join(
         f"    int {word}_{i};  /* {_sentence(rng)} */\n"
@@ -80,8 +83,9 @@ def _header(module: int, rng: random.Random) -> tuple[bytes, bytes, bytes]:
         f"/* {_sentence(rng)} */\nint m{module}_f{i}(int x);\n" for i in range(_FUNCTIONS)
     )
     text = (
-        f"#ifndef M{module}_H\n#define M{module}_H\n{includes}\nstruct m{module} {{\n{fields}}};\n\n{functions}\n"
-        f"static inline int m{module}_mix(int x)\n{{\n    return x * {rng.randrange(3, 1000, 2)} + {rng.randrange(1000)};\n}}\n#endif\n"
+        f"#ifndef M{module}_H\n#define M{module}_H\n{includes}\nstruct m{module}"
+        f" {{\n{fields}}};\n\n{functions}\nstatic inline int m{module}_mix(int x)\n{{\n    return x"
+        f" * {rng.randrange(3, 1000, 2)} + {rng.randrange(1000)};\n}}\n#endif\n"
     )
     return FILE, f"{_path(module)}.h".encode(), text.encode()
 
@@ -100,19 +104,24 @@ def _source(module: int, modules: int, rng: random.Random) -> tuple[bytes, bytes
 def _function(module: int, index: int, others: list[int], rng: random.Random) -> str:
     callee = rng.choice(others)
     cases = "".join(
-        f"        case {i}: sum += m{rng.choice(others)}_mix(i ^ {rng.randrange(1 << 16)}); break;  /* {_sentence(rng)} */\n"
+        f"        case {i}: sum += m{rng.choice(others)}_mix(i ^ {rng.randrange(1 << 16)}); break; "
+        f" /* {_sentence(rng)} */\n"
         for i in range(6)
     )
     return (
         f"/*\n{_comment(rng)} */\n"
-        f"int m{module}_f{index}(int x)\n{{\n    struct m{module} state;\n    int sum = 0;\n    memset(&state, x, sizeof state);\n"
-        f"    for (int i = 0; i < (x & 7); i++) {{\n        switch (i) {{\n{cases}        }}\n    }}\n"
-        f'    if (sum < 0)\n        printf("{_sentence(rng)} %d\\n", m{callee}_f{rng.randrange(_FUNCTIONS)}(sum));\n    return sum;\n}}\n\n'
+        f"int m{module}_f{index}(int x)\n{{\n    struct m{module} state;\n    int sum = 0;\n   "
+        " memset(&state, x, sizeof state);\n"
+        f"    for (int i = 0; i < (x & 7); i++) {{\n        switch (i) {{\n{cases}        }}\n   "
+        " }\n"
+        f'    if (sum < 0)\n        printf("{_sentence(rng)} %d\\n",'
+        f" m{callee}_f{rng.randrange(_FUNCTIONS)}(sum));\n    return sum;\n}}\n\n"
     )
 
 
 def _path(module: int) -> str:
-    """Breadth first through nested directories: src/m0, … src/a/m6 … Also what #include says."""
+    """Path of a module, breadth first through nested directories: src/m0, … src/a/m6 … It is also
+    the path in #include."""
     parts: list[str] = []
     index = module // _MODULES_PER_DIRECTORY
     while index > 0:
@@ -127,7 +136,8 @@ def _some(rng: random.Random, below: int, count: int) -> list[int]:
 
 
 def _comment(rng: random.Random) -> str:
-    """What makes a source as long as people write them and costs the compiler next to nothing."""
+    """Write a comment, which gives a source a realistic length at almost no cost to the
+    compiler."""
     return "".join(f" * {_sentence(rng)}\n" for _ in range(_COMMENT_LINES))
 
 

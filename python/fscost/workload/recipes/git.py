@@ -1,4 +1,4 @@
-"""Bare git repositories made from a stream of files: nothing is ever unpacked on the host
+"""Bare git repositories made from a stream of files, so that nothing is unpacked on the host
 (git-fast-import(1))."""
 
 import os
@@ -14,24 +14,25 @@ _WHO = b"fscost <fscost@localhost>"
 _EPOCH_S = 1_230_768_000
 FILE, EXECUTABLE, SYMLINK = b"100644", b"100755", b"120000"
 
-# What a step's git reads instead of the user's and the host's settings: no background repacking, no
-# refusal because the
-# repository belongs to another user (safe.directory is honoured in a configuration file only,
-# git-config(1)).
-# The repository is one that fscost made.
-CONFIG = "[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n[safe]\n\tdirectory = *\n[advice]\n\tdetachedHead = false\n"
+# Configuration that a step's git reads instead of the user's and the host's: no background
+# repacking, and no refusal because the repository belongs to another user (safe.directory is
+# honoured only in a configuration file, git-config(1)). fscost made the repository itself.
+CONFIG = (
+    "[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n[safe]\n\tdirectory ="
+    " *\n[advice]\n\tdetachedHead = false\n"
+)
 
 
 class Importer:
-    """Commits into one branch. The same calls make the same bytes: one thread, fixed names and
-    dates."""
+    """Importer of commits into one branch. The same calls make the same bytes: one thread, and
+    fixed names and dates."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream
         self._commits = 0
 
     def commit(self, message: str, files: Iterable[tuple[bytes, bytes, bytes]]) -> None:
-        """One commit that adds or replaces files: (mode, path, content)."""
+        """Add one commit that adds or replaces files: (mode, path, content)."""
         text = message.encode()
         when = b"%d +0000" % (_EPOCH_S + 60 * self._commits)
         self._write(
@@ -50,12 +51,12 @@ class Importer:
 
 @contextmanager
 def new_repository(folder: Path) -> Iterator[Importer]:
-    """`folder/repo`, bare, on branch main, with what the body commits, and `folder/gitconfig` for
-    the steps."""
+    """Make `folder/repo`, a bare repository on branch main with the commits of the block, and
+    `folder/gitconfig` for the steps."""
     (folder / "gitconfig").write_text(CONFIG)
     repo = folder / "repo"
     run_git(folder, "init", "-q", "--bare", "--template=", "--initial-branch=main", str(repo))
-    # unpackLimit: without it, fewer than a hundred objects would become loose files.
+    # Without unpackLimit, fewer than a hundred objects would become loose files.
     command = ["git", "-C", str(repo), "-c", "fastimport.unpackLimit=0", "fast-import", "--quiet"]
     with (folder / "fast-import.log").open("w+b") as log:
         process = subprocess.Popen(
@@ -87,7 +88,7 @@ def new_repository(folder: Path) -> Iterator[Importer]:
 
 
 def run_git(folder: Path, *arguments: str) -> str:
-    """git with our settings only; InputError with its words when it fails."""
+    """Run git with fscost's settings only; InputError with git's error output if it fails."""
     done = subprocess.run(
         ["git", *arguments],
         env=environment(folder),
@@ -104,7 +105,7 @@ def run_git(folder: Path, *arguments: str) -> str:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """Nothing of the user's: no GIT_DIR, no settings, no prompts."""
+    """Return an environment free of the user's: no GIT_DIR, no settings, no prompts."""
     return {
         "PATH": os.environ.get("PATH", "/usr/bin:/bin"),
         "HOME": str(folder),
@@ -112,7 +113,7 @@ def environment(folder: Path) -> dict[str, str]:
         "GIT_CONFIG_GLOBAL": str(folder / "gitconfig"),
         "GIT_CONFIG_NOSYSTEM": "1",
         "GIT_TERMINAL_PROMPT": "0",
-        # A repository from elsewhere could name a program that fetches what it lacks
+        # An untrusted repository could name a program that fetches missing objects
         # (CVE-2024-32004).
         "GIT_NO_LAZY_FETCH": "1",
         "GIT_AUTHOR_NAME": "fscost",
@@ -125,5 +126,5 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 def _quoted(path: bytes) -> bytes:
-    """A path as git-fast-import(1) takes it whatever is in it."""
+    """Quote any path for git-fast-import(1)."""
     return b'"' + path.replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n") + b'"'

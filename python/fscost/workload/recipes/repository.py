@@ -1,4 +1,4 @@
-"""`repo`: a bare git repository from a person's own repository or tarball."""
+"""`repo`: a bare git repository from the user's own repository or tarball."""
 
 import lzma
 import os
@@ -17,7 +17,8 @@ _SHOW_EVERY_FILES = 5000
 
 
 def make(folder: Path, request: Request) -> None:
-    """Clone it, or commit the tarball's files; a tarball's single top folder is left out."""
+    """Clone the repository, or commit the tarball's files; a tarball's single top folder is left
+    out."""
     source = request.source
     assert source is not None
     if is_repository(source):
@@ -35,14 +36,13 @@ def make(folder: Path, request: Request) -> None:
 
 
 def _clone(folder: Path, source: Path) -> None:
-    # git refuses repositories of other users (safe.directory). Only the one that was named is let
-    # through.
+    # git refuses repositories of other users (safe.directory). Only the named one is permitted.
     place = source.resolve()
     trusted = "".join(f"\tdirectory = {_config_value(path)}\n" for path in (place, place / ".git"))
     (folder / "gitconfig").write_text(
         f"[safe]\n{trusted}\tdirectory = {_config_value(folder.resolve() / 'repo')}\n"
     )
-    # --no-local: only what HEAD's branch reaches is copied, into one pack.
+    # --no-local copies only objects reachable from HEAD's branch, into one pack.
     command = ("clone", "-q", "--bare", "--no-local", "--single-branch", "--no-tags", "--template=")
     run_git(folder, *command, "--", str(source.absolute()), str(folder / "repo"))
     try:
@@ -55,15 +55,15 @@ def _clone(folder: Path, source: Path) -> None:
 
 
 def _config_value(path: Path) -> str:
-    """A path as git-config(1) quotes it."""
+    """Quote a path for git-config(1)."""
     return '"' + str(path).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
 
 
 def _files(
     tar: tarfile.TarFile, source: Path, request: Request
 ) -> Iterator[tuple[bytes, bytes, bytes]]:
-    """The tarball's files as git sees them. Nothing is written to the host, so no name and no link
-    in it can reach out."""
+    """Yield the tarball's files in git's form. Nothing is written to the host, so no name or link
+    in the tarball can escape."""
     for i, member in enumerate(tar):
         if i % _SHOW_EVERY_FILES == 0 and i:
             request.on_progress(f"reading {source.name}: {i} files")
@@ -79,21 +79,21 @@ def _files(
         else:
             raise InputError(
                 f"--source {source}: '{member.name}' is a device or a pipe",
-                "a source tree has none",
+                "remove it: a source tree has no devices or pipes",
             )
     _read_to_the_end(tar)
 
 
 def _read_to_the_end(tar: tarfile.TarFile) -> None:
-    """Past the archive's own end: only there does the compression's checksum tell whether all of it
-    was right."""
+    """Read past the end of the archive: only the end of the compressed data has the checksum of
+    everything before."""
     while tar.fileobj is not None and tar.fileobj.read(1 << 20):
         pass
 
 
 def _open(tar: tarfile.TarFile, member: tarfile.TarInfo, source: Path) -> IO[bytes]:
     try:
-        file = tar.extractfile(member)  # for a hard link: the file of this archive that it names
+        file = tar.extractfile(member)  # a hard link gives its target in the archive
     except KeyError:
         file = None
     if file is None:

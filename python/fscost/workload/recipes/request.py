@@ -1,4 +1,4 @@
-"""What a recipe is asked for."""
+"""Request for a recipe."""
 
 import random
 from collections.abc import Callable, Mapping
@@ -8,8 +8,8 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Request:
-    """The option values that matter to the recipe, a seed, and for `repository` what `--source`
-    named."""
+    """Option values that the recipe uses, a seed, and for `repository` the path given with
+    `--source`."""
 
     values: Mapping[str, str | int]
     seed: int
@@ -17,12 +17,12 @@ class Request:
     on_progress: Callable[[str], None]
 
     def number(self, name: str) -> int:
-        """An option that is a number."""
+        """Return a numeric option."""
         value = self.values[name]
         assert isinstance(value, int), name
         return value
 
     def rng(self, purpose: str) -> random.Random:
-        """A generator of its own for each purpose, so that one more draw here changes nothing
-        there."""
+        """Return a separate generator for each purpose, so that an additional draw from one does
+        not affect the others."""
         return random.Random(f"{self.seed}/{purpose}")

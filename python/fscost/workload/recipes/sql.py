@@ -5,12 +5,12 @@ from pathlib import Path
 from fscost.workload.recipes.request import Request
 from fscost.workload.recipes.text import text
 
-_ROWS = 4  # of one transaction
+_ROWS = 4  # per transaction
 _ROW_BYTES = 200
 
 
 def make(folder: Path, request: Request) -> None:
-    """`transactions` of each kind, in the journal mode asked for; every commit is durable
+    """Make `transactions` of each kind, in the requested journal mode. Every commit is durable
     (synchronous=FULL, sqlite's default)."""
     rng = request.rng("sql")
     transactions = request.number("transactions")
@@ -18,7 +18,8 @@ def make(folder: Path, request: Request) -> None:
     with (folder / "insert.sql").open("w") as file:
         file.write(
             pragmas
-            + "CREATE TABLE item (id INTEGER PRIMARY KEY, key INTEGER, body TEXT);\nCREATE INDEX item_key ON item (key);\n"
+            + "CREATE TABLE item (id INTEGER PRIMARY KEY, key INTEGER, body TEXT);\nCREATE INDEX"
+            " item_key ON item (key);\n"
         )
         for i in range(transactions):
             rows = ",".join(
@@ -30,7 +31,8 @@ def make(folder: Path, request: Request) -> None:
         file.write(pragmas)
         for _ in range(transactions):
             updates = " ".join(
-                f"UPDATE item SET key={rng.randrange(1 << 32)} WHERE id={rng.randrange(transactions * _ROWS)};"
+                f"UPDATE item SET key={rng.randrange(1 << 32)} WHERE"
+                f" id={rng.randrange(transactions * _ROWS)};"
                 for _ in range(_ROWS)
             )
             file.write(f"BEGIN; {updates} COMMIT;\n")

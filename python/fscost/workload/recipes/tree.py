@@ -8,14 +8,16 @@ from pathlib import Path
 from fscost.workload.recipes.request import Request
 from fscost.workload.recipes.text import text
 
-FILES_PER_DIRECTORY = 6  # where the workload does not say how many directories; near published N's 126,229 files in 22,683
+# Default, for workloads that do not set the number of directories. It is close to published N's
+# 126,229 files in 22,683 directories.
+FILES_PER_DIRECTORY = 6
 _FAN_OUT = 8
 _MTIME_S = 1_230_768_000  # 2009-01-01: any time in the past, so that a fresh atime is newer
 
 
 def make(folder: Path, request: Request) -> None:
-    """`files` files of `file_bytes` bytes on average (half to one and a half times that), in
-    `directories` directories where that is given."""
+    """Make `files` files of `file_bytes` bytes on average (half to one and a half times that), in
+    `directories` directories if that option is given."""
     with tarfile.open(folder / "tree.tar", "w", format=tarfile.USTAR_FORMAT) as tar:
         for name, content in entries(request):
             if content is None:
@@ -27,7 +29,7 @@ def make(folder: Path, request: Request) -> None:
 
 
 def entries(request: Request) -> Iterator[tuple[str, bytes | None]]:
-    """Directories, which have no content, before their files."""
+    """Yield directories, which have no content, before their files."""
     rng = request.rng("tree")
     mean, files = request.number("file_bytes"), request.number("files")
     directories = (
@@ -47,7 +49,7 @@ def entries(request: Request) -> Iterator[tuple[str, bytes | None]]:
 
 
 def _directory(index: int) -> str:
-    """The index-th directory, breadth first: tree, tree/d0 … tree/d7, tree/d0/d0 …"""
+    """Path of the index-th directory, breadth first: tree, tree/d0 … tree/d7, tree/d0/d0 …"""
     parts: list[str] = []
     while index > 0:
         index -= 1

@@ -1,12 +1,12 @@
-//! What was written since the last superblock, and what it was for.
+//! Writes since the last superblock, and their causes.
 
 use super::block::{Block, Header};
-use super::items::Reasons;
-use super::key::{is_fs_tree, structure_of, tree};
+use super::item::{is_fs_tree, tree};
+use super::items::{Reasons, structure_of};
+use super::metadata::Volume;
 use super::paths::{Names, PathFinder};
 use super::pending::Pending;
 use super::superblock::{SUPER_BYTES, SUPER_OFFSETS, Super};
-use super::volume::Volume;
 use crate::hash::{HashMap, HashSet};
 use crate::{Cause, Causes, Disks, NO_INODE, Row, Rows, Structure};
 use fscost_recording::Result;
@@ -14,18 +14,20 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::rc::Rc;
 
-/// What follows from other changes.
+/// Causes that follow from other changes.
 const FOLLOWS: Causes = Causes::one(Cause::Accounting)
     .with(Cause::Allocation)
     .with(Cause::Unchanged);
 
-/// What changes no item's size.
+/// Causes that change no item's size.
 const TIMES: Causes = Causes::one(Cause::Atime).with(Cause::Times);
 
-/// A transaction writes a block once for each of its copies; a recording may write it without end.
+/// Maximum number of rows kept for a block. A transaction writes a block once for each of its
+/// copies, but a recording may rewrite it without limit.
 const MAX_ROWS_OF_BLOCK: usize = 64;
 
-/// The oldest rows are given up: their reason stays unknown.
+/// Appends a row. If there are too many, the oldest rows are dropped, and their cause stays
+/// unknown.
 fn push_bounded(rows: &mut Vec<usize>, row: usize) {
     if rows.len() >= MAX_ROWS_OF_BLOCK {
         rows.drain(..MAX_ROWS_OF_BLOCK / 2);
@@ -33,13 +35,13 @@ fn push_bounded(rows: &mut Vec<usize>, row: usize) {
     rows.push(row);
 }
 
-/// The reasons that are not consequences of others.
+/// Returns the causes that are not consequences of others.
 fn beyond_what_follows(causes: Causes) -> Causes {
     let own = causes.iter().filter(|&cause| !FOLLOWS.has(cause));
     own.fold(Causes::NONE, Causes::with)
 }
 
-/// Say what a tree block's header says.
+/// Sets the fields of a row that a tree block's header determines.
 pub fn describe(row: &mut Row, header: &Header) {
     row.structure = if header.is_relocated() {
         Structure::RelocationTree
@@ -55,33 +57,33 @@ pub struct Follower {
     pub volume: Volume,
     /// The last superblock.
     current: Option<Super>,
-    /// Rows of tree blocks since then, by logical address.
+    /// Rows of tree blocks written since the last superblock, by logical address.
     pub written: BTreeMap<u64, Vec<usize>>,
     pub pending: Pending,
     pub paths: PathFinder,
     superblock_causes: Causes,
 }
 
-/// One superblock taking effect.
+/// Transition from one superblock to the next.
 pub struct Step<'a> {
     pub old: Option<&'a Super>,
-    /// None when the recording ends before it.
+    /// The new superblock; None if the recording ends before it.
     pub new: Option<&'a Super>,
-    /// Whether a transaction was committed; else a log.
+    /// True if a transaction was committed; false if only a log was.
     pub full: bool,
-    /// By tree: its root before and after.
+    /// Roots of each tree before and after.
     pub roots: HashMap<u64, (Option<u64>, Option<u64>)>,
-    /// By tree: the root of its log before and after.
+    /// Roots of each tree's log before and after.
     pub log_roots: HashMap<u64, (Option<u64>, Option<u64>)>,
-    /// Which tree a log's block belongs to.
+    /// Tree that each block of a log belongs to.
     pub logged: HashMap<u64, u64>,
-    /// Snapshots that were made.
+    /// Snapshots that the transaction created.
     pub snapshots: HashSet<u64>,
-    /// Logical addresses between which all lies that waits for an owner.
+    /// Range of logical addresses that contains all data waiting for an owner.
     pub waiting_within: Range<u64>,
-    /// What the changes were for.
+    /// Causes of the primary changes.
     primary: Causes,
-    /// Rows of blocks that only follow.
+    /// Rows of blocks whose writes only follow from other changes.
     following: Vec<usize>,
 }
 
@@ -101,9 +103,8 @@ impl<'a> Step<'a> {
         }
     }
 
-    /// Why blocks were written that only follow from other changes: the one reason for all of it,
-    /// if there is only one. Without that
-    /// reason none of them had been written.
+    /// Returns the causes of blocks that only follow from other changes. If the whole step has a
+    /// single reason, this is the cause: without it, none of these blocks would have been written.
     fn follows_from(&self) -> Causes {
         let reasons = beyond_what_follows(self.primary);
         if reasons.only().is_some() {
@@ -134,8 +135,8 @@ impl Follower {
         self.superblock_causes
     }
 
-    /// mkfs has ended: its superblock is the first. It wrote through the page cache, in any order
-    /// and cut anywhere.
+    /// Handles the end of mkfs, whose superblock is the first. mkfs wrote through the page cache,
+    /// so its writes come in any order and may be split anywhere.
     pub fn begin(&mut self, disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
         let mut bytes = [0; SUPER_BYTES as usize];
         for disk in (0..disks.count()).filter(|&d| self.volume.owns(d)) {
@@ -163,7 +164,8 @@ impl Follower {
         self.settle(&mut step, disks, rows)
     }
 
-    /// A superblock: a commit, or a log made durable by fsync. Its copies say nothing new.
+    /// Handles a superblock: a commit, or a log made durable by fsync. Further copies of the
+    /// superblock add nothing.
     pub fn superblock(
         &mut self,
         superblock: &Super,
@@ -195,8 +197,8 @@ impl Follower {
         Ok(())
     }
 
-    /// The recording ends: what was written since the last superblock belongs to a commit that
-    /// never was.
+    /// Handles the end of the recording. Writes since the last superblock belong to a commit that
+    /// never completed.
     pub fn end(&mut self, disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
         let old = self.current.clone();
         let mut step = Step::new(old.as_ref(), None, true);
@@ -224,7 +226,8 @@ impl Follower {
             }
             let owner = self.explain_block(step, &block, &written, disks, rows)?;
             self.roots(step, owner, disks)?;
-            // A snapshot has what was written through another.
+            // A snapshot also has the data that was written through its source, so it is handled
+            // last.
             if step.snapshots.contains(&owner) {
                 snapshots.push((owner, bytenr));
             } else {
@@ -284,8 +287,8 @@ impl Follower {
         if !follows {
             reasons.causes = own;
         }
-        // Times have always the same size: something else moved the items, and would have without
-        // them.
+        // Timestamps have a fixed size: something else moved the items, and would have done so
+        // without them.
         if reasons.reshaped && !follows && own.and(TIMES) == TIMES {
             reasons.causes = own.with(Cause::Accounting);
         }
@@ -318,13 +321,13 @@ impl Follower {
         Ok(owner)
     }
 
-    /// Which copy a row is: its chunk may not have been known when it was written.
+    /// Returns the copy number of a row. The chunk may have been unknown when the row was written.
     fn copy_of(&self, row: usize, rows: &mut Rows) -> Option<u8> {
         let row = rows.get_mut(row)?;
         Some(self.volume.place(row.disk, row.offset)?.copy)
     }
 
-    /// Where the names of a tree are looked up.
+    /// Returns the roots used to look up the names of a tree.
     pub fn names(
         &mut self,
         step: &mut Step<'_>,

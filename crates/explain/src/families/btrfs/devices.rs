@@ -1,28 +1,28 @@
-//! Which disk is which device: members join, leave and take each other's place while the file
-//! system is mounted.
+//! Mapping of disks to devices: devices are added, removed and replaced while the file system is
+//! mounted.
 
 use super::superblock::{SUPER_BYTES, SUPER_OFFSETS, Super};
 use crate::FormattedDisks;
 use fscost_recording::{Event, Image, Op, Recording, Result};
 use std::collections::{HashMap, HashSet};
 
-/// The number that a device has until it has taken the place of another
+/// Device number of a replacement target until the replacement has completed
 /// (`BTRFS_DEV_REPLACE_DEVID`).
 const REPLACEMENT: u64 = 0;
 
-/// The disks of one file system.
+/// Disks of one file system.
 #[derive(Debug, Default)]
 pub struct Devices {
-    /// Disks by device number, as of now.
+    /// Current disks, by device number.
     disks: HashMap<u64, u16>,
-    /// All that are a device of it at any time.
+    /// Disks that are a device of the file system at any time.
     members: HashSet<u16>,
-    /// The device whose content the replacement gets.
+    /// The device being replaced.
     replaced: Option<u64>,
 }
 
 impl Devices {
-    /// The disks of the file system of `superblock`, which `disk` has at the mark `mount`.
+    /// Finds the disks of the file system whose superblock is on `disk` at the mark `mount`.
     pub fn find(formatted: &FormattedDisks<'_>, disk: u16, superblock: &Super) -> Result<Devices> {
         let mut devices = Devices::default();
         devices.disks.insert(superblock.devid, disk);
@@ -44,7 +44,7 @@ impl Devices {
         Ok(devices)
     }
 
-    /// `disk` is the device `devid`.
+    /// Adds `disk` as the device `devid`.
     pub fn join(&mut self, disk: u16, devid: u64) {
         self.members.insert(disk);
         self.disks.entry(devid).or_insert(disk);
@@ -54,7 +54,7 @@ impl Devices {
         self.members.contains(&disk)
     }
 
-    /// A superblock says that `disk` is the device `devid`.
+    /// Records that a superblock identifies `disk` as the device `devid`.
     pub fn is(&mut self, disk: u16, devid: u64) {
         if self.disk(devid) != Some(disk) && self.owns(disk) {
             self.disks.retain(|_, known| *known != disk);
@@ -62,23 +62,23 @@ impl Devices {
         }
     }
 
-    /// `disk` is a device no more.
+    /// Removes `disk` from the devices.
     pub fn leave(&mut self, disk: u16) {
         self.disks.retain(|_, known| *known != disk);
     }
 
-    /// Whether a disk is about to take the place of another.
+    /// Returns whether a device replacement is in progress.
     pub fn is_replacing(&self) -> bool {
         self.disks.contains_key(&REPLACEMENT)
     }
 
-    /// Which device that is.
+    /// Sets the device being replaced.
     pub fn set_replaced(&mut self, devid: Option<u64>) {
         self.replaced = devid;
     }
 
-    /// The device whose chunks lie on a disk: a replacement has those of the device that it
-    /// replaces.
+    /// Returns the device whose chunks lie on a disk. A replacement target has the chunks of the
+    /// device that it replaces.
     pub fn devid(&self, disk: u16) -> Option<u64> {
         let mut disks = self.disks.iter();
         let (&devid, _) = disks.find(|&(_, &known)| known == disk)?;
@@ -94,7 +94,7 @@ impl Devices {
     }
 }
 
-/// The superblock that a disk has.
+/// Reads the superblock of a disk, if it has one.
 pub fn superblock_of(image: &mut Image<'_>) -> Result<Option<Super>> {
     if image.size_bytes() < SUPER_OFFSETS[0] + SUPER_BYTES {
         return Ok(None);
@@ -104,7 +104,7 @@ pub fn superblock_of(image: &mut Image<'_>) -> Result<Option<Super>> {
     Ok(Super::parse(&bytes))
 }
 
-/// Those of `disks` to which a superblock of this file system is written at any time.
+/// Returns those of `disks` that receive a superblock of this file system at any time.
 fn joining(recording: &Recording, disks: &[u16], fsid: &[u8; 16]) -> Result<HashSet<u16>> {
     let mut found = HashSet::new();
     let is_first_super = |event: &Event| {

@@ -1,71 +1,39 @@
-//! Items of subvolumes, and what a change of one means.
+//! Structures of trees, and causes of changed items.
 
-use super::bytes::{u8_at, u16_at, u32_at, u64_at};
-use super::key::{Key, is_fs_tree, kind, tree};
-use crate::{Cause, Causes};
+use super::item::{Key, inode, is_fs_tree, is_inline, kind, tree};
+use crate::{Cause, Causes, Structure};
 
-const S_IFMT: u32 = 0o170_000;
-const S_IFDIR: u32 = 0o040_000;
-/// `struct btrfs_inode_item`.
-mod inode {
-    use std::ops::Range;
-    pub const SIZE_AND_BYTES: Range<usize> = 16..32;
-    /// nlink, uid, gid, mode, rdev, flags.
-    pub const LINKS_TO_FLAGS: Range<usize> = 40..72;
-    pub const MODE: usize = 52;
-    pub const SEQUENCE: Range<usize> = 72..80;
-    pub const ATIME: Range<usize> = 112..124;
-    /// ctime, mtime, otime.
-    pub const OTHER_TIMES: Range<usize> = 124..160;
-}
-
-/// `struct btrfs_file_extent_item` of an extent outside the tree.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FileExtent {
-    pub generation: u64,
-    pub disk_bytenr: u64,
-    pub disk_bytes: u64,
-}
-
-/// Inline extents hold the data itself (`BTRFS_FILE_EXTENT_INLINE`).
-fn is_inline(item: &[u8]) -> bool {
-    u8_at(item, 20) == Some(0)
-}
-
-impl FileExtent {
-    /// The extent of an EXTENT_DATA item; none for holes and inline data.
-    pub fn parse(item: &[u8]) -> Option<FileExtent> {
-        let extent = FileExtent {
-            generation: u64_at(item, 0)?,
-            disk_bytenr: u64_at(item, 21)?,
-            disk_bytes: u64_at(item, 29)?,
-        };
-        (!is_inline(item) && extent.disk_bytenr != 0).then_some(extent)
+/// Returns the structure of the blocks of a tree.
+pub fn structure_of(owner: u64) -> Structure {
+    match owner {
+        tree::ROOT => Structure::RootTree,
+        tree::EXTENT => Structure::ExtentTree,
+        // The stripe tree also maps logical addresses to devices.
+        tree::CHUNK | 12 => Structure::ChunkTree,
+        tree::DEVICE => Structure::DeviceTree,
+        7 => Structure::CsumTree,
+        tree::QUOTA => Structure::QuotaTree,
+        9 => Structure::UuidTree,
+        10 => Structure::FreeSpaceTree,
+        11 => Structure::BlockGroupTree,
+        tree::LOG => Structure::LogTree,
+        tree::RELOCATION | tree::DATA_RELOCATION => Structure::RelocationTree,
+        owner if is_fs_tree(owner) => Structure::FsTree,
+        _ => Structure::Unknown,
     }
 }
 
-/// A parent directory and a name in it, of an INODE_REF or INODE_EXTREF item.
-pub fn name_of(key: Key, item: &[u8]) -> Option<(u64, &[u8])> {
-    let (parent, length_at) = match key.kind {
-        kind::INODE_REF => (key.offset, 8),
-        kind::INODE_EXTREF => (u64_at(item, 0)?, 16),
-        _ => return None,
-    };
-    let name = item.get(length_at + 2..)?;
-    Some((parent, name.get(..usize::from(u16_at(item, length_at)?))?))
-}
-
-/// Why a leaf of one tree was written: gathered item by item, in the order of keys.
+/// Reasons why a leaf of one tree was written, collected item by item in key order.
 #[derive(Debug)]
 pub struct Reasons {
     owner: u64,
     pub causes: Causes,
-    /// The only inode that has changed.
+    /// The inode that changed last; the only one unless `several`.
     inode: Option<u64>,
     several: bool,
-    /// Whether items came from or went to other leaves.
+    /// True if items moved from or to other leaves.
     pub reshaped: bool,
-    /// The inode whose item came or went: the rest of its items say no more.
+    /// Inode whose inode item was added or removed. Its other items add no reason of their own.
     whole: Option<(u64, Cause)>,
 }
 
@@ -81,12 +49,12 @@ impl Reasons {
         }
     }
 
-    /// The inode, if all that changed belongs to one.
+    /// Returns the inode if all changes belong to a single one.
     pub fn inode(&self) -> Option<u64> {
         self.inode.filter(|_| !self.several)
     }
 
-    /// An item is new, gone or another.
+    /// Adds a changed item: `old` is None if it is new, `new` is None if it is gone.
     pub fn add(&mut self, key: Key, old: Option<&[u8]>, new: Option<&[u8]>) {
         if old == new {
             return;
@@ -127,53 +95,54 @@ impl Reasons {
             .whole
             .filter(|&(objectid, _)| objectid == key.objectid && !inline);
         match (key.kind, whole) {
-            // A new directory's names are those of other inodes.
-            (kind::DIR_ITEM | kind::DIR_INDEX, _) => Cause::Names,
+            // The names in a new directory belong to other inodes.
+            (kind::DIR_ITEM | kind::DIR_INDEX, _) => Cause::DirectoryEntries,
             (_, Some((_, cause))) => cause,
             (
                 kind::INODE_REF | kind::INODE_EXTREF | kind::DIR_LOG_ITEM | kind::DIR_LOG_INDEX,
                 _,
-            ) => Cause::Names,
+            ) => Cause::DirectoryEntries,
             (kind::XATTR | kind::VERITY_DESC | kind::VERITY_MERKLE, _) => Cause::LinksOrMode,
             (kind::ORPHAN, _) => Cause::InodeRemoved,
             (kind::EXTENT_DATA, _) if inline => Cause::Data,
-            // All but the generation.
+            // Only the generation differs.
             (kind::EXTENT_DATA, _)
                 if old.and_then(|o| o.get(8..)) == new.and_then(|n| n.get(8..)) =>
             {
                 Cause::Accounting
             }
-            (kind::EXTENT_DATA, _) => Cause::SizeOrMap,
+            (kind::EXTENT_DATA, _) => Cause::SizeOrExtents,
             _ => Cause::Accounting,
         }
     }
 }
 
-/// What a change in the tree of roots means: names of subvolumes, the inodes of free space cache
-/// files, else roots that moved.
+/// Returns the cause of a change in the tree of roots: names of subvolumes, inodes of free space
+/// cache files, or else roots that moved.
 fn root_item_cause(key: Key) -> Cause {
     match key.kind {
-        kind::ROOT_REF | kind::ROOT_BACKREF | kind::DIR_ITEM | kind::DIR_INDEX => Cause::Names,
+        kind::ROOT_REF | kind::ROOT_BACKREF | kind::DIR_ITEM | kind::DIR_INDEX => {
+            Cause::DirectoryEntries
+        }
         0 | kind::EXTENT_DATA | kind::INODE_ITEM => Cause::Allocation,
         _ => Cause::Accounting,
     }
 }
 
-/// What differs between two versions of an inode. Other times follow from a change of size, names
-/// or mode and say no more then.
+/// Returns the causes of the differences between two versions of an inode. Timestamps are ignored
+/// if size, names, links or mode changed, because they change along with these.
 fn inode_causes(old: &[u8], new: &[u8]) -> Causes {
     let differs = |range: std::ops::Range<usize>| old.get(range.clone()) != new.get(range);
-    let directory = u32_at(new, inode::MODE).is_some_and(|mode| mode & S_IFMT == S_IFDIR);
     let mut causes = Causes::NONE;
     if differs(inode::LINKS_TO_FLAGS) {
         causes = causes.with(Cause::LinksOrMode);
     }
     if differs(inode::SIZE_AND_BYTES) {
-        // A directory's size is the length of its names.
-        causes = causes.with(if directory {
-            Cause::Names
+        // A directory's size is the total length of its names.
+        causes = causes.with(if inode::is_directory(new) {
+            Cause::DirectoryEntries
         } else {
-            Cause::SizeOrMap
+            Cause::SizeOrExtents
         });
     }
     if !causes.is_empty() {
@@ -186,7 +155,7 @@ fn inode_causes(old: &[u8], new: &[u8]) -> Causes {
     } else if differs(inode::SEQUENCE) {
         Cause::Times
     } else {
-        // The transaction that touched it last.
+        // Only the number of the last transaction that touched the inode differs.
         Cause::Accounting
     })
 }
@@ -195,7 +164,7 @@ fn inode_causes(old: &[u8], new: &[u8]) -> Causes {
 mod tests {
     use super::*;
 
-    /// Causes of an inode item in which these bytes are others.
+    /// Returns the causes for an inode item in which these bytes differ.
     fn causes(changed: &[usize]) -> Causes {
         let old = vec![0; 160];
         let mut new = old.clone();
@@ -216,7 +185,7 @@ mod tests {
         }
         assert_eq!(causes(&[sequence]), Causes::one(Cause::Times));
         let (size, links, transaction) = (16, 40, 8);
-        assert_eq!(causes(&[atime, size]), Causes::one(Cause::SizeOrMap));
+        assert_eq!(causes(&[atime, size]), Causes::one(Cause::SizeOrExtents));
         assert_eq!(causes(&[ctime, links]), Causes::one(Cause::LinksOrMode));
         assert_eq!(causes(&[transaction]), Causes::one(Cause::Accounting));
     }

@@ -1,40 +1,33 @@
-//! btrfs: nothing is written in place but the superblock, so each superblock is an instant at which
-//! everything before it is complete. Blocks say
-//! themselves which tree they belong to; why they were written is found when the next superblock
-//! arrives, by comparing each with the tree that
-//! the last one led to (which is still on the disk: its blocks are not used again before the
-//! commit).
+//! btrfs: only the superblock is overwritten in place, so whenever it is written, everything
+//! written before it is complete. Blocks identify the tree that they belong to. Their causes are
+//! found when the next superblock arrives, by comparing each block with the tree of the previous
+//! superblock. That tree is still on the disk, because its blocks are not reused before the commit.
 
-mod block;
-mod bytes;
-mod chunk;
-mod claim;
+mod blocks;
+mod causes;
 mod commit;
-mod compare;
 mod devices;
 mod items;
-mod key;
+mod metadata;
 mod owner;
 mod paths;
 mod pending;
 mod pieces;
 mod recovery;
-mod superblock;
-mod volume;
 
-pub(crate) use key::kind;
 pub use recovery::{Logged, Recovery};
 
 use crate::{Cause, Causes, Disks, Family, FormattedDisks, Row, Rows, Structure, Write};
 use commit::Follower;
 use devices::{Devices, superblock_of};
+use fscost_ondisk::btrfs::{block, chunk, item, superblock};
 use fscost_recording::{Image, Result};
+use metadata::Volume;
 use pieces::{Piece, first_piece};
 use superblock::Super;
-use volume::Volume;
 
-/// The family that follows `disk`, if it holds one of these file systems. `image` is the disk as
-/// mkfs left it.
+/// Returns the family that follows `disk` if the disk holds a btrfs file system. `image` is the
+/// disk as mkfs left it.
 pub fn detect(
     formatted: &FormattedDisks<'_>,
     disk: u16,
@@ -52,7 +45,7 @@ pub fn detect(
 
 struct Btrfs {
     follower: Follower,
-    /// Until the first write after mkfs.
+    /// True until the first write after mkfs.
     formatting: bool,
 }
 
@@ -69,7 +62,8 @@ impl Family for Btrfs {
         false
     }
 
-    /// Where the chunk map says that data or parity lies, the place tells all.
+    /// Returns whether the content must be read. Data and parity are identified by their place in
+    /// the chunk map alone.
     fn reads(&self, disk: u16, offset: u64, length: u64) -> bool {
         self.formatting || pieces::is_read(&self.follower.volume, disk, offset, length)
     }
@@ -128,29 +122,7 @@ impl Btrfs {
     ) -> Result<()> {
         match piece {
             Piece::Superblock { copy } => {
-                row.structure = if copy == 0 {
-                    Structure::Superblock
-                } else {
-                    Structure::SuperblockBackup
-                };
-                row.copy = copy;
-                match Super::parse(content) {
-                    _ if self.formatting => {}
-                    Some(superblock) => {
-                        row.transaction = Some(superblock.generation);
-                        let volume = &mut self.follower.volume;
-                        if superblock.fsid == volume.fsid {
-                            volume.is_device(row.disk, superblock.devid);
-                            volume.follow_replacement(disks, &superblock)?;
-                        }
-                        self.follower.superblock(&superblock, disks, rows)?;
-                        row.causes = self.follower.superblock_causes();
-                    }
-                    None => {
-                        self.follower.volume.has_left(row.disk);
-                        row.causes = Causes::one(Cause::Accounting);
-                    }
-                }
+                self.superblock(&mut row, copy, content, disks, rows)?;
                 rows.push(row);
             }
             Piece::Block { header, copy } => {
@@ -178,7 +150,7 @@ impl Btrfs {
                 if row.causes.has(Cause::Format)
                     && content
                         .get(..row.length as usize)
-                        .is_some_and(bytes::is_zero) =>
+                        .is_some_and(crate::bytes::is_zero) =>
             {
                 row.structure = Structure::Unused;
                 rows.push(row);
@@ -199,6 +171,40 @@ impl Btrfs {
                 rows.push(row);
             }
         }
+        Ok(())
+    }
+
+    /// Follows a written superblock, and explains its row.
+    fn superblock(
+        &mut self,
+        row: &mut Row,
+        copy: u8,
+        content: &[u8],
+        disks: &mut Disks<'_>,
+        rows: &mut Rows,
+    ) -> Result<()> {
+        row.structure = if copy == 0 {
+            Structure::Superblock
+        } else {
+            Structure::SuperblockBackup
+        };
+        row.copy = copy;
+        if self.formatting {
+            return Ok(());
+        }
+        let Some(superblock) = Super::parse(content) else {
+            self.follower.volume.has_left(row.disk);
+            row.causes = Causes::one(Cause::Accounting);
+            return Ok(());
+        };
+        row.transaction = Some(superblock.generation);
+        let volume = &mut self.follower.volume;
+        if superblock.fsid == volume.fsid {
+            volume.is_device(row.disk, superblock.devid);
+            volume.follow_replacement(disks, &superblock)?;
+        }
+        self.follower.superblock(&superblock, disks, rows)?;
+        row.causes = self.follower.superblock_causes();
         Ok(())
     }
 }

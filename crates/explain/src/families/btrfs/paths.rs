@@ -1,10 +1,8 @@
-//! Paths by INODE_REF items, and those of subvolumes by ROOT_BACKREF items, found when they are
-//! asked for.
+//! Paths of inodes from INODE_REF items, and of subvolumes from ROOT_BACKREF items, resolved on
+//! demand.
 
-use super::bytes::{u16_at, u64_at};
-use super::items::name_of;
-use super::key::{Key, kind, tree};
-use super::volume::Volume;
+use super::item::{Key, kind, name_of, subvolume_name, tree};
+use super::metadata::Volume;
 use crate::escape::escaped;
 use crate::hash::HashMap;
 use crate::{Disks, PathId, Paths};
@@ -13,44 +11,45 @@ use std::rc::Rc;
 
 /// The root directory of a subvolume (`BTRFS_FIRST_FREE_OBJECTID`).
 const ROOT_DIRECTORY: u64 = tree::FIRST_FREE;
-/// A longer way up is a cycle, or longer than a path can be named.
+/// Maximum number of path components. A longer chain is a cycle, or exceeds the maximum path
+/// length.
 const MAX_DEPTH: usize = 512;
 const MAX_PATH_BYTES: usize = 4096;
-/// How many paths are remembered.
+/// Maximum number of cached paths.
 const MAX_KNOWN: usize = 1 << 18;
 const MAX_KNOWN_DIRECTORIES: usize = 1 << 14;
 
-/// Where names are looked up: what fsync logged first, then the tree itself.
+/// Roots in which names are looked up: first the log that fsync wrote, then the tree itself.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Names {
     pub tree: u64,
     pub log_root: Option<u64>,
     pub fs_root: Option<u64>,
-    /// The tree before, for what is gone.
+    /// Previous root of the tree, for removed inodes.
     pub old_root: Option<u64>,
     /// The tree of roots, for the names of subvolumes.
     pub root_tree: u64,
 }
 
-/// Paths that were found.
+/// Cache of resolved paths.
 #[derive(Debug, Default)]
 pub struct PathFinder {
     known: HashMap<(u64, u64), Option<PathId>>,
     directories: HashMap<Place, Rc<str>>,
 }
 
-/// A directory as it is looked up: a tree on the way up from a subvolume in it is looked up without
-/// its log.
+/// Key of a directory: tree, inode, and whether the path crossed a subvolume boundary. Beyond the
+/// boundary, the tree is searched without its log.
 type Place = (u64, u64, bool);
 
 impl PathFinder {
-    /// Names may have changed.
+    /// Clears the cache, because names may have changed.
     pub fn forget(&mut self) {
         self.known.clear();
         self.directories.clear();
     }
 
-    /// The path of an inode.
+    /// Returns the path of an inode.
     pub fn path(
         &mut self,
         volume: &mut Volume,
@@ -71,7 +70,7 @@ impl PathFinder {
         Ok(path)
     }
 
-    /// Go up to the root, or to a directory whose path is known.
+    /// Walks up to the root, or to a directory whose path is known.
     fn find(
         &mut self,
         volume: &mut Volume,
@@ -124,7 +123,7 @@ impl PathFinder {
         while let Some((place, name)) = way.pop() {
             path.push('/');
             path.push_str(&name);
-            // Not what was asked for: that is mostly a file.
+            // Skip the inode that was asked for: it is mostly a file.
             if !way.is_empty() && self.directories.len() < MAX_KNOWN_DIRECTORIES {
                 self.directories.insert(place, path.as_str().into());
             }
@@ -161,7 +160,7 @@ fn parent_of(
     Ok(None)
 }
 
-/// The tree, directory and name that a subvolume is found by: `struct btrfs_root_ref`.
+/// Returns the parent tree, directory and name of a subvolume.
 fn subvolume_parent(
     volume: &mut Volume,
     disks: &mut Disks<'_>,
@@ -172,8 +171,7 @@ fn subvolume_parent(
         Key::new(names.tree, kind::ROOT_BACKREF, u64::MAX),
     );
     volume.look_up(disks, names.root_tree, from, to, |key, item| {
-        let name = item.get(18..)?.get(..usize::from(u16_at(item, 16)?))?;
-        let name = escaped(name).into_owned();
-        Some((key.offset, u64_at(item, 0)?, name))
+        let (directory, name) = subvolume_name(item)?;
+        Some((key.offset, directory, escaped(name).into_owned()))
     })
 }

@@ -1,21 +1,21 @@
-//! Data that was written and whose owner is not known yet: data reaches the disk before the tree
-//! that points to it.
+//! Written data whose owner is not known yet: data reaches the disk before the tree that points to
+//! it.
 
 use crate::track::waiting::{MAX_WAITING, Piece, Waiting};
 use crate::{Row, Rows, Structure};
 use std::collections::BTreeMap;
 
-/// Written data by disk.
+/// Waiting data by disk.
 #[derive(Debug, Default)]
 pub struct Pending {
     disks: BTreeMap<u16, Waiting>,
-    /// Whether what waits may be of chunks that were not known when it was written.
+    /// True if waiting rows may lie in chunks that were unknown when the rows were written.
     pub has_unmapped: bool,
 }
 
 impl Pending {
-    /// Push `row`, which waits for an owner. What has waited in its place since before the last
-    /// commit will never be owned.
+    /// Pushes `row`, which waits for an owner. Rows at the same place that have waited since before
+    /// the last commit are given up: they never get an owner.
     pub fn push(&mut self, row: Row, rows: &mut Rows) {
         let most = MAX_WAITING / self.disks.len().max(1);
         let waiting = self.disks.entry(row.disk).or_default();
@@ -32,14 +32,14 @@ impl Pending {
         self.disks.values().map(Waiting::len).sum()
     }
 
-    /// Whether anything waits in the range.
+    /// Returns whether any row in the range is waiting.
     pub fn touches(&mut self, disk: u16, offset: u64, length: u64) -> bool {
         let waiting = self.disks.get_mut(&disk);
         waiting.is_some_and(|waiting| waiting.touches(offset, length))
     }
 
-    /// Complete all rows of `length` bytes at `offset` of `disk`: rows are split so that `complete`
-    /// sees only what lies within.
+    /// Completes all waiting rows in the range of `length` bytes at `offset`. Rows are split, so
+    /// that `complete` gets only the parts within the range.
     pub fn claim(
         &mut self,
         disk: u16,
@@ -55,20 +55,20 @@ impl Pending {
         }
     }
 
-    /// The numbers of these rows, to complete them later.
+    /// Removes the waiting rows in the range and returns their numbers, to complete them later.
     pub fn take(&mut self, disk: u16, offset: u64, length: u64, rows: &mut Rows) -> Vec<usize> {
         let waiting = self.disks.get_mut(&disk);
         waiting.map_or(Vec::new(), |waiting| waiting.take(offset, length, rows))
     }
 
-    /// A piece is as if it were written now.
+    /// Restarts the waiting period of a piece.
     pub fn renew(&mut self, disk: u16, piece: Piece) {
         if let Some(waiting) = self.disks.get_mut(&disk) {
             waiting.renew(&piece);
         }
     }
 
-    /// What is still waiting, with its disk.
+    /// Returns the pieces that are still waiting, with their disks.
     pub fn waiting(&mut self) -> Vec<(u16, Piece)> {
         let disks = self.disks.iter_mut();
         let pieces =
@@ -76,7 +76,7 @@ impl Pending {
         pieces.flatten().collect()
     }
 
-    /// A commit has passed: what has waited for `commits` is given up.
+    /// Records a commit: rows that have waited for `commits` commits are given up.
     pub fn grow_old(&mut self, commits: u32) {
         self.disks
             .values_mut()

@@ -1,12 +1,12 @@
-//! Cuts a write into pieces of one kind each.
+//! Splitting of a write into pieces of a single kind.
 
 use super::block::Header;
-use super::bytes::{is_zero, u64_at};
 use super::chunk::flag;
+use super::metadata::Volume;
 use super::superblock::{Super, copy_at, next_copy};
-use super::volume::Volume;
+use crate::bytes::is_zero;
 
-/// What a piece of a write is, as far as its place and first bytes say.
+/// Kind of a piece of a write, determined by its place and first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Piece {
     Superblock {
@@ -16,7 +16,7 @@ pub enum Piece {
         header: Header,
         copy: u8,
     },
-    /// Part of the tree block at a logical address: the write begins or ends within it.
+    /// Part of the tree block at a logical address: the write begins or ends within the block.
     PartOfBlock {
         bytenr: u64,
         copy: u8,
@@ -26,16 +26,16 @@ pub enum Piece {
     },
     /// Parity of RAID5 or RAID6.
     Parity,
-    /// Nothing is known to lie here yet: a chunk that was allocated since the last commit, if it is
-    /// not a block by its header.
+    /// Place in no known chunk, and not recognisable as a block by its header. The chunk was
+    /// allocated since the last commit.
     Unmapped,
-    /// Zeros where no data lies.
+    /// Zeros at a place without data.
     Zeros,
     Unknown,
 }
 
-/// The first piece of `length` bytes at `offset` of a disk, and its bytes. `content` is empty for a
-/// write-zeroes.
+/// Returns the first piece of `length` bytes at `offset` of a disk, and the length of the piece.
+/// `content` is empty for a write-zeroes request.
 pub fn first_piece(
     volume: &Volume,
     disk: u16,
@@ -45,12 +45,8 @@ pub fn first_piece(
 ) -> (Piece, u64) {
     if let Some((copy, bytes)) = copy_at(offset) {
         let bytes = bytes.min(length);
-        // Without its magic where mkfs is not done, or where a device has left:
-        // `btrfs_scratch_superblock`, fs/btrfs/volumes.c.
-        let is_super = content.get(0x41..0x48) == Some(b"BHRfS_M".as_slice())
-            || content.get(0x40..0x48) == Some([0; 8].as_slice())
-                && Super::id(content) == Some(volume.fsid)
-                && u64_at(content, 0x30) == Some(offset);
+        // The magic is missing while mkfs is not done, or after a device was removed.
+        let is_super = Super::has_magic(content) || Super::has_been(content, &volume.fsid, offset);
         return match content.get(..bytes as usize) {
             Some(content) if !is_super && !is_zero(content) => (Piece::Unknown, bytes),
             Some(_) if is_super => (Piece::Superblock { copy }, bytes),
@@ -96,7 +92,7 @@ pub fn first_piece(
     }
 }
 
-/// Whether [`first_piece`] looks at the content of any piece of such a write.
+/// Returns whether [`first_piece`] reads the content of any piece of such a write.
 pub fn is_read(volume: &Volume, disk: u16, offset: u64, length: u64) -> bool {
     let end = offset.saturating_add(length);
     if copy_at(offset).is_some() || next_copy(offset) < end {
@@ -122,7 +118,7 @@ fn block_at(volume: &Volume, content: &[u8], limit: u64) -> Option<Header> {
     volume.header(content)
 }
 
-/// A block by its header, or everything before the next.
+/// Returns the block at the start of `content`, or else a piece that extends to the next block.
 fn run_until_block(
     volume: &Volume,
     content: &[u8],

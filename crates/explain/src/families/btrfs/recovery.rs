@@ -1,32 +1,32 @@
-//! What a mount would find: the superblock that is newest, and what fsync logged since.
+//! State that a mount would find: the newest superblock, and the log trees that fsync wrote since.
 
-use super::compare::logs_at;
+use super::causes::logs_at;
 use super::devices::Devices;
-use super::key::{Key, kind};
+use super::item::{Key, kind};
+use super::metadata::Volume;
 use super::paths::{Names, PathFinder};
 use super::superblock::{SUPER_BYTES, SUPER_OFFSETS, Super};
-use super::volume::Volume;
 use crate::{Disks, Paths};
 use fscost_recording::Result;
 use std::cmp::Reverse;
 
-/// So many inodes of logs are named.
+/// Maximum number of inodes in logs that are listed.
 const MOST_NAMED: usize = 100;
-/// Leaves of one log that are looked at.
+/// Maximum number of leaves read from one log.
 const MOST_LEAVES: usize = 1 << 12;
 
-/// Where the newest superblock leads.
+/// State of the file system according to its newest superblock.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Recovery {
-    /// All that it is on.
+    /// Disks of the file system.
     pub disks: Vec<u16>,
-    /// Its generation: that of the last commit.
+    /// Generation of the last commit.
     pub generation: u64,
-    /// Whether the tree of roots of that generation is where it says.
+    /// True if the tree of roots is present and has this generation.
     pub is_sound: bool,
-    /// Inodes that the log trees hold, and a mount would replay.
+    /// Number of inodes in the log trees, which a mount would replay.
     pub logged_count: u64,
-    /// The first of them.
+    /// The first of these inodes.
     pub logged: Vec<Logged>,
 }
 
@@ -35,14 +35,14 @@ pub struct Recovery {
 pub struct Logged {
     /// The subvolume.
     pub tree: u64,
-    /// Its number there.
+    /// Inode number in the subvolume.
     pub inode: u64,
-    /// What it would be called.
+    /// Path after the replay, if known.
     pub path: Option<String>,
 }
 
 impl Recovery {
-    /// Of the file system on `disk`; None where there is none.
+    /// Returns the state of the file system on `disk`, or None if there is none.
     pub fn find(disks: &mut Disks<'_>, disk: u16) -> Result<Option<Recovery>> {
         let Some(mut newest) = superblock(disks, disk)? else {
             return Ok(None);
@@ -54,8 +54,9 @@ impl Recovery {
             };
             devices.join(other, member.devid);
             members.push(other);
-            // Among equal ones open_fs_devices (fs/btrfs/volumes.c) takes the lowest device id. They
-            // may differ: fsync does not raise the generation, and reaches one device after another.
+            // Among superblocks of one generation, open_fs_devices (fs/btrfs/volumes.c) picks the
+            // one with the lowest device id. Their contents may differ, because fsync does not
+            // raise the generation and writes to one device after another.
             let rank = |s: &Super| (s.generation, Reverse(s.devid));
             if rank(&member) > rank(&newest) {
                 newest = member;

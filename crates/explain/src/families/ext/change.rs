@@ -1,11 +1,11 @@
-//! How what is mapped differs between two versions.
+//! Differences in mapped blocks between two versions of metadata.
 
 use super::{
+    blocks::{Content, Kind, Mapper},
     map::{self, Claim},
-    space::{Content, Kind, Mapper},
 };
 
-/// What inodes and nodes no longer map, and what they map now.
+/// Blocks that inodes and nodes no longer map, and blocks that they now map.
 #[derive(Default)]
 pub(super) struct Change {
     pub(super) gone: Vec<(Mapper, Claim)>,
@@ -21,8 +21,8 @@ impl Change {
             .extend(come.into_iter().map(|claim| (mapper, claim)));
     }
 
-    /// The inode is another file by now: data that it maps where the first did is its own, as far
-    /// as it may have been written since.
+    /// Marks data blocks that both versions map as released and claimed again, because the inode
+    /// now belongs to another file. Writes to them since then may be the new file's.
     pub(super) fn remade(&mut self, mapper: Mapper, old: &[Claim], new: &[Claim]) {
         let is_data = |kind| {
             matches!(
@@ -38,7 +38,7 @@ impl Change {
         }
     }
 
-    /// Both; what `other` tells is claimed first.
+    /// Combines both changes; claims of `other` are processed first.
     pub(super) fn and(mut self, other: Change) -> Change {
         self.gone.extend(other.gone);
         self.come.extend(other.come);

@@ -1,19 +1,20 @@
-//! What takes effect when a transaction is committed, and what is then known of rows before.
+//! Effects of a commit, and the attribution of earlier rows that follows from it.
 
 use super::{
+    blocks::{Content, Kind, Use},
     journal::{Copy, Journal, Transaction},
+    journaled::for_log,
+    metadata::{Applied, Blocks, Explanation},
     ownership::Trust,
     pieces::{plain, push_merged},
-    running::{Checkpoint, Running, for_log},
-    space::{Content, Kind, Use},
-    state::{Applied, Blocks, Explanation},
+    running::{Checkpoint, Running},
 };
 use crate::track::reused::Reused;
 use crate::{Cause, Causes, Disks, Row, Rows, Structure};
 use fscost_recording::Result;
 
 impl Running {
-    /// Transactions that are whole take effect.
+    /// Applies all complete transactions.
     pub(super) fn commit(&mut self, disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
         self.resolve_fast(rows);
         while let Some((sequence, transaction)) = self.journal.as_mut().and_then(Journal::committed)
@@ -132,7 +133,7 @@ impl Running {
         }
     }
 
-    /// Blocks are mapped: rows that wait there have their owner.
+    /// Attributes rows that wait in newly mapped blocks to their owner.
     pub(super) fn resolve(&mut self, blocks: (u64, u64), rows: &mut Rows) {
         let has_journal = self.journal.is_some();
         let completed = self.pending.resolve(blocks, has_journal, &self.state, rows);
@@ -142,7 +143,7 @@ impl Running {
         }
     }
 
-    /// A row of an epoch has an owner.
+    /// Names a row of an epoch after its owner.
     pub(super) fn name(&mut self, number: usize, epoch: u32, rows: &mut Rows) {
         let names = &mut self.state.names;
         if self.journal.is_none() {
@@ -161,7 +162,8 @@ impl Running {
         }
     }
 
-    /// Without a journal: all that was changed is on the disk.
+    /// Settles waiting rows and names once all changes are on the disk. Does nothing with a
+    /// journal.
     pub(super) fn settle(&mut self, disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
         if self.journal.is_none() {
             let applied = self.state.settle(disks)?;
@@ -184,10 +186,10 @@ impl Running {
     }
 }
 
-/// What the next home write of a block is for: all copies since the last, if they are of one thing.
-/// When a block is freed the journal forgets it
-/// (`jbd2_journal_forget`): what it was before is never written home, and its next owner owes
-/// nothing for that.
+/// Returns the explanation of the next home write of a block: all copies since the last home write,
+/// if the use of the block has not changed. The journal forgets a freed block
+/// (`jbd2_journal_forget`). Its former content is never written home, so its next owner is not
+/// charged for it.
 fn owed(before: Option<Explanation>, now: Explanation) -> Explanation {
     let form = |what: &Explanation| match what.structure {
         Structure::DirectoryIndex => Structure::Directory,
@@ -200,7 +202,7 @@ fn owed(before: Option<Explanation>, now: Explanation) -> Explanation {
     match before.filter(of_one) {
         Some(before) => Explanation {
             causes: before.causes.and(now.causes),
-            // Several inodes of a table's block are no one inode.
+            // Changes to several inodes in one table block belong to no single inode.
             inode: if before.causes.is_empty() || before.inode == now.inode {
                 now.inode
             } else {
@@ -212,7 +214,7 @@ fn owed(before: Option<Explanation>, now: Explanation) -> Explanation {
     }
 }
 
-/// A copy that belongs to no transaction that ever became whole.
+/// Creates the row of a copy whose transaction never became complete.
 fn lost(copy: &Copy) -> Row {
     plain(copy.piece, Structure::JournalCopy, Cause::Unknown)
 }
@@ -232,9 +234,9 @@ mod tests {
     #[test]
     fn a_block_owes_nothing_for_what_it_was_to_another() {
         let old = what(Structure::Directory, Cause::Accounting, 12);
-        let new = what(Structure::Directory, Cause::Names, 13);
+        let new = what(Structure::Directory, Cause::DirectoryEntries, 13);
         assert_eq!(owed(Some(old), new), new);
-        let node = what(Structure::ExtentMap, Cause::SizeOrMap, 12);
+        let node = what(Structure::ExtentMap, Cause::SizeOrExtents, 12);
         assert_eq!(owed(Some(node), old), old);
         assert_eq!(owed(None, new), new);
     }
@@ -242,7 +244,7 @@ mod tests {
     #[test]
     fn copies_of_one_thing_add_up() {
         let leaf = what(Structure::Directory, Cause::Accounting, 12);
-        let root = what(Structure::DirectoryIndex, Cause::Names, 12);
+        let root = what(Structure::DirectoryIndex, Cause::DirectoryEntries, 12);
         let causes = leaf.causes.and(root.causes);
         assert_eq!(owed(Some(leaf), root), Explanation { causes, ..root });
         let one = what(Structure::InodeTable, Cause::Atime, 12);

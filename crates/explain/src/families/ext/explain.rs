@@ -1,14 +1,15 @@
-//! Why a block was written: what is different from the version before.
+//! Causes of a block's write, from its differences from the previous version.
 
 use std::sync::Arc;
 
 use super::{
+    blocks::{Area, Content, Kind, Mapper, Use, structure_of},
+    causes,
     change::Change,
     directory::{self, Entry},
     inode::{self, Inode},
     map,
-    space::{Content, Kind, Mapper, Use},
-    state::{Applied, Explanation, State},
+    metadata::{Applied, Explanation, State},
     superblock::Superblock,
     xattr::{self, Attribute},
 };
@@ -49,50 +50,13 @@ impl State {
                     node: 0,
                 });
             }
-            let why = inode::causes(old, new);
+            let why = causes::causes(old, new);
             if why.is_empty() {
                 continue;
             }
             causes = causes.and(why);
             changed.push(number);
-            let is_another = new.is_another_than(old);
-            self.names.inode_is(number, new.generation(), new.lives());
-            if why.has(Cause::InodeRemoved) || is_another {
-                self.names.inode_removed(number);
-            }
-            if why.has(Cause::NewInode) || is_another {
-                self.names.inode_new(number);
-            }
-            if is_another && !new.lives() {
-                self.names.inode_nameless(number);
-            }
-            self.rename(
-                number,
-                &inline_names(old, &self.superblock),
-                &inline_names(new, &self.superblock),
-            );
-            let old_claims = map::of_inode(old, number, &self.superblock);
-            let new_claims = map::of_inode(new, number, &self.superblock);
-            let mapper = Mapper {
-                inode: number,
-                node: 0,
-            };
-            if why.has(Cause::InodeRemoved) && why.has(Cause::NewInode) {
-                applied.remade.insert(number);
-                change.remade(mapper, &old_claims, &new_claims);
-            }
-            change.differ(mapper, old_claims, new_claims);
-            if self.superblock.has_value_inodes() {
-                if !new.is_value() {
-                    self.names.not_a_value(number);
-                }
-                self.values_of(number, xattr::of_inode(new.attributes()));
-            }
-            if new.is_indexed() {
-                self.indexed.insert(number);
-            } else {
-                self.indexed.remove(&number);
-            }
+            self.changed_inode(number, old, new, why, change, applied);
         }
         let zeroed = old.iter().chain(new).all(|&byte| byte == 0);
         Explanation {
@@ -109,6 +73,60 @@ impl State {
         }
     }
 
+    fn changed_inode(
+        &mut self,
+        number: u32,
+        old: Inode<'_>,
+        new: Inode<'_>,
+        why: Causes,
+        change: &mut Change,
+        applied: &mut Applied,
+    ) {
+        self.life(number, old, new, why);
+        self.rename(
+            number,
+            &inline_names(old, &self.superblock),
+            &inline_names(new, &self.superblock),
+        );
+        let old_claims = map::of_inode(old, number, &self.superblock);
+        let new_claims = map::of_inode(new, number, &self.superblock);
+        let mapper = Mapper {
+            inode: number,
+            node: 0,
+        };
+        if why.has(Cause::InodeRemoved) && why.has(Cause::NewInode) {
+            applied.remade.insert(number);
+            change.remade(mapper, &old_claims, &new_claims);
+        }
+        change.differ(mapper, old_claims, new_claims);
+        if self.superblock.has_value_inodes() {
+            if !new.is_value() {
+                self.names.not_a_value(number);
+            }
+            self.values_of(number, xattr::of_inode(new.attributes()));
+        }
+        if new.is_indexed() {
+            self.indexed.insert(number);
+        } else {
+            self.indexed.remove(&number);
+        }
+    }
+
+    /// Records whether a changed inode was removed, created, or reused by another file.
+    fn life(&mut self, number: u32, old: Inode<'_>, new: Inode<'_>, why: Causes) {
+        let is_another = new.is_another_than(old);
+        self.names.inode_is(number, new.generation(), new.lives());
+        if why.has(Cause::InodeRemoved) || is_another {
+            self.names.inode_removed(number);
+        }
+        if why.has(Cause::NewInode) || is_another {
+            self.names.inode_new(number);
+        }
+        if is_another && !new.lives() {
+            self.names.inode_nameless(number);
+        }
+    }
+
     pub(super) fn explain(
         &mut self,
         block: u64,
@@ -119,7 +137,7 @@ impl State {
         let Some(Use { kind, inode, .. }) = self.space.get(block) else {
             return Ok(self.unowned(block, new));
         };
-        let mut structure = kind.structure();
+        let mut structure = structure_of(kind);
         let is_new = was_read || self.unread.remove(&block);
         let old = if is_new || !kind.is_metadata() {
             Arc::default()
@@ -137,18 +155,20 @@ impl State {
         let causes = match kind {
             Kind::Content(Content::Data) => Causes::one(Cause::Data),
             Kind::Content(Content::Directory) => {
-                structure = directory::structure(new, self.indexed.contains(&inode));
+                if self.indexed.contains(&inode) && directory::index_end(new).is_some() {
+                    structure = Structure::DirectoryIndex;
+                }
                 let renamed = was_read || self.rename_in(inode, &old, new);
-                // An index changes when names do not fit where they were.
+                // An index block changes when names no longer fit where they were.
                 let names = renamed || structure == Structure::DirectoryIndex;
                 one(if names {
-                    Cause::Names
+                    Cause::DirectoryEntries
                 } else {
                     Cause::Accounting
                 })
             }
             Kind::Content(Content::Symlink) => one(Cause::Data),
-            Kind::Extents(_) | Kind::Pointers(..) => one(Cause::SizeOrMap),
+            Kind::Extents(_) | Kind::Pointers(..) => one(Cause::SizeOrExtents),
             Kind::Xattr => {
                 if self.superblock.has_value_inodes() {
                     self.values_of(inode, xattr::of_block(new));
@@ -156,8 +176,8 @@ impl State {
                 one(Cause::LinksOrMode)
             }
             Kind::Content(Content::Xattr) => one(Cause::LinksOrMode),
-            Kind::Fixed(Structure::BlockBitmap | Structure::InodeBitmap) => one(Cause::Allocation),
-            Kind::Fixed(Structure::GroupDescriptors) => one(self.descriptors_cause(&old, new)),
+            Kind::Fixed(Area::BlockBitmap | Area::InodeBitmap) => one(Cause::Allocation),
+            Kind::Fixed(Area::GroupDescriptors) => one(self.descriptors_cause(&old, new)),
             _ => one(Cause::Accounting),
         };
         Ok(Explanation {
@@ -167,7 +187,7 @@ impl State {
         })
     }
 
-    /// The attributes of an inode that are in inodes of their own are called as it is.
+    /// Names each inode that holds an attribute value after the inode that has the attribute.
     pub(super) fn values_of<'b>(
         &mut self,
         inode: u32,
@@ -184,8 +204,9 @@ impl State {
         self.rename(directory, &old, &new)
     }
 
-    /// Free counts and what is in use: bytes 12 to 18 and the unused inodes; else only checksums
-    /// (`struct ext4_group_desc`).
+    /// Returns [`Cause::Allocation`] if the free counts or the fields that show what is in use
+    /// changed: bytes 12 to 19, the unused inodes at 28, and the upper halves at 44 to 51 of
+    /// `struct ext4_group_desc`. Otherwise only checksums changed.
     fn descriptors_cause(&self, old: &[u8], new: &[u8]) -> Cause {
         let size = self.superblock.descriptor_bytes as usize;
         let counts =
@@ -201,19 +222,19 @@ impl State {
         }
     }
 
-    /// A journal's copy of a block that nothing owns any more at the commit: only its form can
-    /// tell.
+    /// Explains a journal copy of a block that has no owner any more at the commit, from the form
+    /// of its content alone.
     fn unowned(&self, block: u64, content: &[u8]) -> Explanation {
         let extents =
             !map::of_node(Kind::Extents(Content::Data), content, &self.superblock).is_empty();
         let (structure, cause) = if block >= self.superblock.blocks {
             (Structure::Unknown, Cause::Unknown)
         } else if extents {
-            (Structure::ExtentMap, Cause::SizeOrMap)
+            (Structure::ExtentMap, Cause::SizeOrExtents)
         } else if le32(content, 0) == xattr::MAGIC {
             (Structure::Xattr, Cause::LinksOrMode)
         } else if self.entries(content).is_some() {
-            (Structure::Directory, Cause::Names)
+            (Structure::Directory, Cause::DirectoryEntries)
         } else {
             (Structure::FileData, Cause::Data)
         };

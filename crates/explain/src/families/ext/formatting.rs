@@ -1,6 +1,7 @@
-//! What mkfs wrote, told from what it made.
+//! Explanation of the writes of mkfs, from the file system that it created.
 
 use super::{
+    blocks::structure_of,
     journal::Piece,
     pieces::{blocks_of, piece, plain, push_merged},
     running::Running,
@@ -8,7 +9,7 @@ use super::{
 use crate::{Cause, Rows, Structure, Write};
 
 impl Running {
-    /// What mkfs wrote, told from what it made.
+    /// Explains the writes of mkfs from the file system that it created.
     pub(super) fn formatted(&self, written: Piece, disk: u16, bytes: u64, rows: &mut Rows) {
         let write = Write {
             event: written.event,
@@ -45,7 +46,7 @@ impl Running {
         } else {
             for run in self.state.space.runs(first, count) {
                 let end = run.start + run.length;
-                let structure = run.used.map_or(Structure::Unused, |u| u.kind.structure());
+                let structure = run.used.map_or(Structure::Unused, |u| structure_of(u.kind));
                 if structure == Structure::JournalFree {
                     let journal = self.journal.as_ref();
                     let is_first = journal.and_then(|j| j.position(run.start)) == Some(0);

@@ -1,4 +1,4 @@
-//! Follows the journal: which transaction each block belongs to, and when its copies take effect.
+//! State of the journal: the transaction of each block, and when its copies take effect.
 
 use crate::hash::HashMap;
 use std::collections::BTreeMap;
@@ -6,19 +6,20 @@ use std::collections::BTreeMap;
 use super::jbd2::{self, Control, Tag};
 use crate::Structure;
 
-/// Where the journal lies.
+/// Location of the journal.
 #[derive(Debug)]
 pub enum Place {
-    /// In blocks of the file system itself: first block, blocks, position of the first.
+    /// Runs of blocks in the file system itself: first block, number of blocks, journal position of
+    /// the first block.
     Inside(Vec<(u64, u64, u32)>),
-    /// On a disk of its own, where positions are block numbers.
+    /// External journal on a disk of its own, where positions are block numbers.
     Disk {
-        /// The block of the journal's superblock.
+        /// Block number of the journal's superblock.
         superblock: u32,
     },
 }
 
-/// Some bytes of a write that are to become a row.
+/// Range of bytes of a write that becomes a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Piece {
     /// The write's event.
@@ -27,12 +28,12 @@ pub struct Piece {
     pub disk: u16,
     /// Byte offset.
     pub offset: u64,
-    /// Bytes.
+    /// Length in bytes.
     pub length: u64,
 }
 
 impl Piece {
-    /// The first block that it touches, and how many it does.
+    /// Returns the first block that the piece touches, and the number of blocks that it touches.
     pub fn blocks(&self, bytes: u64) -> (u64, u64) {
         let first = self.offset / bytes;
         let end = self.offset.saturating_add(self.length).div_ceil(bytes);
@@ -40,52 +41,52 @@ impl Piece {
     }
 }
 
-/// A copy, as it lies in the journal.
+/// Copy of a block in the journal.
 #[derive(Debug)]
 pub struct Copy {
-    /// The bytes of the journal.
+    /// Range of the journal that holds the copy.
     pub piece: Piece,
     /// The block's content.
     pub content: Box<[u8]>,
 }
 
-/// One transaction that is being written.
+/// Transaction that is being written.
 #[derive(Debug, Default)]
 pub struct Transaction {
-    /// The copies that have arrived, by the block that they are of, in the order of their
+    /// Home block of each copy, and the copy itself once it has arrived, in the order of journal
     /// positions.
     pub copies: Vec<(u64, Option<Copy>)>,
     missing: usize,
     committed: bool,
 }
 
-/// What a write to the journal was.
+/// Kind of a write to the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Written {
-    /// A block of the journal's own.
+    /// Block of the journal's own, with its transaction.
     Own(Structure, Option<u32>),
-    /// A copy: it is kept, and comes back with its transaction.
+    /// Copy of a block, kept until its transaction is complete.
     Kept,
 }
 
-/// The journal.
+/// State of the journal.
 #[derive(Debug)]
 pub struct Journal {
     place: Place,
     superblock: jbd2::Superblock,
     transactions: BTreeMap<u32, Transaction>,
-    /// Positions whose copies are announced, and not written yet: the transaction, the number in
-    /// it, whether it is escaped.
+    /// Positions of copies that are announced but not written yet: the transaction, the index in
+    /// it, and whether the copy is escaped.
     expected: HashMap<u32, (u32, usize, bool)>,
-    /// Copies that were written before the descriptor which announces them.
+    /// Copies that were written before the descriptor that announces them.
     early: BTreeMap<u32, Copy>,
-    /// Copies of transactions that never became whole, and the blocks that they are of, if they
-    /// were announced.
+    /// Copies of transactions that never became complete, with their home blocks if they were
+    /// announced.
     abandoned: Vec<(Option<u64>, Copy)>,
 }
 
 impl Journal {
-    /// A journal at `place`, with its superblock.
+    /// Creates a journal at `place` with its superblock.
     pub fn new(place: Place, superblock: jbd2::Superblock) -> Journal {
         Journal {
             place,
@@ -97,7 +98,8 @@ impl Journal {
         }
     }
 
-    /// The position in the journal of a block: of the file system, or of the journal's own disk.
+    /// Returns the journal position of a block of the file system or of the external journal's
+    /// disk.
     pub fn position(&self, block: u64) -> Option<u32> {
         match &self.place {
             Place::Inside(runs) => {
@@ -117,12 +119,12 @@ impl Journal {
         }
     }
 
-    /// The first transaction that is still needed in the journal; `None` if none is.
+    /// Returns the first transaction that is still needed in the journal; `None` if there is none.
     pub fn tail(&self) -> Option<u32> {
         self.superblock.tail()
     }
 
-    /// A block of the journal was written.
+    /// Records a write to a block of the journal.
     pub fn write(&mut self, position: u32, content: &[u8], piece: Piece) -> Written {
         if position == self.superblock_at() {
             if let Some(superblock) = jbd2::Superblock::parse(content) {
@@ -195,7 +197,7 @@ impl Journal {
         }
     }
 
-    /// The next transaction that is whole. Older ones will never be.
+    /// Removes and returns the next complete transaction. Older transactions never become complete.
     pub fn committed(&mut self) -> Option<(u32, Transaction)> {
         let (&sequence, _) = self
             .transactions
@@ -209,13 +211,14 @@ impl Journal {
         Some((sequence, self.transactions.remove(&sequence)?))
     }
 
-    /// Copies of which it is known by now that no transaction will be made of them, with the blocks
-    /// that they are of.
+    /// Removes and returns copies that can no longer become part of a transaction, with their home
+    /// blocks if known.
     pub fn abandoned(&mut self) -> Vec<(Option<u64>, Copy)> {
         std::mem::take(&mut self.abandoned)
     }
 
-    /// At the end: transactions without a commit, in order.
+    /// Removes and returns the transactions without a commit, in order, at the end of the
+    /// recording.
     pub fn uncommitted(&mut self) -> BTreeMap<u32, Transaction> {
         let early = std::mem::take(&mut self.early).into_values();
         self.abandoned.extend(early.map(|copy| (None, copy)));
@@ -236,7 +239,7 @@ mod tests {
         bytes
     }
 
-    /// A journal of 8 blocks, of which the log is 1 to 7.
+    /// Creates a journal of 8 blocks with its log in blocks 1 to 7.
     fn journal() -> Journal {
         let superblock = block(&[MAGIC, 4, 0, 1024, 8, 1, 1, 1]);
         let superblock = jbd2::Superblock::parse(&superblock).unwrap();

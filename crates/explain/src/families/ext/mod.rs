@@ -1,17 +1,17 @@
-//! ext2, ext3, ext4: who uses each block follows from the metadata as it is committed or written
-//! home; the journal's copies are the metadata.
+//! Family of ext2, ext3 and ext4. The use of each block follows from metadata as it is committed or
+//! written home. Committed metadata is read from the journal's copies.
 
+mod blocks;
+mod causes;
 mod change;
 mod commit;
-mod directory;
 mod explain;
-mod fast_commit;
+mod fast_commits;
 mod formatting;
-mod inode;
-mod jbd2;
+mod groups;
 mod journal;
-mod layout;
-mod map;
+mod journaled;
+mod metadata;
 mod names;
 mod naming;
 mod ownership;
@@ -21,20 +21,19 @@ mod release;
 mod renames;
 mod rounds;
 mod running;
-mod space;
-mod state;
-mod superblock;
-mod xattr;
 
 use crate::{Disks, Family, FormattedDisks, Rows, Write};
+use fscost_ondisk::ext::{
+    directory, fast_commit, inode, journal as jbd2, layout, map, superblock, xattr,
+};
 use fscost_recording::{Image, Result};
 use journal::Piece;
 use pieces::piece;
 use running::Running;
 use superblock::Superblock;
 
-/// The family that follows `disk`, if it holds one of these file systems. `image` is the disk as
-/// mkfs left it.
+/// Returns the family that follows `disk`, if it holds one of these file systems. `image` is the
+/// disk as mkfs left it.
 pub fn detect(
     formatted: &FormattedDisks<'_>,
     disk: u16,
@@ -72,22 +71,22 @@ fn superblock_of(image: &mut Image<'_>) -> Result<Option<Superblock>> {
     Ok(Superblock::parse(&bytes))
 }
 
-/// One of these file systems.
+/// An ext2, ext3 or ext4 file system.
 struct Ext {
     disk: u16,
     journal_disk: Option<u16>,
     superblock: Superblock,
     block_bytes: u64,
-    /// What mkfs wrote, until it is known what of.
+    /// Writes of mkfs that are not yet explained.
     formatting: Vec<Formatted>,
-    /// Once mkfs has ended.
+    /// State of the file system, set once mkfs has ended.
     running: Option<Running>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Formatted {
     piece: Piece,
-    /// Not so for a write-zeroes, of which there is nothing to read.
+    /// False for a write-zeroes, which has no content to read.
     has_content: bool,
 }
 
@@ -100,7 +99,7 @@ impl Family for Ext {
         disk == self.disk || Some(disk) == self.journal_disk
     }
 
-    /// Without a journal, data is compared with what the nodes that map it will say.
+    /// True without a journal, because data is compared with the nodes that will map it.
     fn reads_all(&self) -> bool {
         !self.superblock.has_journal()
     }
@@ -127,10 +126,10 @@ impl Family for Ext {
         }
     }
 
-    /// The kernel zeroes inode tables that mkfs left for later (`ext4_init_inode_table`), and what
-    /// is left of a small extent that was allocated but not
-    /// written (`ext4_ext_zeroout`). It discards what a committed transaction has freed; without a
-    /// journal, before that is on the disk.
+    /// The kernel zeroes inode tables that mkfs left uninitialised (`ext4_init_inode_table`), and
+    /// the rest of a small extent that was allocated but not written (`ext4_ext_zeroout`). It
+    /// discards blocks that a committed transaction has freed. Without a journal, it discards freed
+    /// blocks before that change is on the disk.
     fn is_in_use(&self, disk: u16, offset: u64, length: u64) -> bool {
         let running = self.running.as_ref().filter(|_| disk == self.disk);
         running.is_some_and(|running| running.is_in_use(offset, length, self.block_bytes))

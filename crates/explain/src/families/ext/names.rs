@@ -1,4 +1,4 @@
-//! Which names each inode has, and had last.
+//! Current names of each inode, and the last name of each removed inode.
 
 use crate::hash::{HashMap, HashSet};
 
@@ -6,16 +6,16 @@ use super::{directory::Entry, inode::ROOT};
 use crate::escape::escaped;
 use crate::{PathId, Paths};
 
-/// No path is made longer than this: PATH_MAX.
+/// Maximum length of a path in bytes: PATH_MAX.
 const MAX_BYTES: usize = 4096;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Name {
     parent: u32,
     name: Box<[u8]>,
-    /// How many blocks hold it: two while one is split, none once it is gone.
+    /// Number of blocks that hold the name: two while a block is split, none once the name is gone.
     count: u32,
-    /// The epoch in which it came.
+    /// Epoch in which the name appeared.
     since: u32,
 }
 
@@ -27,27 +27,27 @@ impl Name {
 
 #[derive(Debug, Default)]
 struct Called {
-    /// In the order in which the inode got them; after the last is gone, it stays as what the inode
-    /// was called.
+    /// Names in the order in which the inode got them. The last name stays after its removal.
     names: Vec<Name>,
     alive: bool,
-    /// The inode is free; a name may be lost without that, while it moves to a block that is not
-    /// known yet.
+    /// True if the inode is free. An inode may lose a name without being freed, while the name
+    /// moves to a block that is not known yet.
     removed: bool,
     life: Life,
     generation: u32,
     is_linked: bool,
 }
 
-/// What fast commits say of an inode.
+/// State of an inode according to fast commits.
 #[derive(Debug)]
 struct Told {
     generation: u32,
-    /// The directory and the name; none yet of an inode that is another file than in its table.
+    /// Directory and name; `None` for an inode that is now another file than in its table and has
+    /// no name yet.
     name: Option<(u32, Box<[u8]>)>,
 }
 
-/// Which of the files that an inode's number had one after the other.
+/// Number that tells successive files with the same inode number apart.
 pub type Life = u32;
 
 /// The names of all inodes.
@@ -55,29 +55,30 @@ pub type Life = u32;
 pub struct Names {
     inodes: HashMap<u32, Called>,
     known: HashMap<u32, PathId>,
-    /// Without a journal: how many flushes came before what is written now.
+    /// Number of flushes before the current writes. Used only without a journal.
     pub epoch: u32,
-    /// New inodes whose name has not come: what is known is their number's last owner's.
+    /// New inodes whose name is not known yet. Names known for their number belong to its previous
+    /// file.
     awaited: HashSet<u32>,
-    /// What fast commits since the last transaction say of inodes.
+    /// States of inodes according to the fast commits since the last transaction.
     told: HashMap<u32, Told>,
-    /// Inodes that hold the value of an attribute: the inode that has it.
+    /// Inodes that hold the value of an attribute, each with the inode that has the attribute.
     values: HashMap<u32, u32>,
 }
 
 impl Names {
-    /// `value` holds that of an attribute of `inode`, and is called as this is. Of several that
-    /// share it, as the last that came.
+    /// Records that inode `value` holds the value of an attribute of `inode`, and has its name. If
+    /// several inodes share the value, the last one recorded counts.
     pub fn value(&mut self, value: u32, inode: u32) {
         self.values.insert(value, inode);
     }
 
-    /// It holds no value, or no more.
+    /// Records that an inode holds no attribute value, or no longer does.
     pub fn not_a_value(&mut self, inode: u32) {
         self.values.remove(&inode);
     }
 
-    /// A fast commit says that a directory has gained a name.
+    /// Records a name that a directory has gained according to a fast commit.
     pub fn told(&mut self, parent: u32, entry: &Entry<'_>) {
         let generation = self.generation(entry.inode);
         let name = None;
@@ -86,7 +87,7 @@ impl Names {
         self.known.remove(&entry.inode);
     }
 
-    /// A fast commit says which file an inode is.
+    /// Records which file an inode is according to a fast commit.
     pub fn told_generation(&mut self, inode: u32, generation: u32) {
         if self.generation(inode) != generation {
             let name = None;
@@ -101,18 +102,18 @@ impl Names {
         told.map_or_else(in_table, |told| told.generation)
     }
 
-    /// An inode as it is in its table: its generation, and whether any name holds it.
+    /// Records an inode's state from its table: its generation, and whether any name refers to it.
     pub fn inode_is(&mut self, inode: u32, generation: u32, is_linked: bool) {
         let of = self.inodes.entry(inode).or_default();
         (of.generation, of.is_linked) = (generation, is_linked);
     }
 
-    /// Whether an inode has no name, as its table says.
+    /// Returns whether an inode has no name according to its table.
     pub fn is_nameless(&self, inode: u32) -> bool {
         self.inodes.get(&inode).is_some_and(|of| !of.is_linked)
     }
 
-    /// A directory has gained a name.
+    /// Adds a name to a directory.
     pub fn add(&mut self, parent: u32, entry: &Entry<'_>) {
         let of = self.inodes.entry(entry.inode).or_default();
         let is_first = of.names.is_empty();
@@ -137,7 +138,7 @@ impl Names {
         self.forget_paths(entry, !is_first);
     }
 
-    /// A directory has lost a name.
+    /// Removes a name from a directory.
     pub fn remove(&mut self, parent: u32, entry: &Entry<'_>) {
         let Some(of) = self.inodes.get_mut(&entry.inode) else {
             return;
@@ -162,7 +163,7 @@ impl Names {
         }
     }
 
-    /// The inode is removed: what it is called next is another.
+    /// Marks the inode as removed. Its next name belongs to another file.
     pub fn inode_removed(&mut self, inode: u32) {
         if let Some(of) = self.inodes.get_mut(&inode) {
             of.alive = false;
@@ -170,7 +171,7 @@ impl Names {
         }
     }
 
-    /// The inode is a new file's, whose name may have come or not.
+    /// Marks the inode as that of a new file, whose name may be known already or not.
     pub fn inode_new(&mut self, inode: u32) {
         let of = self.inodes.entry(inode).or_default();
         of.life = of.life.wrapping_add(1);
@@ -188,7 +189,8 @@ impl Names {
         }
     }
 
-    /// The inode is a new file's that has no name: an open one that was unlinked, or never had any.
+    /// Marks the inode as that of a new file without a name: an open file that was unlinked, or one
+    /// that never had a name.
     pub fn inode_nameless(&mut self, inode: u32) {
         let of = self.inodes.entry(inode).or_default();
         of.names.clear();
@@ -197,13 +199,13 @@ impl Names {
         self.known.remove(&inode);
     }
 
-    /// Which file the inode is by now.
+    /// Returns the number of the file that the inode currently is.
     pub fn life(&self, inode: u32) -> Life {
         self.inodes.get(&inode).map_or(0, |of| of.life)
     }
 
-    /// All names are on the disk: a new inode that got none since it came had it before, or has
-    /// none at all.
+    /// Settles new inodes once all names are on the disk. A new inode that has gained no name since
+    /// had its name before, or has none at all.
     pub fn settle(&mut self) {
         self.told.clear();
         if self.awaited.is_empty() {
@@ -218,7 +220,8 @@ impl Names {
         }
     }
 
-    /// Below a directory that had a name, paths may be known.
+    /// Drops the cached path of an entry. For a directory that had a name, drops all cached paths,
+    /// because some may be below it.
     fn forget_paths(&mut self, entry: &Entry<'_>, had_name: bool) {
         if entry.is_directory && had_name {
             self.known.clear();
@@ -227,8 +230,7 @@ impl Names {
         }
     }
 
-    /// The inode's path: by the oldest of its names that are not removed, or by the last that it
-    /// had.
+    /// Returns the inode's path, by its oldest name that is not removed, or else by its last name.
     pub fn path(&mut self, inode: u32, paths: &mut Paths) -> Option<PathId> {
         let inode = self.values.get(&inode).copied().unwrap_or(inode);
         if let Some(&known) = self.known.get(&inode) {
@@ -244,7 +246,8 @@ impl Names {
         Some(path)
     }
 
-    /// The path that an inode had at the end of an epoch, if all its names are still those of then.
+    /// Returns the path that an inode had at the end of an epoch, if all names in the path still
+    /// date from then.
     pub fn path_in(&mut self, inode: u32, epoch: u32, paths: &mut Paths) -> Option<PathId> {
         if epoch >= self.epoch {
             return self.path(inode, paths);
@@ -256,7 +259,7 @@ impl Names {
         Some(paths.intern(&self.text(inode, epoch)?))
     }
 
-    /// By names that came in `epoch` or before.
+    /// Builds the path from names that appeared in `epoch` or before.
     fn text(&self, inode: u32, epoch: u32) -> Option<String> {
         let mut parts = Vec::new();
         let (mut at, mut bytes) = (inode, 0);
@@ -344,7 +347,7 @@ mod tests {
         assert_eq!(text(&mut names, 100).as_deref(), Some("/new"));
         assert_eq!(names.life(100), new);
         assert_ne!(old, new);
-        // The old one's entry goes last.
+        // The old file's entry is removed last.
         names.remove(ROOT, &entry(100, "old"));
         assert_eq!(text(&mut names, 100).as_deref(), Some("/new"));
     }
@@ -391,12 +394,12 @@ mod tests {
         names.settle();
         assert_eq!(text(&mut names, 100).as_deref(), Some("/new"));
         assert_ne!(names.life(100), old);
-        // A name that moves goes before it comes.
+        // A name that moves is removed before it is added.
         let before = names.life(100);
         names.remove(ROOT, &entry(100, "new"));
         names.add(ROOT, &entry(100, "new"));
         assert_eq!(names.life(100), before);
-        // Removed, and the next one's name is there before its inode.
+        // The file is removed, and the next file's name appears before its inode.
         names.inode_removed(100);
         names.add(ROOT, &entry(100, "next"));
         assert_ne!(names.life(100), before);
@@ -408,7 +411,7 @@ mod tests {
         names.add(ROOT, &entry(100, "first"));
         names.add(ROOT, &entry(100, "second"));
         assert_eq!(text(&mut names, 100).as_deref(), Some("/first"));
-        // A block is split: the name is in the new one before it is gone from the old.
+        // A block is split: the name is in the new block before it is removed from the old one.
         names.add(ROOT, &entry(100, "first"));
         names.remove(ROOT, &entry(100, "first"));
         assert_eq!(text(&mut names, 100).as_deref(), Some("/first"));

@@ -1,7 +1,9 @@
-//! Rows and the names of their owners, without a journal: an inode is written apart from its name.
+//! Names of row owners in file systems without a journal, where an inode and its name are written
+//! separately.
 //!
-//! A row has the name that its file had on the disk when the next flush completed. A file that is
-//! named later may have been called otherwise until then: its data has no path, and a doubt.
+//! A row gets the name that its file had on the disk when the next flush completed. A file that is
+//! named later may have had another name until then. Its data has no path and is marked as
+//! doubtful.
 
 use std::collections::BTreeMap;
 
@@ -9,26 +11,28 @@ use super::names::{Life, Names};
 use crate::track::waiting::MAX_WAITING;
 use crate::{Rows, Structure};
 
-/// The rows of a file system without a journal that wait for a name, by their numbers.
+/// Rows that wait for a name in a file system without a journal, by row number.
 #[derive(Debug, Default)]
 pub struct Naming {
-    /// Those written since the last flush.
+    /// Rows written since the last flush.
     waiting: BTreeMap<usize, Owner>,
-    /// Those written before it that have no name. At a mark all directories are on the disk.
+    /// Rows written before the last flush that have no name. At a mark, all directories are on the
+    /// disk.
     unnamed: BTreeMap<usize, Owner>,
 }
 
-/// The file that an inode was.
+/// File that an inode number belonged to at one time.
 #[derive(Debug, Clone, Copy)]
 struct Owner {
     inode: u32,
     life: Life,
-    /// Whether that it has no name is all that is doubtful of the row.
+    /// True if the row is doubtful only because its file has no name.
     is_doubted: bool,
 }
 
 impl Naming {
-    /// A row has an owner. `epoch` is the one in which it was written.
+    /// Names a row that has an owner, or queues it until the next flush. `epoch` is the epoch in
+    /// which the row was written.
     pub fn later(&mut self, row: usize, epoch: u32, names: &mut Names, rows: &mut Rows) {
         let inode = rows.get_mut(row).map_or(0, |row| row.inode as u32);
         if inode == 0 {
@@ -50,7 +54,7 @@ impl Naming {
         self.waiting.insert(row, owner);
     }
 
-    /// Row `part` was cut off row `whole`.
+    /// Records that row `part` was split off row `whole`.
     pub fn cut(&mut self, whole: usize, part: usize) {
         for rows in [&mut self.waiting, &mut self.unnamed] {
             if let Some(&owner) = rows.get(&whole) {
@@ -59,7 +63,7 @@ impl Naming {
         }
     }
 
-    /// What was written before the flush has the names that are on the disk.
+    /// Gives rows from before the flush the names that are on the disk.
     pub fn flush(&mut self, names: &mut Names, rows: &mut Rows) {
         for (row, owner) in std::mem::take(&mut self.waiting) {
             if let Some(unnamed) = name(row, owner, names.epoch, names, rows)
@@ -70,12 +74,13 @@ impl Naming {
         }
     }
 
-    /// What is written from now on is of a new epoch.
+    /// Begins a new epoch for later writes.
     pub fn begin(&mut self) {
         self.unnamed.clear();
     }
 
-    /// All directories are on the disk: an entry of the same name may be that of a file made anew.
+    /// Names rows again once all directories are on the disk. An unchanged directory entry may
+    /// belong to a file that was created again under its old name.
     pub fn again(&mut self, names: &mut Names, rows: &mut Rows) {
         self.flush(names, rows);
         names.settle();
@@ -90,7 +95,7 @@ impl Naming {
     }
 }
 
-/// Give a row the path that its owner had in an epoch. Returns the owner if it had none.
+/// Gives a row the path that its owner had in an epoch. Returns the owner if it had no path.
 fn name(row: usize, owner: Owner, epoch: u32, names: &mut Names, rows: &mut Rows) -> Option<Owner> {
     let is_its = rows.get_mut(row)?.inode == u64::from(owner.inode);
     if !is_its || names.life(owner.inode) != owner.life {
@@ -110,7 +115,7 @@ fn name(row: usize, owner: Owner, epoch: u32, names: &mut Names, rows: &mut Rows
 
 #[cfg(test)]
 mod tests {
-    use super::super::{directory::Entry, journal::Piece, pieces::plain, state};
+    use super::super::{directory::Entry, journal::Piece, metadata, pieces::plain};
     use super::*;
     use crate::{Cause, Row, Structure};
 
@@ -133,7 +138,7 @@ mod tests {
         rows.push(Row { inode: 12, ..row })
     }
 
-    /// What was written in an epoch, of a file that has another name than before by then.
+    /// Adds a row of inode 12 that is written in the current epoch.
     fn write(naming: &mut Naming, names: &mut Names, rows: &mut Rows) -> usize {
         let number = row(rows);
         naming.later(number, names.epoch, names, rows);
@@ -244,7 +249,7 @@ mod tests {
 
     #[test]
     fn a_name_that_moves_to_another_block_stays_the_oldest() {
-        let (mut state, mut rows) = (state::ext2(), Rows::default());
+        let (mut state, mut rows) = (metadata::ext2(), Rows::default());
         let (first, second) = (entry("first"), entry("second"));
         state.rename(2, &[], &[first, second]);
         state.name();

@@ -1,13 +1,13 @@
-//! Who owns each block: what inodes and nodes map is taken as they change.
+//! Block ownership, updated as the mappings in inodes and nodes change.
 
 use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
+    blocks::{Content, Kind, Mapper},
     directory,
     map::{self, Claim},
+    metadata::{Applied, Blocks, State},
     rounds::Round,
-    space::{Content, Kind, Mapper},
-    state::{Applied, Blocks, State},
     xattr,
 };
 use crate::hash::HashSet;
@@ -15,8 +15,8 @@ use crate::{Disks, track::waiting::MAX_WAITING};
 use fscost_recording::Result;
 
 impl State {
-    /// The last round in which all was written that says that `mapper` maps what it does; before
-    /// all if that is not known.
+    /// Returns the last round in which all metadata from the inode down to `mapper` had been
+    /// written. Returns the earliest round if that is not known.
     pub(super) fn known_at(&self, mut mapper: Mapper) -> Round {
         let mut known = self.rounds.now();
         for _ in 0..=map::MAX_DEPTH {
@@ -34,9 +34,9 @@ impl State {
         Round::default()
     }
 
-    /// Without a journal: a block was written that nothing is known to map. Whether it looks like
-    /// names or a node: a directory or file may have
-    /// grown by it, whose inode is still to come.
+    /// Records a write to a block without a known mapper. Returns whether the block looks like
+    /// directory entries or a node: a directory or file may have grown by it, with its inode still
+    /// to be written. Called only without a journal.
     pub(super) fn written_unmapped(&mut self, block: u64, content: &[u8]) -> bool {
         let looks_like_metadata = map::looks_like_node(content, &self.superblock)
             || directory::is_first(content)
@@ -49,8 +49,8 @@ impl State {
         looks_like_metadata
     }
 
-    /// Without a journal: whether a block that is written has the form of what it is known to be
-    /// mapped for. Else it is another's by now.
+    /// Returns whether a written block has the form of its known use. Otherwise the block has
+    /// another owner by now. Called only without a journal.
     pub(super) fn has_form_of(&self, kind: Kind, content: &[u8]) -> bool {
         match kind {
             NAMES => self.entries(content).is_some(),
@@ -68,8 +68,8 @@ impl State {
         found
     }
 
-    /// Without a journal: the round in which this block was last written as a node of whoever has
-    /// it.
+    /// Returns the round in which this block was last written as a node of its current owner.
+    /// Called only without a journal.
     fn written_as_node(&self, block: u64) -> Option<Round> {
         let used = self.space.get(block).filter(|used| used.kind.is_node())?;
         let mapper = Mapper {
@@ -79,8 +79,8 @@ impl State {
         self.written.get(&mapper).copied()
     }
 
-    /// Take the blocks, and what the nodes among them map. Returns the metadata that was read for
-    /// that.
+    /// Claims the blocks, and the blocks that nodes among them map. Returns the metadata blocks
+    /// that were read to do so.
     pub(super) fn claim(
         &mut self,
         mut stack: Vec<(Mapper, Claim)>,
@@ -91,32 +91,7 @@ impl State {
     ) -> Result<HashSet<u64>> {
         let mut visited = HashSet::default();
         while let Some((mapper, claim)) = stack.pop() {
-            let (inode, used) = (mapper.inode, claim.used(mapper));
-            let mut newly_written = None;
-            if trust == Trust::Written {
-                newly_written = self
-                    .written_as_node(claim.start)
-                    .filter(|&round| claim.kind.is_node() && round.is_with(self.rounds.now()));
-                self.displace(claim.start, claim.length, used, applied, disks)?;
-            }
-            if claim.kind == Kind::Xattr
-                && let Some(other) = self.space.get(claim.start)
-                && other.kind == claim.kind
-                && other.inode != inode
-            {
-                let others = self.sharers.entry(claim.start).or_default();
-                others.push(other.inode);
-            }
-            self.space.claim(claim.start, claim.length, used);
-            let mut unmapped = self.no_longer_unmapped(claim.start, claim.length);
-            // What was there long before may be of a file that is gone.
-            if claim.kind.is_node() && claim.kind != NODE_OF_NAMES {
-                unmapped.retain(|_, round| round.is_near(self.rounds.now()));
-            }
-            if let Some(round) = newly_written {
-                unmapped.insert(claim.start, round);
-            }
-            applied.claimed.push((claim.start, claim.length));
+            let written = self.own(mapper, claim, trust, applied, disks)?;
             let has_values = claim.kind == Kind::Xattr && self.superblock.has_value_inodes();
             if !names_others(claim.kind) && !has_values {
                 continue;
@@ -126,38 +101,38 @@ impl State {
                     break;
                 }
                 self.reads_left -= 1;
-                let content = match blocks.get(&block) {
-                    Some(&new) => Arc::from(new),
-                    // What mapped them may have moved to a node, as when a directory's extents
-                    // outgrow its inode.
-                    None if trust == Trust::All => match applied.forgotten.remove(&block) {
-                        Some(newest) => newest,
-                        None => self.before(block, disks)?,
-                    },
-                    None if unmapped.contains_key(&block) => self.read(block, disks)?.into(),
-                    None => {
+                let content = match (blocks.get(&block), trust) {
+                    (Some(&new), _) => Arc::from(new),
+                    (None, Trust::All) => self.newest(block, applied, disks)?,
+                    (None, Trust::Written) if written.contains_key(&block) => {
+                        self.read(block, disks)?.into()
+                    }
+                    (None, Trust::Written) => {
                         self.versions.remove(&block);
                         self.unread.insert(block);
                         continue;
                     }
                 };
-                if !visited.insert((inode, block)) {
+                if !visited.insert((mapper.inode, block)) {
                     continue;
                 }
                 self.unread.remove(&block);
-                if claim.kind == Kind::Content(Content::Directory) {
-                    let entries = self.entries(&content).unwrap_or_default();
-                    self.rename(inode, &[], &entries);
-                } else if has_values {
-                    self.values_of(inode, xattr::of_block(&content));
-                } else {
-                    let node = Mapper { inode, node: block };
+                if claim.kind.is_node() {
+                    let node = Mapper {
+                        inode: mapper.inode,
+                        node: block,
+                    };
                     let children = map::of_node(claim.kind, &content, &self.superblock);
                     stack.extend(children.into_iter().map(|child| (node, child)));
-                    match unmapped.get(&block) {
+                    match written.get(&block) {
                         Some(&round) => _ = self.written.insert(node, round),
                         None => applied.mappers.push(node),
                     }
+                } else if claim.kind == NAMES {
+                    let entries = self.entries(&content).unwrap_or_default();
+                    self.rename(mapper.inode, &[], &entries);
+                } else {
+                    self.values_of(mapper.inode, xattr::of_block(&content));
                 }
                 self.versions.insert(block, content);
             }
@@ -165,8 +140,63 @@ impl State {
         Ok(visited.into_iter().map(|(_, block)| block).collect())
     }
 
-    /// Without a journal: all that was changed is on the disk, so what was not written since it was
-    /// mapped is as it should be.
+    /// Makes the mapper the owner of the claimed blocks. Returns those that were written before
+    /// this claim and may hold the mapper's content, with the rounds of the writes. With a journal,
+    /// there are none.
+    fn own(
+        &mut self,
+        mapper: Mapper,
+        claim: Claim,
+        trust: Trust,
+        applied: &mut Applied,
+        disks: &mut Disks<'_>,
+    ) -> Result<BTreeMap<u64, Round>> {
+        let used = mapper.uses(claim.kind);
+        let mut newly_written = None;
+        if trust == Trust::Written {
+            newly_written = self
+                .written_as_node(claim.start)
+                .filter(|&round| claim.kind.is_node() && round.is_with(self.rounds.now()));
+            self.displace(claim.start, claim.length, used, applied, disks)?;
+        }
+        if claim.kind == Kind::Xattr
+            && let Some(other) = self.space.get(claim.start)
+            && other.kind == claim.kind
+            && other.inode != mapper.inode
+        {
+            let others = self.sharers.entry(claim.start).or_default();
+            others.push(other.inode);
+        }
+        self.space.claim(claim.start, claim.length, used);
+        applied.claimed.push((claim.start, claim.length));
+        let mut written = self.no_longer_unmapped(claim.start, claim.length);
+        // Content written long before may belong to a file that is gone.
+        if claim.kind.is_node() && claim.kind != NODE_OF_NAMES {
+            written.retain(|_, round| round.is_near(self.rounds.now()));
+        }
+        if let Some(round) = newly_written {
+            written.insert(claim.start, round);
+        }
+        Ok(written)
+    }
+
+    /// Returns the newest version of a block that the blocks being applied do not contain. Its
+    /// mapping may have moved to a node, for example when a directory's extents outgrow its inode:
+    /// the block was then released before.
+    fn newest(
+        &self,
+        block: u64,
+        applied: &mut Applied,
+        disks: &mut Disks<'_>,
+    ) -> Result<Arc<[u8]>> {
+        match applied.forgotten.remove(&block) {
+            Some(newest) => Ok(newest),
+            None => self.before(block, disks),
+        }
+    }
+
+    /// Reads directory blocks and nodes that were not written since they were mapped. All changes
+    /// are on the disk, so their content is current. Called only without a journal.
     pub fn settle(&mut self, disks: &mut Disks<'_>) -> Result<Applied> {
         let unread = std::mem::take(&mut self.unread);
         self.allow_reads(unread.len());
@@ -188,30 +218,29 @@ impl State {
     }
 }
 
-/// Which of the blocks that are mapped are known to hold what they are mapped for.
+/// Set of mapped blocks whose content is known to match their mapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trust {
-    /// All: a transaction has all that it changes.
+    /// All blocks: a transaction contains everything that it changes.
     All,
-    /// Those that are written together with what maps them. Without a journal others may be written
-    /// later, and hold until then what their last
-    /// owner had there.
+    /// Blocks that are written together with their mapper. Without a journal, other blocks may be
+    /// written later and hold their previous owner's content until then.
     Written,
 }
 
 const NAMES: Kind = Kind::Content(Content::Directory);
 const NODE_OF_NAMES: Kind = Kind::Extents(Content::Directory);
 
-/// Whether what a block holds must be known, to know of others.
+/// Returns whether the content of such a block determines the owners or names of others.
 pub(super) fn names_others(kind: Kind) -> bool {
     kind.is_node() || kind == Kind::Content(Content::Directory)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{directory::Entry, space::Use, state::ext2};
+    use super::super::blocks::Area;
+    use super::super::{blocks::Use, directory::Entry, metadata::ext2};
     use super::*;
-    use crate::Structure;
     use fscost_recording::Recording;
     use std::path::Path;
 
@@ -219,7 +248,8 @@ mod tests {
     const TABLE: u64 = 10;
     const DATA: Kind = Kind::Content(Content::Data);
 
-    /// Of ext2 with 1 KiB blocks, inode 13 has block 100. Inodes lie from block 10 on.
+    /// Creates an ext2 with 1 KiB blocks in which inode 13 owns block 100. The inode table starts
+    /// at block 10.
     fn state() -> State {
         let mut state = ext2();
         let of = |kind, inode| Use {
@@ -227,10 +257,10 @@ mod tests {
             inode,
             node: 0,
         };
-        let table = Kind::Fixed(Structure::InodeTable);
+        let table = Kind::Fixed(Area::InodeTable);
         state.space.set(TABLE, 2, of(table, 1));
         state.space.claim(100, 1, of(DATA, 13));
-        // What the node's block holds from before.
+        // Earlier content of the node's block.
         state
             .versions
             .insert(NODE, pointers(&[100, 101]).as_slice().into());
@@ -243,7 +273,7 @@ mod tests {
         bytes
     }
 
-    /// The second block of the table: inode 12 maps the node.
+    /// Builds the second block of the inode table, in which inode 12 maps the node.
     fn table() -> Vec<u8> {
         let mut bytes = vec![0; 1024];
         let inode = &mut bytes[3 * 128..4 * 128];
@@ -286,7 +316,7 @@ mod tests {
         };
         state.space.claim(70, 1, directory);
         state.versions.insert(70, names.as_slice().into());
-        // The inode maps it itself, and then by the node.
+        // The inode first maps the block directly, then through the node.
         let (mut before, mut after) = (table(), table());
         for table in [&mut before, &mut after] {
             table[3 * 128 + 1] = 0x41;

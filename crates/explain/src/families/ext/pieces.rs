@@ -1,10 +1,10 @@
-//! Rows of one write, put together.
+//! Assembly of the rows of one write.
 
-use super::{journal::Piece, state::Explanation};
+use super::{journal::Piece, metadata::Explanation};
 use crate::{Cause, Causes, Disks, NO_INODE, PathId, Row, Rows, Structure, Write};
 use fscost_recording::Result;
 
-/// A write's bytes in blocks `start..end` of `block_bytes` each.
+/// Returns the bytes of a write in blocks `start..end` of `block_bytes` each.
 pub fn piece(write: &Write<'_>, start: u64, end: u64, block_bytes: u64) -> Piece {
     let write_end = write.offset.saturating_add(write.length);
     let from = start.saturating_mul(block_bytes).max(write.offset);
@@ -17,7 +17,7 @@ pub fn piece(write: &Write<'_>, start: u64, end: u64, block_bytes: u64) -> Piece
     }
 }
 
-/// A row of one structure and cause that nobody owns.
+/// Creates a row with one structure and one cause, without an owner.
 pub fn plain(piece: Piece, structure: Structure, cause: Cause) -> Row {
     Row {
         event: piece.event,
@@ -37,7 +37,7 @@ pub fn plain(piece: Piece, structure: Structure, cause: Cause) -> Row {
     }
 }
 
-/// A row as explained.
+/// Creates a row from an explanation.
 pub fn explained(
     piece: Piece,
     what: Explanation,
@@ -54,7 +54,7 @@ pub fn explained(
     }
 }
 
-/// Push rows, adjacent ones of one explanation as one. Returns their numbers.
+/// Adds rows, merging adjacent rows with the same explanation. Returns their numbers.
 pub fn push_merged(mut found: Vec<Row>, rows: &mut Rows) -> Vec<usize> {
     found.sort_by_key(|r| (r.event, r.disk, r.offset));
     let mut merged: Vec<Row> = Vec::new();
@@ -66,12 +66,12 @@ pub fn push_merged(mut found: Vec<Row>, rows: &mut Rows) -> Vec<usize> {
     merged.into_iter().map(|row| rows.push(row)).collect()
 }
 
-/// The first block that a write touches, and how many it does.
+/// Returns the first block that a write touches, and the number of blocks that it touches.
 pub fn blocks_of(write: &Write<'_>, bytes: u64) -> (u64, u64) {
     piece(write, 0, u64::MAX, 1).blocks(bytes)
 }
 
-/// The content of a block after the write, which may be of a part of it.
+/// Returns the content of a block after a write, which may cover only part of the block.
 pub fn content_of(
     write: &Write<'_>,
     block: u64,
@@ -98,7 +98,7 @@ pub fn content_of(
     Ok(content)
 }
 
-/// The blocks that lie whole in a write's content.
+/// Returns the blocks that a write's content covers entirely.
 pub fn whole_blocks<'w>(
     write: &Write<'w>,
     first: u64,
@@ -127,7 +127,7 @@ mod tests {
         };
         Row {
             home_offset: home.map(|home| home << 10),
-            ..plain(piece, Structure::JournalCopy, Cause::Names)
+            ..plain(piece, Structure::JournalCopy, Cause::DirectoryEntries)
         }
     }
 

@@ -1,10 +1,10 @@
-//! What inodes and nodes no longer map is given back, and with it what was known of it.
+//! Release of blocks that inodes and nodes no longer map, and of their state.
 
 use super::{
+    blocks::{Content, Kind, Mapper, Use},
     map::{self, Claim},
+    metadata::{Applied, Released, State},
     ownership::names_others,
-    space::{Content, Kind, Mapper, Use},
-    state::{Applied, Released, State},
 };
 use crate::Disks;
 use fscost_recording::Result;
@@ -20,11 +20,11 @@ impl State {
         let inode = mapper.inode;
         let mut stack = vec![(mapper, claim, self.known_at(mapper))];
         while let Some((mapper, claim, known)) = stack.pop() {
-            let used = claim.used(mapper);
+            let used = mapper.uses(claim.kind);
             let Claim { start, length, .. } = claim;
             if claim.kind.is_node() {
-                // What someone else holds by now is not this inode's to release; neither is what
-                // was released before.
+                // The inode cannot release a block that has another owner by now, or that was
+                // released before.
                 if self.space.get(start) != Some(used) {
                     continue;
                 }
@@ -54,8 +54,9 @@ impl State {
         Ok(())
     }
 
-    /// Inodes with the same attributes share a block (`ext4_xattr_block_cache_find`). Whether
-    /// others still have one that this inode no longer maps.
+    /// Removes an inode from the sharers of an attribute block. Returns whether other inodes still
+    /// map the block. Inodes with the same attributes share a block
+    /// (`ext4_xattr_block_cache_find`).
     fn leave_shared(&mut self, block: u64, used: Use) -> bool {
         let Some(others) = self.sharers.get_mut(&block) else {
             return false;
@@ -72,8 +73,8 @@ impl State {
         true
     }
 
-    /// Without a journal: who had these as directories or nodes has lost them, and what was below,
-    /// though that is not written yet.
+    /// Releases blocks that were directories or nodes of other owners, and everything below them,
+    /// although that change is not written yet. Called only without a journal.
     pub(super) fn displace(
         &mut self,
         start: u64,
@@ -102,7 +103,7 @@ impl State {
         Ok(())
     }
 
-    /// Versions of released blocks are of no more use, and names in them are gone.
+    /// Drops the versions of released blocks, and the names in them.
     fn forget(&mut self, inode: u32, claim: Claim, applied: &mut Applied) {
         let end = claim.start.saturating_add(claim.length);
         let known: Vec<u64> = self

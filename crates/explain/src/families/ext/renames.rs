@@ -2,7 +2,7 @@
 
 use super::{
     directory::{self, Entry},
-    state::State,
+    metadata::State,
 };
 
 /// A name that a directory has gained or lost.
@@ -34,9 +34,9 @@ impl Name {
 }
 
 impl State {
-    /// Returns whether names differ. They do so once all inodes are known, those that are gone
-    /// last: a name that moves to another block stays the
-    /// oldest of its inode.
+    /// Queues the names that a directory gained or lost, and returns whether there are any. The
+    /// changes take effect once all inodes are known, removals last: a name that moves to another
+    /// block stays the oldest of its inode.
     pub(super) fn rename(&mut self, directory: u32, old: &[Entry<'_>], new: &[Entry<'_>]) -> bool {
         let removed = old.iter().filter(|e| new.binary_search(e).is_err());
         let added = new.iter().filter(|e| old.binary_search(e).is_err());
@@ -68,7 +68,7 @@ impl State {
 
 #[cfg(test)]
 mod tests {
-    use super::super::state::ext2;
+    use super::super::metadata::ext2;
     use super::*;
 
     #[test]
@@ -79,8 +79,8 @@ mod tests {
             name: b"a",
             is_directory: false,
         };
-        // The names of a small directory lie in its inode, which may stand before the inode that is
-        // named.
+        // The names of a small directory are stored in its inode, which may precede the inode that
+        // they name.
         state.rename(2, &[], &[entry]);
         state.names.inode_removed(100);
         state.names.inode_new(100);

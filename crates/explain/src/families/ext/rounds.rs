@@ -1,44 +1,44 @@
-//! Time without a journal: what is written between two flushes belongs together.
+//! Logical time without a journal: writes between two flushes belong together.
 //!
-//! A sync or fsync ends with a flush. Before it, data and the metadata that maps it come in any
-//! order: a sync starts writeback of
-//! all inodes at once, the block device's own among them (`ksys_sync`, `wakeup_flusher_threads`).
-//! Without a flush, metadata that
-//! follows data tells whose it is: what the kernel writes back by itself.
+//! A sync or fsync ends with a flush. Before the flush, data and the metadata that maps it are
+//! written in any order: a sync starts writeback of all inodes at once, including the block
+//! device's own (`ksys_sync`, `wakeup_flusher_threads`). Without a flush, in the kernel's
+//! background writeback, the metadata that follows data names its owner.
 
-/// An instant in this time.
+/// Instant in this logical time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(super) struct Round {
-    /// Flushes before it.
+    /// Number of flushes before this instant.
     epoch: u32,
-    /// How often data followed metadata since the last flush.
+    /// Number of times that data followed metadata since the last flush.
     turn: u32,
 }
 
 impl Round {
-    /// Flushes before it.
+    /// Number of flushes before this instant.
     pub(super) fn epoch(self) -> u32 {
         self.epoch
     }
 
-    /// Whether metadata says enough of data that was written then: it was written later, or before
-    /// the same flush, which has come.
+    /// Returns whether metadata written at `metadata` determines the owner of data written at this
+    /// instant. It does if it was written later, or before the same flush and that flush has
+    /// completed.
     pub(super) fn is_told_by(self, metadata: Round, now: Round) -> bool {
         metadata >= self || (metadata.epoch >= self.epoch && now.epoch > self.epoch)
     }
 
-    /// Whether both are before the same flush, or the one before it.
+    /// Returns whether both precede the same flush, or this instant precedes the flush before it.
     pub(super) fn is_near(self, later: Round) -> bool {
         self.epoch + 1 >= later.epoch
     }
 
-    /// Whether both are before the same flush.
+    /// Returns whether both precede the same flush.
     pub(super) fn is_with(self, other: Round) -> bool {
         self.epoch == other.epoch
     }
 }
 
-/// Counts rounds.
+/// Counter of rounds.
 #[derive(Debug)]
 pub(super) struct Rounds {
     now: Round,
@@ -46,7 +46,7 @@ pub(super) struct Rounds {
 }
 
 impl Default for Rounds {
-    /// The default of [`Round`] is before all.
+    /// Starts after the default [`Round`], which precedes all others.
     fn default() -> Rounds {
         Rounds {
             now: Round { epoch: 1, turn: 0 },
@@ -56,22 +56,22 @@ impl Default for Rounds {
 }
 
 impl Rounds {
-    /// The round of what is written now.
+    /// Returns the round of current writes.
     pub(super) fn now(&self) -> Round {
         self.now
     }
 
-    /// An inode or a node was written.
+    /// Records a write of an inode or a node.
     pub(super) fn metadata(&mut self) {
         self.has_metadata = true;
     }
 
-    /// Data was written.
+    /// Records a write of data.
     pub(super) fn data(&mut self) {
         self.now.turn += u32::from(std::mem::take(&mut self.has_metadata));
     }
 
-    /// A flush has completed.
+    /// Records a completed flush.
     pub(super) fn flush(&mut self) {
         self.has_metadata = false;
         self.now = Round {

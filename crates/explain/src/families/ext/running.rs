@@ -1,17 +1,17 @@
-//! A file system in use: what each of its writes is.
+//! Explanation of each write to a file system in use.
 
 use std::collections::BTreeMap;
 
 use super::{
-    fast_commit::FastCommits,
+    blocks::{Area, Content, Kind, Run, Use, structure_of},
+    fast_commits::FastCommits,
     jbd2,
-    journal::{Journal, Piece, Place, Written},
+    journal::{Journal, Piece, Place},
+    metadata::{Blocks, Explanation, State},
     naming::Naming,
     ownership::Trust,
     pending::Pending,
     pieces::{blocks_of, content_of, explained, piece, plain, push_merged, whole_blocks},
-    space::{Content, Kind, Run, Use},
-    state::{Blocks, Explanation, State},
     superblock::Superblock,
 };
 use crate::track::reused::Open;
@@ -22,17 +22,18 @@ use fscost_recording::Result;
 pub(super) struct Running {
     pub(super) state: State,
     pub(super) journal: Option<Journal>,
-    /// What home writes of journaled blocks are for: all that was committed since the last.
+    /// Causes of home writes of journaled blocks: all changes committed since the previous home
+    /// write.
     pub(super) checkpoints: HashMap<u64, Checkpoint>,
     pub(super) pending: Pending,
     pub(super) fast_commits: FastCommits,
     pub(super) open: Open,
-    /// Without a journal only.
+    /// Names of row owners. Used only without a journal.
     pub(super) naming: Naming,
-    /// Rows of the journal's own blocks, by the transaction that they are for.
+    /// Rows of the journal's own blocks, by transaction.
     pub(super) own: HashMap<u32, Vec<usize>>,
-    /// Why blocks were written home, by the transaction that copied each last: once all of a
-    /// transaction's are, the journal's tail moves past it.
+    /// Causes of home writes, by the transaction that last copied each block. The journal's tail
+    /// moves past a transaction once all its blocks are written home.
     pub(super) written_home: BTreeMap<u32, Causes>,
 }
 
@@ -52,8 +53,8 @@ impl Running {
     ) -> Result<Running> {
         let bytes = u64::from(superblock.block_bytes);
         let journal_inode = superblock.journal_inode;
-        // An external journal's own superblock comes after the one that makes it a file system's
-        // (`ext4_get_journal_blkdev`).
+        // An external journal's own superblock follows the superblock that identifies it as part of
+        // a file system (`ext4_get_journal_blkdev`).
         let journal_superblock = superblock.primary_block() + 1;
         let state = State::load(superblock, disk, written, disks)?;
         let mut place = None;
@@ -90,8 +91,8 @@ impl Running {
         }
     }
 
-    /// Whether whatever these bytes hold stays; without a journal only what has its fixed place
-    /// surely does.
+    /// Returns whether the content of these bytes stays in use. Without a journal, only structures
+    /// at fixed places certainly do.
     pub(super) fn is_in_use(&self, offset: u64, length: u64, bytes: u64) -> bool {
         let first = offset / bytes;
         let end = offset.saturating_add(length).div_ceil(bytes);
@@ -100,7 +101,8 @@ impl Running {
         !runs.is_empty() && runs.iter().all(|run| run.used.is_some_and(stays))
     }
 
-    /// Whether [`home`](Self::home) looks at the content of a write there: not at that of data.
+    /// Returns whether [`home`](Self::home) reads the content of a write to this range. With a
+    /// journal, it does not read data.
     pub(super) fn reads(&self, offset: u64, length: u64, bytes: u64) -> bool {
         let first = offset / bytes;
         let end = offset.saturating_add(length).div_ceil(bytes);
@@ -110,7 +112,7 @@ impl Running {
         self.journal.is_none() || runs.iter().any(|run| run.used.is_some_and(is_read))
     }
 
-    /// A write to the file system's own disk.
+    /// Explains a write to the file system's own disk.
     pub(super) fn home(
         &mut self,
         write: &Write<'_>,
@@ -155,17 +157,7 @@ impl Running {
                     }
                 }
                 Some(used) => {
-                    let cause = if used.kind == Kind::Content(Content::Data) {
-                        Cause::Data
-                    } else {
-                        Cause::Accounting
-                    };
-                    let what = Explanation {
-                        structure: used.kind.structure(),
-                        causes: Causes::one(cause),
-                        inode: used.inode,
-                    };
-                    found.push(self.row(whole, what, None, rows));
+                    found.push(self.row(whole, of_content(used), None, rows));
                 }
             }
         }
@@ -173,26 +165,7 @@ impl Running {
             self.wait(write, run, bytes, rows);
         }
         if !contents.is_empty() {
-            let mut blocks: Blocks<'_> = contents.iter().map(|(b, c)| (*b, c.as_slice())).collect();
-            let of_metadata: Vec<u64> = blocks.keys().copied().collect();
-            // What the metadata of this write claims may be part of the write.
-            for (index, content) in whole_blocks(write, first, bytes) {
-                let used = self.state.space.get(index);
-                if used.is_none_or(|used| self.journal.is_none() && is_data(used.kind)) {
-                    blocks.entry(index).or_insert(content);
-                }
-            }
-            let trust = match self.journal {
-                Some(_) => Trust::All,
-                None => Trust::Written,
-            };
-            let applied = self.state.apply(&blocks, trust, disks)?;
-            for block in of_metadata {
-                if let Some(what) = applied.explanation(block) {
-                    found.push(self.row(piece(write, block, block + 1, bytes), what, None, rows));
-                }
-            }
-            self.take_effect(&applied, rows);
+            self.apply(write, &contents, bytes, disks, &mut found, rows)?;
         }
         for number in push_merged(found, rows) {
             self.keep_own(number, rows);
@@ -204,12 +177,45 @@ impl Running {
         self.commit(disks, rows)
     }
 
-    /// Without a journal: what is written is of a new epoch if a flush came before it. What has its
-    /// fixed place and names nothing comes with any flush.
+    /// Applies the metadata of a write that no journal explains.
+    fn apply(
+        &mut self,
+        write: &Write<'_>,
+        contents: &[(u64, Vec<u8>)],
+        bytes: u64,
+        disks: &mut Disks<'_>,
+        found: &mut Vec<Row>,
+        rows: &mut Rows,
+    ) -> Result<()> {
+        let mut blocks: Blocks<'_> = contents.iter().map(|(b, c)| (*b, c.as_slice())).collect();
+        let of_metadata: Vec<u64> = blocks.keys().copied().collect();
+        // Blocks that the metadata of this write claims may be part of the write.
+        for (index, content) in whole_blocks(write, blocks_of(write, bytes).0, bytes) {
+            let used = self.state.space.get(index);
+            if used.is_none_or(|used| self.journal.is_none() && is_data(used.kind)) {
+                blocks.entry(index).or_insert(content);
+            }
+        }
+        let trust = match self.journal {
+            Some(_) => Trust::All,
+            None => Trust::Written,
+        };
+        let applied = self.state.apply(&blocks, trust, disks)?;
+        for block in of_metadata {
+            if let Some(what) = applied.explanation(block) {
+                found.push(self.row(piece(write, block, block + 1, bytes), what, None, rows));
+            }
+        }
+        self.take_effect(&applied, rows);
+        Ok(())
+    }
+
+    /// Starts a new epoch if a flush preceded this write, in a file system without a journal.
+    /// Blocks at fixed places that name nothing do not count: they are written with any flush.
     fn begin(&mut self, runs: &[Run]) {
         let names_nothing = |run: &Run| {
             let kind = run.used.map(|used| used.kind);
-            matches!(kind, Some(Kind::Fixed(structure)) if structure != Structure::InodeTable)
+            matches!(kind, Some(Kind::Fixed(area)) if area != Area::InodeTable)
         };
         let epoch = self.state.rounds.now().epoch();
         if self.journal.is_none()
@@ -221,7 +227,8 @@ impl Running {
         }
     }
 
-    /// Without a journal what is metadata may be another's by now, of whatever kind.
+    /// Adds a metadata row to the waiting rows although it has an owner. The block may already have
+    /// another owner and be of any kind. Called only without a journal.
     fn wait_with_owner(&mut self, number: usize, bytes: u64, rows: &mut Rows) {
         let Some(&mut row) = rows.get_mut(number) else {
             return;
@@ -229,8 +236,8 @@ impl Running {
         let start = row.offset / bytes;
         let used = self.state.space.get(start);
         let may_change = match used {
-            // Its content may have taken it from its owner: two nodes that map each other the other
-            // way round than before.
+            // Its content may have released it from its owner, for example when a node and the node
+            // that it maps swap places.
             None => row.structure != Structure::Unused,
             Some(used) => !matches!(used.kind, Kind::Fixed(_)),
         };
@@ -241,10 +248,9 @@ impl Running {
         }
     }
 
-    /// The blocks of metadata whose content must be looked at: all, but of a write-zeroes (which
-    /// may be as large as the disk) only those of
-    /// which a version is known. The kernel zeroes inode tables that mkfs left for later
-    /// (`lazy_itable_init`).
+    /// Returns the metadata blocks whose content must be examined. These are all blocks of the run,
+    /// or only those with a known version for a write-zeroes, which may be as large as the disk.
+    /// The kernel zeroes inode tables that mkfs left uninitialised (`lazy_itable_init`).
     fn with_content(
         &self,
         write: &Write<'_>,
@@ -257,7 +263,7 @@ impl Running {
             return (start..end).collect();
         }
         let known = self.state.known(start, end);
-        let structure = used.kind.structure();
+        let structure = structure_of(used.kind);
         let cause = if structure == Structure::InodeTable {
             Cause::LazyInit
         } else {
@@ -271,17 +277,6 @@ impl Running {
             at = block + 1;
         }
         known
-    }
-
-    /// Why a transaction's own blocks were written is known once its copies are.
-    fn keep_own(&mut self, number: usize, rows: &mut Rows) {
-        let row = rows.get_mut(number);
-        if let Some(row) =
-            row.filter(|r| r.structure != Structure::JournalCopy && r.structure.is_journal())
-            && let Some(sequence) = row.transaction
-        {
-            self.own.entry(sequence as u32).or_default().push(number);
-        }
     }
 
     pub(super) fn row(
@@ -299,7 +294,7 @@ impl Running {
         explained(piece, what, path, transaction.map(u64::from))
     }
 
-    /// A write whose owner comes with the metadata that maps it.
+    /// Adds rows for a write whose owner becomes known with the metadata that maps it.
     fn wait(&mut self, write: &Write<'_>, run: Run, bytes: u64, rows: &mut Rows) {
         if self.journal.is_some() {
             return self.wait_as(write, run, false, bytes, rows);
@@ -367,123 +362,9 @@ impl Running {
             self.name(number, self.state.names.epoch, rows);
         }
     }
-
-    /// Why a block is written home that the journal has copies of; `None` if it has none, so that
-    /// this is the first that is seen of its content.
-    fn checkpoint(&mut self, block: u64, content: &[u8]) -> Option<Checkpoint> {
-        // The superblock is also written without the journal (`ext4_commit_super`).
-        if block == self.state.superblock.primary_block() {
-            return None;
-        }
-        let known = *self.checkpoints.get(&block)?;
-        // An older version than the last that was committed may still be on its way: the last is to
-        // come.
-        if self.state.is_newest(block, content)
-            && let Some(left) = self.checkpoints.get_mut(&block)
-        {
-            left.what.causes = Causes::NONE;
-            if left.what.structure == Structure::InodeTable {
-                left.what.inode = 0;
-            }
-        }
-        let mut what = known.what;
-        if what.causes.is_empty() {
-            what.causes = Causes::one(Cause::Unchanged);
-        }
-        let home = self.written_home.entry(known.transaction).or_default();
-        *home = home.and(what.causes);
-        Some(Checkpoint { what, ..known })
-    }
-
-    fn journal_block(&mut self, block: u64, content: &[u8], piece: Piece) -> Option<Row> {
-        let position = self.journal.as_ref().and_then(|j| j.position(block));
-        let Some((journal, position)) = self.journal.as_mut().zip(position) else {
-            return Some(plain(piece, Structure::JournalFree, Cause::Log));
-        };
-        match journal.write(position, content, piece) {
-            Written::Own(Structure::JournalSuperblock, _) => {
-                let later = match journal.tail() {
-                    Some(tail) => self.written_home.split_off(&tail),
-                    None => BTreeMap::new(),
-                };
-                let home = std::mem::replace(&mut self.written_home, later);
-                let causes = home.into_values().fold(Causes::NONE, Causes::and);
-                let row = plain(piece, Structure::JournalSuperblock, Cause::Log);
-                Some(Row {
-                    causes: for_log(causes),
-                    ..row
-                })
-            }
-            Written::Own(structure, sequence) => {
-                if structure == Structure::JournalFastCommit {
-                    self.fast_commit(content);
-                }
-                Some(Row {
-                    transaction: sequence.map(u64::from),
-                    ..plain(piece, structure, Cause::Log)
-                })
-            }
-            Written::Kept => None,
-        }
-    }
-
-    fn journal_blocks(
-        &mut self,
-        write: &Write<'_>,
-        (start, end): (u64, u64),
-        bytes: u64,
-        disks: &mut Disks<'_>,
-        found: &mut Vec<Row>,
-    ) -> Result<()> {
-        // No transaction is written as zeros.
-        if write.content.is_empty() {
-            let piece = piece(write, start, end, bytes);
-            found.push(plain(piece, Structure::JournalFree, Cause::Log));
-            return Ok(());
-        }
-        for block in start..end {
-            let content = content_of(write, block, bytes, disks)?;
-            let piece = piece(write, block, block + 1, bytes);
-            found.extend(self.journal_block(block, &content, piece));
-        }
-        Ok(())
-    }
-
-    /// A write to the journal's own disk.
-    pub(super) fn journal_disk(
-        &mut self,
-        write: &Write<'_>,
-        bytes: u64,
-        disks: &mut Disks<'_>,
-        rows: &mut Rows,
-    ) -> Result<()> {
-        let (first, count) = blocks_of(write, bytes);
-        let end = first + count;
-        let own = self.state.superblock.primary_block();
-        let mut found = Vec::new();
-        let own_parts = [
-            (0, own, Structure::Unused),
-            (own, own + 1, Structure::Superblock),
-        ];
-        for (start, stop, structure) in own_parts {
-            let (start, stop) = (start.max(first), stop.min(end));
-            if start < stop {
-                let piece = piece(write, start, stop, bytes);
-                found.push(plain(piece, structure, Cause::Accounting));
-            }
-        }
-        if end > own + 1 {
-            let log = (first.max(own + 1), end);
-            self.journal_blocks(write, log, bytes, disks, &mut found)?;
-        }
-        for number in push_merged(found, rows) {
-            self.keep_own(number, rows);
-        }
-        self.commit(disks, rows)
-    }
 }
 
-/// A block that nothing is known to use.
+/// Creates the run of a block without a known use.
 fn unused(block: u64) -> Run {
     Run {
         start: block,
@@ -493,24 +374,26 @@ fn unused(block: u64) -> Run {
     }
 }
 
+/// Explains a write to a block that is not metadata.
+fn of_content(used: Use) -> Explanation {
+    let cause = match is_data(used.kind) {
+        true => Cause::Data,
+        false => Cause::Accounting,
+    };
+    Explanation {
+        structure: structure_of(used.kind),
+        causes: Causes::one(cause),
+        inode: used.inode,
+    }
+}
+
 fn is_data(kind: Kind) -> bool {
     kind == Kind::Content(Content::Data)
 }
 
-/// Why the log's own blocks were written, where what they serve was for these causes: access times
-/// are named, so that they can be added up.
-pub(super) fn for_log(served: Causes) -> Causes {
-    let log = Causes::one(Cause::Log);
-    if served.is_atime_alone() {
-        log.with(Cause::Atime)
-    } else {
-        log
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::state::ext2;
+    use super::super::metadata::ext2;
     use super::*;
     use fscost_recording::Recording;
     use std::path::Path;
@@ -523,7 +406,8 @@ mod tests {
         bytes
     }
 
-    /// Inode 12 is gone, and inode 13 has block `node` for its double indirect one.
+    /// Builds an inode table block in which inode 12 is gone and inode 13 has `node` as its double
+    /// indirect block.
     fn table(node: u8) -> Vec<u8> {
         let mut bytes = vec![0; 1024];
         let inode = &mut bytes[4 * 128..5 * 128];
@@ -539,8 +423,8 @@ mod tests {
         let set = |kind, inode, node| Use { kind, inode, node };
         state
             .space
-            .set(TABLE, 2, set(Kind::Fixed(Structure::InodeTable), 1, 0));
-        // The double indirect block of inode 12 is 50, which has 60.
+            .set(TABLE, 2, set(Kind::Fixed(Area::InodeTable), 1, 0));
+        // Block 50 is the double indirect block of inode 12 and maps block 60.
         let double = set(Kind::Pointers(2, Content::Data), 12, 0);
         let single = set(Kind::Pointers(1, Content::Data), 12, 50);
         state.space.claim(50, 1, double);
@@ -555,7 +439,7 @@ mod tests {
         let recording = Recording::open(&path).unwrap();
         let mut disks = Disks::new(&recording).unwrap();
         let mut rows = Rows::default();
-        // Inode 13 has them the other way round, and is written after them.
+        // Inode 13 maps them in the opposite order, and is written after them.
         let writes = [
             (60, pointers(&[50])),
             (50, pointers(&[200])),

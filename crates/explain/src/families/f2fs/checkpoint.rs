@@ -1,27 +1,24 @@
-//! Checkpoints: two packs, written in turn. The one whose last block repeats the version of its
-//! first is complete.
+//! Checkpoints: two packs, written in turn. A pack is complete when its last block repeats the
+//! version of its first.
 
-use super::Geometry;
-use crate::bytes::{le32, le64};
+use fscost_ondisk::f2fs::checkpoint::{Checkpoint, LOGS};
+use fscost_ondisk::f2fs::superblock::Geometry;
 
-/// Logs of each kind that a checkpoint may name (`MAX_ACTIVE_NODE_LOGS`, `MAX_ACTIVE_DATA_LOGS`).
-const LOGS: usize = 8;
-
-/// The checkpoints so far.
+/// State of the checkpoints.
 #[derive(Debug)]
 pub struct Checkpoints {
     first_block: u64,
     segment_blocks: u64,
-    /// The pack that is being written: its number, version and blocks.
+    /// The pack being written: its number, version and blocks.
     pack: Option<(u64, u64, u64)>,
-    /// Of the last that is complete.
+    /// Version of the last complete checkpoint.
     version: Option<u64>,
     node_segments: [u32; LOGS],
     data_segments: [u32; LOGS],
 }
 
 impl Checkpoints {
-    /// None yet.
+    /// Creates the state before the first checkpoint.
     pub fn new(geometry: &Geometry) -> Checkpoints {
         Checkpoints {
             first_block: geometry.checkpoints,
@@ -33,47 +30,47 @@ impl Checkpoints {
         }
     }
 
-    /// A block of the area is written. Whether a checkpoint is complete by it.
+    /// Records a write to a block of the checkpoint area. Returns true if it completes a
+    /// checkpoint.
     pub fn block(&mut self, block: u64, content: &[u8]) -> bool {
         let within = block.saturating_sub(self.first_block);
         let (pack, index) = (within / self.segment_blocks, within % self.segment_blocks);
-        let version = le64(content, 0);
+        let read = Checkpoint(content);
+        let version = read.version();
         if let Some((begun, of, blocks)) = self.pack
             && (begun, of, index + 1) == (pack, version, blocks)
         {
             self.version = Some(version);
-            for log in 0..LOGS {
-                self.node_segments[log] = le32(content, 36 + 4 * log);
-                self.data_segments[log] = le32(content, 84 + 4 * log);
-            }
+            self.node_segments = read.node_segments();
+            self.data_segments = read.data_segments();
             return true;
         }
         if index == 0 {
-            self.pack = Some((pack, version, u64::from(le32(content, 136))));
+            self.pack = Some((pack, version, read.blocks()));
         }
         false
     }
 
-    /// The version that is being written, or was last.
+    /// Returns the version of the checkpoint being written, or of the last one written.
     pub fn being_written(&self) -> Option<u64> {
         self.pack.map(|(_, version, _)| version)
     }
 
-    /// Whether a node with this version in its footer was written after the last checkpoint. Its
-    /// upper half is a checksum (`cpver_of_node`).
+    /// Returns whether a node with this version in its footer was written after the last
+    /// checkpoint. The upper half of the version is a checksum (`cpver_of_node`).
     pub fn is_now(&self, version: u64) -> bool {
         self.version.is_some_and(|now| now as u32 == version as u32)
     }
 
-    /// Whether nodes were being written to this segment at the last checkpoint. It stays so until
-    /// it is full, and in use until the next checkpoint.
+    /// Returns whether nodes were being written to this segment at the last checkpoint. A segment
+    /// receives nodes until it is full, and it cannot be reused before the next checkpoint.
     pub fn is_node(&self, segment: u64) -> bool {
         self.node_segments
             .iter()
             .any(|&of| u64::from(of) == segment)
     }
 
-    /// The same of data.
+    /// Returns whether data was being written to this segment at the last checkpoint.
     pub fn is_data(&self, segment: u64) -> bool {
         self.data_segments
             .iter()
@@ -99,7 +96,7 @@ mod tests {
         (block[0], block[136], block[36], block[84]) = (7, 3, 5, 6);
         assert!(!checkpoints.block(1024, &block) && !checkpoints.is_now(7));
         assert!(!checkpoints.block(1025, &[1; 4096]) && !checkpoints.is_node(5));
-        // The last block of the other pack, left by another checkpoint.
+        // The last block of the other pack, from a different checkpoint.
         assert!(!checkpoints.block(514, &block) && !checkpoints.is_now(7));
         assert!(checkpoints.block(1026, &block));
         assert!(checkpoints.is_now(7 | 1 << 40) && !checkpoints.is_now(8));

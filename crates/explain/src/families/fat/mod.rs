@@ -1,20 +1,22 @@
-//! vfat and exFAT: a table that says which cluster follows which, and directories that say where
-//! files begin.
+//! vfat and exFAT: a table that chains clusters, and directories that give the first cluster of
+//! each file.
 //!
-//! They have no numbers of inodes: a file or directory goes by its first cluster.
+//! These file systems have no inode numbers: a file or directory is identified by its first
+//! cluster.
 
-mod directory;
-mod layout;
+mod causes;
 
 use crate::track::files::{Files, Owner, Part};
 use crate::track::follower::Follower;
 use crate::{Cause, Disks, Family, FormattedDisks, NO_INODE, Now, Rows, Structure, Write};
-use directory::{ENTRY, MOST, Named};
+use directory::{Content, ENTRY, MOST, Named};
+use fscost_ondisk::fat::{directory, layout};
 use fscost_recording::{Image, Result};
 use layout::{FIXED_ROOT, Kind, Layout};
 use std::collections::{HashMap, HashSet};
 
-/// The family that follows `disk`, if it holds one. `image` is the disk as mkfs left it.
+/// Returns the family that follows `disk` if the disk holds a vfat or exFAT file system. `image` is
+/// the disk as mkfs left it.
 pub fn detect(
     _formatted: &FormattedDisks<'_>,
     disk: u16,
@@ -47,13 +49,13 @@ struct Fat {
     disk: u16,
     layout: Layout,
     files: Files,
-    /// For each cluster, its entry in the table, where that is not 0.
+    /// Table entry of each cluster, unless the entry is 0.
     next: HashMap<u64, u64>,
-    /// First clusters of what follows the table, as far as it was seen: exFAT's files that grow
-    /// begin to.
+    /// First clusters of the files that are known to be chained by the table. A contiguous exFAT
+    /// file may become chained when it grows.
     linked: HashSet<u64>,
-    /// For each cluster of a directory, by its offset, where the one before it is; and the other
-    /// way round.
+    /// Offset of the previous cluster of the same directory, by the offset of each of its clusters.
+    /// `after` is the inverse map.
     before: HashMap<u64, u64>,
     after: HashMap<u64, u64>,
 }
@@ -137,16 +139,16 @@ impl Follower for Fat {
 }
 
 impl Fat {
-    /// A part of the first table is written.
+    /// Handles a write to part of the first table.
     fn table(&mut self, write: &Write<'_>, now: &mut Now<'_, '_>, rows: &mut Rows) -> Result<()> {
         if write.content.is_empty() {
-            // A write-zeroes may be as long as the table.
+            // A write-zeroes request may be as long as the table.
             let entry = |at: u64| (at - self.layout.table) * 8 / self.layout.entry_bits();
             let cleared = entry(write.offset)..entry(write.offset + write.length);
             self.next.retain(|cluster, _| !cleared.contains(cluster));
             return Ok(());
         }
-        // An entry of 12 bits may begin in the byte before, and end in the one after.
+        // A 12-bit entry may begin in the previous byte and end in the next one.
         let from = write.offset.saturating_sub(1).max(self.layout.table);
         let mut bytes = vec![0; (write.offset + write.length - from + 1) as usize];
         now.read(from, &mut bytes)?;
@@ -167,8 +169,8 @@ impl Fat {
             else {
                 continue;
             };
-            // A cluster that is free stays whose it was: a directory may still be on its way to the
-            // disk when it is gone.
+            // A freed cluster keeps its owner: writes to a deleted directory may still reach the
+            // disk.
             if let (Some(owner), true) = (self.files.owner(at, 1).0, next != 0) {
                 let begin = Begin {
                     before: Some(at),
@@ -180,7 +182,7 @@ impl Fat {
         Ok(())
     }
 
-    /// A part of a write to clusters, all of one owner or none.
+    /// Explains part of a write to clusters, all of the same owner or without one.
     fn heap(&mut self, write: &Write<'_>, now: &mut Now<'_, '_>, rows: &mut Rows) -> Result<()> {
         self.files.confirm(write.offset, write.length, rows);
         let (owner, _) = self.files.owner(write.offset, 1);
@@ -195,9 +197,9 @@ impl Fat {
         let mut before = vec![0; write.content.len()];
         now.disks.read(write.disk, write.offset, &mut before)?;
         let part = Part {
-            causes: directory::causes(&before, write.content, kind),
+            causes: causes::causes(&before, write.content, kind),
             inode: owner.inode,
-            ..Part::new(Structure::Directory, Cause::Names)
+            ..Part::new(Structure::Directory, Cause::DirectoryEntries)
         };
         self.files.add_waiting(write, part, rows);
         self.gone(write, owner, now, rows)?;
@@ -207,7 +209,8 @@ impl Fat {
         Ok(())
     }
 
-    /// Names that a part of a directory is written over are gone, unless it has them still.
+    /// Removes the names that a write to part of a directory overwrites, unless they are still
+    /// present.
     fn gone(
         &mut self,
         write: &Write<'_>,
@@ -228,10 +231,10 @@ impl Fat {
         Ok(())
     }
 
-    /// What begins at a cluster is its owner's, all of it.
+    /// Attributes the whole chain that begins at a cluster to its owner.
     fn follow(&mut self, begin: Begin, now: &mut Now<'_, '_>, rows: &mut Rows) -> Result<()> {
         let mut open = vec![begin];
-        // Directories may be in each other's clusters where content is hostile: each is read once.
+        // In untrusted content directories may contain each other, so each is read once.
         let mut read = HashSet::new();
         while let Some(begin) = open.pop() {
             let owner = begin.owner;
@@ -258,8 +261,8 @@ impl Fat {
         Ok(())
     }
 
-    /// Clusters that the owner does not have yet, in parts. In the table, up to one that it has, or
-    /// all of them.
+    /// Returns the clusters of a chain that the owner does not have yet, as runs. A chain in the
+    /// table is followed up to the first cluster that the owner has; with `all`, to its end.
     fn chain(&self, begin: &Begin, all: bool) -> Vec<(u64, u64)> {
         let Begin { cluster, owner, .. } = *begin;
         let cluster_bytes = self.layout.cluster_bytes;
@@ -273,7 +276,8 @@ impl Fat {
             let mut at = offset;
             while at < end {
                 let (before, length) = self.files.owner(at, end - at);
-                // Rows it already has are reported again; until then its data is doubtful.
+                // Clusters that the owner already has are included again: until then, file data is
+                // doubtful.
                 if before != Some(owner) || owner.structure == Structure::FileData {
                     parts.push((at, length));
                 }
@@ -289,9 +293,10 @@ impl Fat {
             let has = self.files.owner(offset, 1).0 == Some(owner);
             match parts.last_mut() {
                 _ if has && !all => break,
-                // Nothing to give, but a directory's clusters are told which is before which.
+                // The owner has this cluster already, but a directory also needs the order of its
+                // clusters.
                 _ if has && owner.structure != Structure::Directory => {}
-                // A directory's clusters are read one by one.
+                // Directory clusters are read one by one.
                 Some((from, length))
                     if *from + *length == offset && owner.structure != Structure::Directory =>
                 {
@@ -304,7 +309,7 @@ impl Fat {
         parts
     }
 
-    /// The names in a part of a directory: what begins where, and whose it is.
+    /// Reads the names in part of a directory, and returns the start and owner of each file.
     fn names(
         &mut self,
         offset: u64,
@@ -317,7 +322,7 @@ impl Fat {
             if self.layout.offset(named.cluster).is_none() {
                 continue;
             }
-            let is_file = matches!(named.structure, Structure::FileData | Structure::Directory);
+            let is_file = matches!(named.content, Content::Data | Content::Directory);
             let inode = if is_file { named.cluster } else { NO_INODE };
             if let Some(name) = named.name {
                 let (directory, entry) = (owner.inode, (name.as_bytes(), inode));
@@ -325,7 +330,7 @@ impl Fat {
             }
             let owner = Owner {
                 inode,
-                structure: named.structure,
+                structure: structure_of(named.content),
             };
             begins.push(Begin {
                 contiguous: named.contiguous,
@@ -335,7 +340,8 @@ impl Fat {
         Ok(begins)
     }
 
-    /// What a part of a directory names. A name may begin before this part and end behind it.
+    /// Returns the names in part of a directory. A name may begin before this part and end after
+    /// it.
     fn named(
         &self,
         offset: u64,
@@ -394,19 +400,19 @@ impl Fat {
     }
 }
 
-/// Without the write that is looked at, or with it.
+/// State of the disk: before the current write, or with it applied.
 enum Time {
     Before,
     Now,
 }
 
-/// Where something begins.
+/// Start of a chain of clusters.
 struct Begin {
     cluster: u64,
-    /// Its bytes where its clusters follow each other.
+    /// Length in bytes if the clusters are contiguous.
     contiguous: Option<u64>,
     owner: Owner,
-    /// Where the cluster before it is.
+    /// Offset of the preceding cluster of the same owner.
     before: Option<u64>,
 }
 
@@ -418,5 +424,15 @@ impl Begin {
             owner,
             before: None,
         }
+    }
+}
+
+/// Structure of the clusters that a name refers to.
+fn structure_of(content: Content) -> Structure {
+    match content {
+        Content::Data => Structure::FileData,
+        Content::Directory => Structure::Directory,
+        Content::Bitmap => Structure::BlockBitmap,
+        Content::Letters => Structure::Superblock,
     }
 }

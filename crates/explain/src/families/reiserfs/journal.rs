@@ -1,45 +1,45 @@
-//! The journal: transactions of a description, copies of blocks, and an end, around a ring; its
-//! header is behind it.
+//! The journal: a ring of transactions, each with a description, copies of blocks, and an end. The
+//! journal's header follows the ring.
 
 use crate::Structure;
-use crate::bytes::{le32, part};
+use fscost_ondisk::reiserfs::journal::Description;
 use std::collections::{HashMap, VecDeque};
 
-/// So many transactions are on their way to the disk at once: their requests complete in any order.
+/// Maximum number of transactions in flight: their requests complete in any order.
 const MOST_OPEN: usize = 8;
-/// So many blocks may be there before their description is.
+/// Maximum number of blocks that may arrive before their description.
 const MOST_EARLY: usize = 4096;
 
-/// Where a block of the journal belongs.
+/// Structure, transaction and home block of a block of the journal.
 type Block = (Structure, Option<u64>, Option<u64>);
 
-/// A transaction whose blocks are awaited: its number, where its description is, and what it
-/// copies.
+/// Transaction with outstanding blocks: its number, the block of its description, and the blocks
+/// that it copies.
 #[derive(Debug)]
 struct Transaction {
     id: u64,
     at: u64,
     length: u64,
     homes: Vec<u64>,
-    /// Blocks that are not there yet.
+    /// Number of blocks that have not arrived yet.
     left: u64,
 }
 
-/// What the ring's next blocks are.
+/// State of the journal ring, used to explain its next blocks.
 #[derive(Debug)]
 pub struct Journal {
     block_bytes: u64,
     first: u64,
-    /// The header's block included.
+    /// Number of blocks, including the header.
     blocks: u64,
-    /// The last that were described.
+    /// Transactions whose descriptions arrived last.
     open: VecDeque<Transaction>,
-    /// Blocks without a description yet, and their rows.
+    /// Blocks without a description yet, with their rows.
     early: HashMap<u64, usize>,
 }
 
 impl Journal {
-    /// One of so many blocks, its header included.
+    /// Creates the state of a journal of `blocks` blocks, including its header.
     pub fn new(block_bytes: u64, first: u64, blocks: u64) -> Journal {
         Journal {
             block_bytes,
@@ -50,27 +50,20 @@ impl Journal {
         }
     }
 
-    /// Whether a block is in it.
+    /// Returns whether a block is in the journal.
     pub fn has(&self, block: u64) -> bool {
         (self.first..self.first + self.blocks).contains(&block)
     }
 
-    /// What a block is, of which transaction, and of which block a copy.
+    /// Returns the block's structure, its transaction, and the home block that it copies.
     pub fn block(&mut self, block: u64, content: &[u8]) -> Block {
         let ring = self.blocks - 1;
         if block == self.first + ring {
             return (Structure::JournalSuperblock, None, None);
         }
-        let end = content.len().saturating_sub(12);
-        // A copy holds no description, so that none is mistaken for one: the tree has none.
-        if part(content, end, end + 8) == b"ReIsErLB" && ring > 0 {
-            let (id, length) = (u64::from(le32(content, 0)), u64::from(le32(content, 4)));
-            // Half of the places of blocks are here, the others at the end (`journal_trans_half`).
-            let half = self.block_bytes / 4 - 6;
-            let length = length.min(2 * half).min(ring - 1);
-            let homes = (0..length.min(half) as usize)
-                .map(|number| u64::from(le32(content, 12 + 4 * number)))
-                .collect();
+        // A copy cannot be mistaken for a description: no block of the tree looks like one.
+        if let Some(found) = Description::parse(content, self.block_bytes, ring) {
+            let (id, length, homes) = (found.id, found.length, found.homes);
             self.open.truncate(MOST_OPEN - 1);
             self.open.push_front(Transaction {
                 id,
@@ -88,10 +81,10 @@ impl Journal {
         }
     }
 
-    /// What the newest description that has this block says of it.
+    /// Returns the entry for this block in the newest description that contains it.
     fn described(&mut self, block: u64) -> Option<Block> {
         let ring = self.blocks - 1;
-        // The description is 0, the end is behind the copies.
+        // The description is number 0; the end follows the copies.
         let number = |transaction: &Transaction| (block + ring - transaction.at) % ring;
         let has =
             |transaction: &Transaction| (1..=transaction.length + 1).contains(&number(transaction));
@@ -112,15 +105,15 @@ impl Journal {
         Some(what)
     }
 
-    /// A block's row, whose description may come.
+    /// Keeps the row of a block whose description may still arrive.
     pub fn wait(&mut self, block: u64, row: usize) {
         if self.early.len() < MOST_EARLY {
             self.early.insert(block, row);
         }
     }
 
-    /// Blocks that were there before the description that has just come, their rows, and what they
-    /// are.
+    /// Returns the blocks that arrived before their description and are now described, with their
+    /// rows and explanations.
     pub fn take_early(&mut self) -> Vec<(u64, usize, Block)> {
         let mut early: Vec<_> = std::mem::take(&mut self.early).into_iter().collect();
         early.sort_unstable();
@@ -160,8 +153,8 @@ mod tests {
         journal.block(18, &description(4, &[50, 60]));
         assert_eq!(journal.take_early(), [(20, 7, copy(4, 60))]);
         assert!(journal.take_early().is_empty());
-        // Another one begins before the one before it has all its blocks; it goes around the ring's
-        // end.
+        // The next transaction begins before the previous one has all its blocks. It wraps around
+        // the end of the ring.
         journal.block(22, &description(5, &[70, 80, 90]));
         assert_eq!(journal.block(19, &block), copy(4, 50));
         assert_eq!(journal.block(21, &block), commit(4));

@@ -1,85 +1,41 @@
-//! reiserfs (fs/reiserfs/reiserfs.h): one tree, whose leaves hold everything but the blocks of data
-//! that they point to, and a journal of whole blocks.
+//! reiserfs (fs/reiserfs/reiserfs.h): a single tree, and a journal of whole blocks. The leaves of
+//! the tree hold everything except the data blocks that they point to.
 
+mod causes;
 mod journal;
-mod leaf;
+mod metadata;
 
-use crate::bytes::{le16, le32};
-use crate::track::files::{Files, Owner, Part};
+use crate::bytes::le16;
+use crate::track::files::{Files, Owner, Part, runs};
 use crate::track::follower::{Follower, log_disk};
 use crate::track::names::Entry;
 use crate::{Cause, Causes, Disks, Family, FormattedDisks, NO_INODE, Now, Rows, Structure, Write};
+use fscost_ondisk::reiserfs as leaf;
+use fscost_ondisk::reiserfs::journal as format;
+use fscost_ondisk::reiserfs::superblock::{self, Geometry};
 use fscost_recording::{Image, Result};
 use journal::Journal;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-const SUPERBLOCK: u64 = 65536;
 const ROOT: u64 = 2;
 const LEAF: u16 = 1;
 /// `MAX_HEIGHT`
 const DEEPEST: u16 = 7;
-/// How many transactions data waits for metadata that names its owner.
+/// Number of transactions for which rows of data wait for metadata that names their owner.
 const PATIENCE: u32 = 4;
 
-/// Sizes and places.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Geometry {
-    block_bytes: u64,
-    blocks: u64,
-    journal_at: u64,
-    journal_blocks: u64,
-    /// A number that the journal's device begins with, too; 0 where it is no other.
-    journal_magic: u32,
-}
-
-impl Geometry {
-    fn parse(sb: &[u8], disk_bytes: u64) -> Option<Geometry> {
-        let magic = sb.get(52..62)?;
-        if !magic.starts_with(b"ReIsEr2Fs") && !magic.starts_with(b"ReIsEr3Fs") {
-            return None;
-        }
-        let block_bytes = u64::from(le16(sb, 44));
-        let blocks = u64::from(le32(sb, 0));
-        let is_one =
-            matches!(block_bytes, 1024 | 2048 | 4096 | 8192) && blocks * block_bytes <= disk_bytes;
-        let is_elsewhere = le32(sb, 16) != 0;
-        is_one.then(|| Geometry {
-            block_bytes,
-            blocks,
-            journal_at: u64::from(le32(sb, 12)),
-            // And the block with its header.
-            journal_blocks: u64::from(le32(sb, 20)) + 1,
-            journal_magic: if is_elsewhere { le32(sb, 28) } else { 0 },
-        })
-    }
-
-    /// What is in a place that never changes.
-    fn area(&self, block: u64) -> Option<Structure> {
-        let superblock = SUPERBLOCK / self.block_bytes;
-        let per_bitmap = self.block_bytes * 8;
-        match block {
-            _ if block < superblock => Some(Structure::Unused),
-            _ if block == superblock => Some(Structure::Superblock),
-            // One behind the superblock, the others at the begin of what they map.
-            _ if block == superblock + 1 || block.is_multiple_of(per_bitmap) => {
-                Some(Structure::BlockBitmap)
-            }
-            _ => None,
-        }
-    }
-}
-
-/// The family that follows `disk`, if it holds one. `image` is the disk as mkfs left it.
+/// Returns the family that follows `disk` if the disk holds a reiserfs file system. `image` is the
+/// disk as mkfs left it.
 pub fn detect(
     formatted: &FormattedDisks<'_>,
     disk: u16,
     image: &mut Image<'_>,
 ) -> Result<Option<Box<dyn Family>>> {
-    let mut superblock = [0; 204];
-    if image.size_bytes() < SUPERBLOCK + superblock.len() as u64 {
+    let mut superblock = [0; superblock::BYTES];
+    if image.size_bytes() < superblock::AT + superblock::BYTES as u64 {
         return Ok(None);
     }
-    image.read_at(SUPERBLOCK, &mut superblock)?;
+    image.read_at(superblock::AT, &mut superblock)?;
     let Some(geometry) = Geometry::parse(&superblock, image.size_bytes()) else {
         return Ok(None);
     };
@@ -96,7 +52,7 @@ pub fn detect(
             geometry.journal_blocks,
         ),
         files: Files::new(ROOT, Structure::Unknown),
-        leaves: leaf::Leaves::default(),
+        leaves: causes::Leaves::default(),
         known: HashMap::new(),
         leaf_inodes: HashMap::new(),
         inodes: HashMap::new(),
@@ -106,18 +62,33 @@ pub fn detect(
     })))
 }
 
-/// Whether its journal's header has this number (`struct reiserfs_journal_header`, with its
-/// parameters behind it).
-fn is_journal(image: &mut Image<'_>, geometry: &Geometry, magic: u32) -> Result<bool> {
-    let header = (geometry.journal_at + geometry.journal_blocks - 1) * geometry.block_bytes;
-    let mut bytes = [0; 64];
-    if header + 64 <= image.size_bytes() {
-        image.read_at(header, &mut bytes)?;
+/// Returns the structure of a block at a fixed place.
+fn area(geometry: &Geometry, block: u64) -> Option<Structure> {
+    let superblock = superblock::AT / geometry.block_bytes;
+    let per_bitmap = geometry.block_bytes * 8;
+    match block {
+        _ if block < superblock => Some(Structure::Unused),
+        _ if block == superblock => Some(Structure::Superblock),
+        // The first bitmap follows the superblock; each other one is at the start of the range that
+        // it maps.
+        _ if block == superblock + 1 || block.is_multiple_of(per_bitmap) => {
+            Some(Structure::BlockBitmap)
+        }
+        _ => None,
     }
-    Ok(bytes.chunks(4).any(|word| le32(word, 0) == magic))
 }
 
-/// Names of a leaf, by directory, and their inodes.
+/// Returns whether the image has a journal header with this magic number.
+fn is_journal(image: &mut Image<'_>, geometry: &Geometry, magic: u32) -> Result<bool> {
+    let header = geometry.journal_header() * geometry.block_bytes;
+    let mut bytes = [0; format::HEADER_BYTES];
+    if header + bytes.len() as u64 <= image.size_bytes() {
+        image.read_at(header, &mut bytes)?;
+    }
+    Ok(format::has_magic(&bytes, magic))
+}
+
+/// Names in a leaf, by directory, with their inodes.
 type Known = BTreeMap<u64, Vec<(Box<[u8]>, u64)>>;
 
 struct Reiserfs {
@@ -126,17 +97,17 @@ struct Reiserfs {
     geometry: Geometry,
     journal: Journal,
     files: Files,
-    leaves: leaf::Leaves,
-    /// What each leaf says of inodes and names.
+    leaves: causes::Leaves,
+    /// Names in each leaf.
     known: HashMap<u64, Known>,
-    /// The inodes of each leaf.
+    /// Inodes in each leaf.
     leaf_inodes: HashMap<u64, Vec<u64>>,
-    /// By inode, the generation, and the leaf that says so.
+    /// Generation of each inode, and the leaf that holds it.
     inodes: HashMap<u64, (u32, u64)>,
-    /// Inodes that their leaf has no more, in the transaction that is being read.
+    /// Inodes that were removed from their leaf in the transaction being read.
     gone: HashSet<u64>,
-    /// Why nodes were copied to the journal since they were written to their places: that is why
-    /// they are, then.
+    /// Causes of the journal copies of each node since it was last written home. They are also
+    /// causes of its next write home.
     copied: HashMap<u64, Causes>,
 }
 
@@ -165,8 +136,8 @@ impl Follower for Reiserfs {
             let rest = write.length - done;
             let in_journal = Some(write.disk) == self.journal_disk && self.journal.has(block);
             let is_fixed =
-                write.disk != self.disk || in_journal || self.geometry.area(block).is_some();
-            // A write-zeroes may be as long as the disk, and has nothing to read.
+                write.disk != self.disk || in_journal || area(&self.geometry, block).is_some();
+            // A write-zeroes request may be as long as the disk, and has nothing to read.
             let length = match write.content.is_empty() && !is_fixed {
                 true => rest,
                 false => (bytes - offset % bytes).min(rest),
@@ -181,7 +152,7 @@ impl Follower for Reiserfs {
                     Part::new(Structure::Unused, Cause::Accounting),
                     rows,
                 );
-            } else if let Some(structure) = self.geometry.area(block) {
+            } else if let Some(structure) = area(&self.geometry, block) {
                 let cause = match structure {
                     Structure::BlockBitmap => Cause::Allocation,
                     _ => Cause::Accounting,
@@ -196,7 +167,7 @@ impl Follower for Reiserfs {
 }
 
 impl Reiserfs {
-    /// A block of the journal.
+    /// Explains a block of the journal.
     fn journal(
         &mut self,
         write: &Write<'_>,
@@ -238,9 +209,9 @@ impl Reiserfs {
         Ok(())
     }
 
-    /// What a copy in the journal is of. It is newer than what is at home.
+    /// Explains a journal copy, which is newer than the block at home.
     fn copy(&mut self, number: usize, home: u64, content: &[u8], rows: &mut Rows) {
-        let (what, causes) = match self.geometry.area(home) {
+        let (what, causes) = match area(&self.geometry, home) {
             Some(Structure::BlockBitmap) => {
                 (Structure::BlockBitmap, Causes::one(Cause::Allocation))
             }
@@ -262,12 +233,12 @@ impl Reiserfs {
         }
     }
 
-    /// A block that is nothing of fixed place: a node of the tree, or data.
+    /// Explains a block outside the fixed places: a node of the tree, or data.
     fn home(&mut self, write: &Write<'_>, rows: &mut Rows) {
         let block = write.offset / self.geometry.block_bytes;
         let (owner, _) = self.files.owner(write.offset, 1);
         let is_tree = |owner: Owner| owner.structure == Structure::FsTree;
-        // Data may look like a node: what an inode has is none.
+        // Data may look like a node, but a block owned by an inode is not one.
         let may_be_node = owner.is_none_or(is_tree) && !write.content.is_empty();
         self.files.confirm(write.offset, write.length, rows);
         match may_be_node
@@ -286,87 +257,6 @@ impl Reiserfs {
                 self.files.add_waiting(write, part, rows);
             }
             None => self.files.add_owned(write, rows),
-        }
-    }
-
-    /// A node of the tree: whose blocks and names a leaf has. None where it cannot be one.
-    fn node(&mut self, block: u64, content: &[u8], rows: &mut Rows) -> Option<Causes> {
-        let level = le16(content, 0);
-        if !(LEAF..=DEEPEST).contains(&level) || !leaf::is_node(content) {
-            return None;
-        }
-        let bytes = self.geometry.block_bytes;
-        let tree = Owner {
-            inode: NO_INODE,
-            structure: Structure::FsTree,
-        };
-        if block < self.geometry.blocks {
-            self.files.own(block * bytes, bytes, tree, rows);
-        }
-        if level != LEAF {
-            return Some(Causes::one(Cause::Accounting));
-        }
-        self.learn(block, content, rows);
-        for item in leaf::items(content) {
-            let inode = item.inode();
-            // Of a file: a symlink's target is an item in whole (`reiserfs_symlink`).
-            let structure = Structure::FileData;
-            for (first, count) in item.blocks() {
-                let to = first.saturating_add(count).min(self.geometry.blocks);
-                let from = first.min(to);
-                let owner = Owner { inode, structure };
-                self.files
-                    .own(from * bytes, (to - from) * bytes, owner, rows);
-            }
-        }
-        Some(self.leaves.causes(block, content))
-    }
-
-    /// The inodes and names of a leaf. A name that moves to another leaf does so in one
-    /// transaction.
-    fn learn(&mut self, block: u64, content: &[u8], rows: &Rows) {
-        let mut names: BTreeMap<u64, Vec<Entry<'_>>> = BTreeMap::new();
-        let mut inodes = Vec::new();
-        for item in leaf::items(content) {
-            let inode = item.inode();
-            if let Some(generation) = item.generation() {
-                let before = self.inodes.insert(inode, (generation, block));
-                if before.is_some_and(|(before, _)| before != generation) {
-                    self.files.forget(inode, rows);
-                }
-                self.gone.remove(&inode);
-                inodes.push(inode);
-            }
-            if item.kind == leaf::Kind::Directory {
-                names.entry(inode).or_default().extend(item.names());
-            }
-        }
-        let before = self.leaf_inodes.insert(block, inodes).unwrap_or_default();
-        let kept = self.leaf_inodes.get(&block).map_or(&[][..], |kept| kept);
-        let kept: HashSet<_> = kept.iter().collect();
-        for inode in before.iter().filter(|inode| !kept.contains(inode)) {
-            if self.inodes.get(inode).is_some_and(|&(_, at)| at == block) {
-                self.gone.insert(*inode);
-            }
-        }
-        let own = |(&directory, entries): (&u64, &Vec<Entry<'_>>)| {
-            let entries = entries.iter();
-            let entries = entries.map(|&(name, child)| (name.into(), child));
-            (directory, entries.collect())
-        };
-        let before = self.known.insert(block, names.iter().map(own).collect());
-        let mut before = before.unwrap_or_default();
-        for directory in names.keys() {
-            before.entry(*directory).or_default();
-        }
-        for (directory, before) in &before {
-            let before: Vec<_> = before
-                .iter()
-                .map(|(name, child)| (&**name, *child))
-                .collect();
-            let after = names.get(directory).map_or(&[][..], |names| names);
-            let place = (block, *directory);
-            self.files.rename(place, *directory, &before, after);
         }
     }
 }

@@ -1,18 +1,16 @@
-//! Forks of inodes: the names and extents that they hold, and whose blocks those are.
+//! Forks of inodes: the names and extents in them, and the owners of these extents' blocks.
 
-use super::directory;
+use super::directory::{self, LEAVES_AT};
 use super::inode::{Core, Extent, Format, extents};
 use super::metadata::{Holder, Inode, Late, Metadata};
 use super::owners::Owner;
+use crate::track::names::Entry;
 use crate::{Rows, Structure};
 use std::mem::{replace, take};
-
-/// Where the leaves of a directory begin in its file (fs/xfs/libxfs/xfs_da_format.h,
-/// `XFS_DIR2_LEAF_OFFSET`).
-const DIRECTORY_INDEX_AT: u64 = 32 << 30;
+use std::ops::Range;
 
 impl Metadata {
-    /// The forks of an inode are these now, where they are given.
+    /// Replaces the known forks of an inode with those that are given.
     pub(super) fn read_forks(
         &mut self,
         inode: u64,
@@ -22,20 +20,20 @@ impl Metadata {
         rows: &mut Rows,
         late: &mut Late,
     ) {
-        let list = |bytes, count| extents(bytes, count).collect();
         let is_free = core.mode == 0;
-        if is_free {
-            self.hold(Holder::Data, inode, Vec::new(), rows, late);
-            self.hold(Holder::Xattr, inode, Vec::new(), rows, late);
-        } else if let Some(fork) = data
-            && core.data_format == Format::Extents
-            && !core.realtime
-        {
-            let list = list(fork, core.data_extents);
+        // A fork without extents is not logged.
+        let list = |fork: Option<&[u8]>, format, count| match (format, count) {
+            _ if is_free => Some(Vec::new()),
+            (Format::Btree, _) => None,
+            (Format::Extents, 1..) => fork.map(|bytes| extents(bytes, count).collect()),
+            _ => Some(Vec::new()),
+        };
+        let data_list = list(data, core.data_format, core.data_extents);
+        if let Some(list) = data_list.filter(|_| is_free || !core.realtime) {
             self.hold(Holder::Data, inode, list, rows, late);
         }
-        if !is_free && let Some(fork) = xattr.filter(|_| core.xattr_format == Format::Extents) {
-            let list = list(fork, u64::from(core.xattr_extents));
+        let xattr_extents = u64::from(core.xattr_extents);
+        if let Some(list) = list(xattr, core.xattr_format, xattr_extents) {
             self.hold(Holder::Xattr, inode, list, rows, late);
         }
         let is_short = !is_free && core.is_directory() && core.data_format == Format::Local;
@@ -47,7 +45,8 @@ impl Metadata {
         self.drop_leaves(inode, core, rows, late);
     }
 
-    /// Extents that leaves held may now be in the inode, and the other way round.
+    /// Updates an inode whose fork changed format: extents that were in leaves may now be in the
+    /// inode, or the other way round.
     fn drop_leaves(&mut self, inode: u64, core: &Core, rows: &mut Rows, late: &mut Late) {
         let Some(known) = self.inodes.get_mut(inode) else {
             return;
@@ -76,12 +75,15 @@ impl Metadata {
             return;
         }
         let before = replace(&mut known.short_form, fork.into());
-        let entries = |fork| directory::short_form(fork).map_or(Vec::new(), |(_, entries)| entries);
-        self.names
-            .replace(inode, &entries(&before), inode, &entries(fork));
+        let entries = |fork| -> Vec<Entry<'_>> {
+            let names = directory::short_form(fork);
+            names.map(|entry| (entry.name, entry.inode)).collect()
+        };
+        let (old, new) = (entries(&before), entries(fork));
+        self.names.replace(inode, &old, inode, &new);
     }
 
-    /// `holder`, of this inode, lists these extents now.
+    /// Replaces the extents listed by `holder`, which belongs to this inode.
     pub(super) fn hold(
         &mut self,
         holder: Holder,
@@ -96,8 +98,8 @@ impl Metadata {
             Holder::Leaf(offset) => self.leaf_extents.remove(&offset),
         };
         let before = before.unwrap_or_default();
-        let same = list.iter().zip(&before).take_while(|(a, b)| a == b).count();
-        let new = list[same..].to_vec();
+        let (gone, come) = changed(&before, &list);
+        let new = list[come].to_vec();
         if !list.is_empty() {
             let known = self.inodes.get_or_insert_with(inode, Inode::default);
             match holder {
@@ -106,7 +108,7 @@ impl Metadata {
                 Holder::Leaf(offset) => _ = self.leaf_extents.insert(offset, list),
             }
         }
-        for extent in before.iter().skip(same) {
+        for extent in &before[gone] {
             if let Some(block) = self.geometry.block(extent.fs_block) {
                 self.owners.drop_of(block, extent.blocks, inode);
             }
@@ -120,14 +122,14 @@ impl Metadata {
         }
     }
 
-    /// The extents of tree blocks are where they are now.
+    /// Claims the extents of tree blocks at their final places.
     pub(super) fn settle_moved(&mut self, rows: &mut Rows, late: &mut Late) {
         for (extent, holder, inode) in take(&mut self.moved) {
             self.claim(&extent, holder, inode, rows, late);
         }
     }
 
-    /// An inode has these blocks now: and the data there that had no owner.
+    /// Attributes these blocks to an inode, together with data there that had no owner.
     fn claim(
         &mut self,
         extent: &Extent,
@@ -159,7 +161,7 @@ impl Metadata {
         let latest = self.inodes.get(inode).and_then(Inode::latest);
         let core = latest.map(|version| version.core);
         let file_offset = extent.file_block.saturating_mul(geometry.block_bytes);
-        // A tree's leaves do not say of which fork they are.
+        // Leaves of a tree do not identify their fork.
         let of_xattr = matches!(holder, Holder::Leaf(_))
             && core
                 .is_some_and(|c| c.xattr_format == Format::Btree && c.data_format != Format::Btree);
@@ -170,7 +172,7 @@ impl Metadata {
         } else if geometry.quota_inodes.contains(&inode) {
             Structure::Quota
         } else if core.is_some_and(|c| c.is_directory()) {
-            match file_offset < DIRECTORY_INDEX_AT {
+            match file_offset < LEAVES_AT {
                 true => Structure::Directory,
                 false => Structure::DirectoryIndex,
             }
@@ -180,5 +182,78 @@ impl Metadata {
             Structure::FileData
         };
         Owner { inode, structure }
+    }
+}
+
+/// Returns the differing parts of both lists, without their common start and end. A list of
+/// hundreds of extents changes by one extent at a time.
+fn changed(before: &[Extent], after: &[Extent]) -> (Range<usize>, Range<usize>) {
+    let same = |(a, b): &(&Extent, &Extent)| a == b;
+    let head = before.iter().zip(after).take_while(same).count();
+    let rest = before[head..].iter().rev().zip(after[head..].iter().rev());
+    let tail = rest.take_while(same).count();
+    (head..before.len() - tail, head..after.len() - tail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::geometry;
+    use super::super::version::Version;
+    use super::*;
+    use proptest::{collection::vec, prop_assert, prop_assert_eq};
+
+    /// Logs this version of a regular file: its core, and those forks that are not empty.
+    fn log(metadata: &mut Metadata, generation: u8, forks: [&[u8]; 2]) {
+        let mut slot = vec![0; 512];
+        slot[..6].copy_from_slice(&[b'I', b'N', 0x81, 0xa4, 3, 2]);
+        (slot[19], slot[83], slot[95]) = (1, 2, generation);
+        [slot[79], slot[81]] = forks.map(|fork| (fork.len() / 16) as u8);
+        let version = Version {
+            core: Core::on_disk(&slot).unwrap(),
+            data: None,
+            xattr: None,
+        };
+        let [data, xattr] = forks.map(|fork| Some(fork).filter(|fork| !fork.is_empty()));
+        let (mut rows, mut late) = (Rows::default(), Late::new());
+        metadata.inode_logged(131, version, data, xattr, &mut rows, &mut late);
+    }
+
+    #[test]
+    fn a_fork_that_lost_its_last_extent_has_no_blocks() {
+        // Two blocks each, from block 40 and from block 50 on.
+        let [data, xattr] = [40_u128, 50].map(|block| (block << 21 | 2).to_be_bytes());
+        for generation in [0, 1] {
+            let mut metadata = Metadata::new(geometry());
+            let of = |metadata: &Metadata, block| metadata.owners.of(block, 1).0;
+            log(&mut metadata, 0, [&data, &xattr]);
+            let structures = [41, 51].map(|block| of(&metadata, block).unwrap().structure);
+            assert_eq!(structures, [Structure::FileData, Structure::Xattr]);
+            log(&mut metadata, generation, [&data, &[]]);
+            assert_eq!(of(&metadata, 51), None);
+            assert!(of(&metadata, 41).is_some());
+            log(&mut metadata, generation, [&[], &[]]);
+            assert_eq!(of(&metadata, 41), None);
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn only_the_middle_of_a_list_changes(
+            before in vec(0_u64..3, 0..8),
+            after in vec(0_u64..3, 0..8),
+        ) {
+            let list = |starts: &[u64]| -> Vec<Extent> {
+                let of = |&start| Extent { file_block: start, fs_block: start, blocks: 1 };
+                starts.iter().map(of).collect()
+            };
+            let (old, new) = (list(&before), list(&after));
+            let (gone, come) = changed(&old, &new);
+            prop_assert_eq!(&old[..gone.start], &new[..come.start]);
+            prop_assert_eq!(&old[gone.end..], &new[come.end..]);
+            let (gone, come) = (&old[gone], &new[come]);
+            for (a, b) in [(gone.first(), come.first()), (gone.last(), come.last())] {
+                prop_assert!(a.is_none() || a != b);
+            }
+        }
     }
 }

@@ -1,8 +1,9 @@
-//! Writes outside the log: metadata at its home place, and data.
+//! Writes outside the log: metadata at its home location, and data.
 
 use super::block::{Block, group_header, identify, is_inode, is_quota};
-use super::inode::Version;
 use super::metadata::{Late, Metadata};
+use super::version::Version;
+use crate::bytes::is_zero;
 use crate::{Cause, Causes, NO_INODE, Row, Rows, Structure, Write};
 
 /// Rows of one write.
@@ -14,13 +15,13 @@ pub struct Home<'a, 'b> {
     late: Late,
 }
 
-/// What a run of bytes is.
+/// Explanation of a run of bytes.
 #[derive(Clone, Copy)]
 struct Explanation {
     structure: Structure,
     causes: Causes,
     inode: u64,
-    /// The log's transaction that it is written for.
+    /// Transaction of the log that the bytes are written back for.
     transaction: Option<u64>,
 }
 
@@ -35,7 +36,7 @@ impl Explanation {
     }
 }
 
-/// Explain all of `write`.
+/// Explains the whole write.
 pub fn explain(write: &Write<'_>, metadata: &mut Metadata, rows: &mut Rows) {
     let mut home = Home {
         write,
@@ -55,7 +56,7 @@ pub fn explain(write: &Write<'_>, metadata: &mut Metadata, rows: &mut Rows) {
 }
 
 impl Home<'_, '_> {
-    /// Explain what begins `done` bytes into the write; how many bytes that was.
+    /// Explains the piece that begins `done` bytes into the write, and returns its length.
     fn next(&mut self, done: u64) -> u64 {
         let geometry = &self.metadata.geometry;
         let block_bytes = geometry.block_bytes;
@@ -77,8 +78,7 @@ impl Home<'_, '_> {
         let content = &rest[..length as usize];
         if offset.is_multiple_of(block_bytes) {
             if let Some(block) = identify(geometry, offset, content) {
-                let block = self.metadata.settle(offset, content, block);
-                let whole = match block.structure {
+                let whole = match self.metadata.structure(offset, &block) {
                     Structure::Directory | Structure::DirectoryIndex => geometry.directory_bytes,
                     _ => block_bytes,
                 };
@@ -101,22 +101,25 @@ impl Home<'_, '_> {
     fn metadata_block(&mut self, offset: u64, content: &[u8], block: Block) -> u64 {
         self.forget_data(offset, content.len() as u64);
         let fingerprint = block.fingerprint(content);
-        let before = self.metadata.know(offset, &block, Some(fingerprint));
-        if block.structure == Structure::Superblock {
+        let structure = self.metadata.structure(offset, &block);
+        let home = Some(fingerprint);
+        let before = self.metadata.know(offset, structure, block.owner, home);
+        if structure == Structure::Superblock {
             self.metadata.read_superblock(content);
         }
-        let same = before.is_some_and(|b| b.home == Some(fingerprint));
+        let same = before.is_some_and(|b| b.home == home);
         if !same {
             let (rows, late) = (&mut *self.rows, &mut self.late);
-            self.metadata.read_block(offset, content, rows, late);
+            self.metadata
+                .read_block(offset, &block, content, rows, late);
         }
         let causes = match same {
             true => Causes::one(Cause::Unchanged),
-            false => causes_of(block.structure),
+            false => causes_of(structure),
         };
         let explanation = Explanation {
             transaction: block.sequence(content),
-            ..Explanation::of(block.structure, causes, block.owner)
+            ..Explanation::of(structure, causes, block.owner)
         };
         self.add(offset, content.len() as u64, explanation)
     }
@@ -125,8 +128,8 @@ impl Home<'_, '_> {
         self.metadata.owners.forget(offset, length, self.rows);
     }
 
-    /// Inodes are read and written in clusters: the whole cluster was written for those that
-    /// changed.
+    /// Explains a cluster of inodes. Inodes are read and written in clusters: the whole cluster is
+    /// written because of those that changed.
     fn inode_blocks(&mut self, offset: u64, rest: &[u8]) -> u64 {
         let geometry = self.metadata.geometry.clone();
         let in_group = offset / geometry.block_bytes % geometry.ag_blocks;
@@ -157,7 +160,7 @@ impl Home<'_, '_> {
             }
             match why.only() {
                 Some(Cause::Unchanged) => {}
-                // Free slots come with the inodes that are made among them.
+                // Free slots come with the inodes that are created among them.
                 Some(Cause::Allocation) => {}
                 _ => {
                     causes = causes.and(why);
@@ -169,9 +172,9 @@ impl Home<'_, '_> {
                 inode = NO_INODE;
             }
         }
-        // They have no fingerprint in common: every inode has one.
-        let block = Block::new(Structure::InodeChunk, NO_INODE);
-        let before = self.metadata.know(offset, &block, Some(0));
+        // A cluster has no fingerprint of its own: each inode has one.
+        let structure = Structure::InodeChunk;
+        let before = self.metadata.know(offset, structure, NO_INODE, Some(0));
         let fresh = before.is_none_or(|b| b.home.is_none());
         if causes.is_empty() {
             causes = Causes::one(if fresh {
@@ -192,7 +195,8 @@ impl Home<'_, '_> {
         self.add(offset, length, explanation)
     }
 
-    /// What is not metadata by its own word: data, or what the owner's fork says.
+    /// Explains blocks that do not identify themselves as metadata: data, or the kind given by the
+    /// owner's fork.
     fn data(&mut self, offset: u64, length: u64, zero: bool) -> u64 {
         let block_bytes = self.metadata.geometry.block_bytes;
         let end = offset + length;
@@ -267,15 +271,15 @@ impl Explanation {
     }
 }
 
-/// Why a block of this kind is written when it is different from before.
+/// Returns the causes of writing a block of this kind if it differs from the previous version.
 pub fn causes_of(structure: Structure) -> Causes {
     Causes::one(match structure {
         Structure::FileData => Cause::Data,
         Structure::Superblock | Structure::SuperblockBackup | Structure::Quota => Cause::Accounting,
-        Structure::Directory | Structure::DirectoryIndex => Cause::Names,
-        Structure::ExtentMap => Cause::SizeOrMap,
+        Structure::Directory | Structure::DirectoryIndex => Cause::DirectoryEntries,
+        Structure::ExtentMap => Cause::SizeOrExtents,
         Structure::Xattr => Cause::LinksOrMode,
-        // A target never changes.
+        // A symlink target never changes.
         Structure::Symlink => Cause::NewInode,
         _ => Cause::Allocation,
     })
@@ -286,32 +290,28 @@ fn rest<'b>(write: &Write<'b>, done: u64) -> &'b [u8] {
     write.content.get(from..).unwrap_or_default()
 }
 
-fn is_zero(content: &[u8]) -> bool {
-    content.iter().all(|&byte| byte == 0)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::superblock::Geometry;
+    use super::super::geometry;
     use super::*;
 
     #[test]
     fn what_is_written_home_with_the_content_of_before_is_unchanged() {
         let mut group = vec![0; 512];
         group[..4].copy_from_slice(b"XAGF");
-        // One inode: mode, version, format, links, its own number.
+        // An inode: mode, version, format, links, and its own number.
         let mut inodes = vec![0; 4096];
         inodes[..6].copy_from_slice(&[b'I', b'N', 0o100, 0, 3, 2]);
         inodes[19] = 1;
         inodes[152..160].copy_from_slice(&512_u64.to_be_bytes());
-        // The last bytes of the sequence number and of the checksum, and one that says something:
-        // free blocks, the access time.
+        // Bytes that do not count as a change (the last bytes of the sequence number and of the
+        // checksum), and one that does: free blocks, the access time.
         let cases = [
             (512, group, [215, 219], 55, ["allocation", "allocation"]),
             (64 * 4096, inodes, [119, 103], 39, ["new_inode", "atime"]),
         ];
         for (offset, mut content, volatile, telling, [first, last]) in cases {
-            let mut metadata = Metadata::new(Geometry::example());
+            let mut metadata = Metadata::new(geometry());
             let mut rows = Rows::default();
             for changed in [&[][..], &[], &volatile, &[telling]] {
                 changed.iter().for_each(|&at| content[at] += 1);

@@ -1,99 +1,99 @@
-//! What is known of a file system at an instant: from blocks written home, and from log items,
-//! which are ahead of them.
+//! Known state of a file system at an instant: from blocks written home, and from log items, which
+//! are ahead of them.
 
-use super::block::{Block, identify, is_hash_node};
-use super::bytes::{be16, be64};
+use super::block::{Block, Kind};
 use super::directory;
-use super::inode::{Extent, Version, extents};
+use super::inode::{Extent, leaf_extents};
 use super::owners::Owners;
 use super::superblock::Geometry;
+use super::version::Version;
 use crate::hash::HashMap;
 use crate::track::inodes::Inodes;
-use crate::track::names::Names;
+use crate::track::names::{Entry, Names};
 use crate::{Rows, Structure};
 use std::collections::BTreeSet;
 
-/// A metadata block as it was seen last.
+/// Last known state of a metadata block.
 #[derive(Debug, Clone, Copy)]
 pub struct Known {
-    /// What it is.
+    /// Structure of the block.
     pub structure: Structure,
-    /// The inode that owns it, or 0.
+    /// Inode that owns the block, or 0.
     pub owner: u64,
-    /// Of its content at home, once written there.
+    /// Checksum of the content at the home location, once written there.
     pub home: Option<u32>,
 }
 
-/// An inode: both versions, and where its blocks are.
+/// Both versions of an inode, and the locations of its blocks.
 #[derive(Debug, Default)]
 pub(super) struct Inode {
     home: Option<Version>,
     logged: Option<Version>,
-    /// Extents that the data fork itself lists.
+    /// Extents listed in the data fork itself.
     pub(super) data: Vec<Extent>,
-    /// And those of the attribute fork.
+    /// Extents listed in the attribute fork itself.
     pub(super) xattr: Vec<Extent>,
-    /// Byte offsets of the leaves of its extent trees.
+    /// Byte offsets of the leaves of the inode's extent trees.
     pub(super) leaves: BTreeSet<u64>,
-    /// The data fork of a directory that is in its inode.
+    /// Data fork of a directory that is stored in its inode.
     pub(super) short_form: Box<[u8]>,
 }
 
 impl Inode {
-    /// As the log knows it, which is ahead of its home place.
+    /// Returns the newest version: the one in the log, if any, otherwise the one at home.
     pub(super) fn latest(&self) -> Option<&Version> {
         self.logged.as_ref().or(self.home.as_ref())
     }
 }
 
-/// What holds a list of extents.
+/// Holder of a list of extents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Holder {
     Data,
     Xattr,
-    /// A block of an extent tree, at this byte offset.
+    /// Block of an extent tree, at this byte offset.
     Leaf(u64),
 }
 
-/// A row whose inode had no name yet.
+/// Row whose inode had no name yet.
 #[derive(Debug)]
 struct Nameless {
     row: usize,
     inode: u64,
-    /// Of the inode then: the next file with its number has another. None if it was free or not
-    /// seen yet: attributes may be written before the log has their inode.
+    /// Generation of the inode at that time. A later file with the same number has a different one.
+    /// None if the inode was free or unknown: attributes may be written before the inode is logged.
     generation: Option<u32>,
     looked_up: u32,
 }
 
-/// Rows whose path is to be set once the transaction's names are known, with their inodes.
+/// Rows whose paths are set once the names of the transaction are known, with their inodes.
 pub type Late = Vec<(usize, u64)>;
 
-/// The file system as it is known.
+/// Known state of the file system.
 #[derive(Debug)]
 pub struct Metadata {
-    /// Its shape.
+    /// Geometry of the file system.
     pub geometry: Geometry,
-    /// Paths.
+    /// Names, from which paths are derived.
     pub names: Names,
     /// Owners of blocks.
     pub owners: Owners,
     pub(super) inodes: Inodes<Inode>,
     known: HashMap<u64, Known>,
-    /// Directory data and extent tree blocks, by byte offset: the log brings changes to them only.
+    /// Directory data and extent tree blocks, by byte offset. They are kept because the log
+    /// contains only changes to them.
     contents: HashMap<u64, Vec<u8>>,
-    /// Extents that such tree blocks list, by byte offset.
+    /// Extents listed in these tree blocks, by byte offset.
     pub(super) leaf_extents: HashMap<u64, Vec<Extent>>,
-    /// Extents of tree blocks in this transaction. They wait for its end: they may have moved
-    /// between blocks, and the inode, which says what they
-    /// are, may come last.
+    /// Extents of tree blocks in the current transaction. They are settled at its end: they may
+    /// have moved between blocks, and the inode, which determines their kind, may come last.
     pub(super) moved: Vec<(Extent, Holder, u64)>,
     /// Rows whose inode had no name yet.
     nameless: Vec<Nameless>,
 }
 
 impl Metadata {
-    /// Nothing but the shape.
+    /// Creates the initial state, in which only the geometry is known.
     pub fn new(geometry: Geometry) -> Metadata {
         Metadata {
             names: Names::new(geometry.root_inode),
@@ -108,59 +108,80 @@ impl Metadata {
         }
     }
 
-    /// What was last seen at a byte offset.
+    /// Returns the last known state of the block at a byte offset.
     pub fn known(&self, offset: u64) -> Option<Known> {
         self.known.get(&offset).copied()
     }
 
-    /// The block at `offset` is this. Gives what was known before.
-    pub fn know(&mut self, offset: u64, block: &Block, home: Option<u32>) -> Option<Known> {
+    /// Sets the state of the block at `offset`. Returns the previous state.
+    pub fn know(
+        &mut self,
+        offset: u64,
+        structure: Structure,
+        owner: u64,
+        home: Option<u32>,
+    ) -> Option<Known> {
         let before = self.known(offset);
         let known = Known {
-            structure: block.structure,
-            owner: block.owner,
+            structure,
+            owner,
             home: home.or(before.and_then(|b| b.home)),
         };
         self.known.insert(offset, known);
         before
     }
 
-    /// The block at `offset` was freed.
+    /// Forgets the block at `offset`, which was freed.
     pub fn forget_block(&mut self, offset: u64) {
         self.known.remove(&offset);
         if let Some(content) = self.contents.remove(&offset) {
-            directory::replace(&mut self.names, &content, &[]);
+            self.rename(&content, &[]);
         }
     }
 
-    /// A node's magic number is the same in directories and attributes: the owner's forks tell.
-    pub fn settle(&self, offset: u64, content: &[u8], mut block: Block) -> Block {
-        if is_hash_node(content)
+    /// Returns the structure of a block in tables. Nodes of directories and of attributes have the
+    /// same magic number: the owner's forks tell them apart.
+    pub fn structure(&self, offset: u64, block: &Block) -> Structure {
+        if block.kind == Kind::HashNode
             && let (Some(owner), _) = self.owners.of(offset / self.geometry.block_bytes, 1)
         {
-            block.structure = owner.structure;
+            return owner.structure;
         }
-        block
+        structure_of(block.kind)
     }
 
-    /// The content of a metadata block, written home or completed from the log: take from it who
-    /// owns what, and names.
-    pub fn read_block(&mut self, offset: u64, content: &[u8], rows: &mut Rows, late: &mut Late) {
-        let Some(block) = identify(&self.geometry, offset, content) else {
-            return;
+    /// Replaces the names in a directory's block, from `before` to `after`. Either may be empty.
+    fn rename(&mut self, before: &[u8], after: &[u8]) {
+        let names = |block| -> Vec<Entry<'_>> {
+            let names = directory::names(block);
+            names.map(|entry| (entry.name, entry.inode)).collect()
         };
-        match block.structure {
-            Structure::Directory => {
-                let before = self.contents.get(&offset).map_or(&[][..], Vec::as_slice);
-                if before == content {
+        let (old, new) = (directory::owner(before), directory::owner(after));
+        self.names.replace(old, &names(before), new, &names(after));
+    }
+
+    /// Reads the owners and names in a metadata block, which was written home or completed from the
+    /// log.
+    pub fn read_block(
+        &mut self,
+        offset: u64,
+        block: &Block,
+        content: &[u8],
+        rows: &mut Rows,
+        late: &mut Late,
+    ) {
+        match block.kind {
+            Kind::Directory => {
+                if self.content(offset) == Some(content) {
                     return;
                 }
-                directory::replace(&mut self.names, before, content);
+                let before = self.contents.remove(&offset).unwrap_or_default();
+                self.rename(&before, content);
             }
-            // xfs_btree_lblock: level at 4, records at 6, behind a header of 72 bytes.
-            Structure::ExtentMap if be16(content, 4) == Some(0) => {
-                let count = be16(content, 6).map_or(0, u64::from);
-                let list = extents(content.get(72..).unwrap_or_default(), count).collect();
+            Kind::ExtentMap => {
+                let Some(list) = leaf_extents(content).map(Iterator::collect) else {
+                    return;
+                };
                 let owner = self.inodes.get_or_insert_with(block.owner, Inode::default);
                 owner.leaves.insert(offset);
                 self.hold(Holder::Leaf(offset), block.owner, list, rows, late);
@@ -172,12 +193,12 @@ impl Metadata {
         }
     }
 
-    /// The content that log regions change.
+    /// Returns the content to which log regions are applied.
     pub fn content(&self, offset: u64) -> Option<&[u8]> {
         self.contents.get(&offset).map(Vec::as_slice)
     }
 
-    /// The inode in an inode block: it is `new`. Gives what was there before.
+    /// Sets the version of an inode at its home location. Returns the previous one.
     pub fn inode_home(
         &mut self,
         inode: u64,
@@ -188,7 +209,7 @@ impl Metadata {
     ) -> Option<Version> {
         let known = self.inodes.get_or_insert_with(inode, Inode::default);
         let before = known.home.replace(new);
-        // The log is ahead of the home place.
+        // The log is ahead of the home location.
         if known.logged.is_none() && !before.is_some_and(|b| new.has_forks_of(&b)) {
             let (data, xattr) = new.core.forks(slot);
             self.read_forks(inode, &new.core, Some(data), Some(xattr), rows, late);
@@ -197,7 +218,7 @@ impl Metadata {
         before
     }
 
-    /// An inode item of the log. Gives what was known before.
+    /// Sets the logged version of an inode. Returns the last known version.
     pub fn inode_logged(
         &mut self,
         inode: u64,
@@ -208,7 +229,7 @@ impl Metadata {
         late: &mut Late,
     ) -> Option<Version> {
         let known = self.inodes.get_or_insert_with(inode, Inode::default);
-        // Forks are padded in another way at home: their fingerprints do not compare.
+        // Forks are padded differently at home, so their fingerprints cannot be compared.
         let at_home = known.home.map(|home| Version {
             data: None,
             xattr: None,
@@ -224,7 +245,8 @@ impl Metadata {
         before
     }
 
-    /// Free inodes were made, from this one, in a chunk that begins at this block of a group.
+    /// Records that free inodes were created, from the first inode of the chunk at this block of a
+    /// group.
     pub fn inodes_made(&mut self, group: u32, block: u32, count: u32) {
         /// `XFS_INODES_PER_CHUNK`.
         const CHUNK: u64 = 64;
@@ -237,15 +259,15 @@ impl Metadata {
         let place = self.geometry.block_in_group(group, block);
         for number in 0..(count * self.geometry.inode_bytes).div_ceil(bytes) {
             let offset = place.saturating_add(number).saturating_mul(bytes);
-            self.know(offset, &Block::new(Structure::InodeChunk, 0), None);
+            self.know(offset, Structure::InodeChunk, 0, None);
         }
     }
 
-    /// A transaction is complete: its names and owners are what they are now.
+    /// Completes a transaction: its names and owners take effect.
     pub fn commit(&mut self, mut late: Late, rows: &mut Rows) {
         self.settle_moved(rows, &mut late);
         self.settle_names();
-        /// After so many transactions a name will not come any more.
+        /// Number of transactions after which a missing name is given up.
         const LOOK_UPS: u32 = 3;
         for mut nameless in std::mem::take(&mut self.nameless) {
             nameless.looked_up += 1;
@@ -263,7 +285,7 @@ impl Metadata {
         self.name_rows(reused, rows);
     }
 
-    /// mkfs has ended: what has no owner or name by now has none.
+    /// Handles the end of mkfs: rows without an owner or name stay without one.
     pub fn end_formatting(&mut self, rows: &mut Rows) {
         self.owners.end_formatting();
         for Nameless { row, inode, .. } in std::mem::take(&mut self.nameless) {
@@ -271,7 +293,7 @@ impl Metadata {
         }
     }
 
-    /// Set the paths of rows.
+    /// Sets the paths of rows.
     pub fn name_rows(&mut self, late: Late, rows: &mut Rows) {
         self.settle_names();
         for (row, inode) in late {
@@ -291,8 +313,8 @@ impl Metadata {
         (core.mode != 0).then_some(core.generation)
     }
 
-    /// A version of an inode follows another: a file that has the number of one that was removed
-    /// has none of its names.
+    /// Drops the names of an inode if the new version belongs to another file that reuses its
+    /// number.
     fn renew(&mut self, inode: u64, before: Option<&Version>, new: &Version) {
         let is_another = |before: &Version| {
             before.core.mode == 0 || before.core.generation != new.core.generation
@@ -304,7 +326,7 @@ impl Metadata {
 
     fn settle_names(&mut self) {
         let inodes = &self.inodes;
-        // A directory has one name, and what has one link, too: the newest.
+        // Directories and inodes with a single link have one name: the newest.
         self.names.settle(|inode| {
             let core = inodes.get(inode).and_then(Inode::latest).map(|v| v.core);
             core.is_some_and(|core| core.links > 1 && !core.is_directory())
@@ -319,13 +341,35 @@ impl Metadata {
         path.is_some()
     }
 
-    /// The superblock was written: the file system may have grown.
+    /// Rereads the geometry from a superblock that was written: the file system may have grown.
     pub fn read_superblock(&mut self, sector: &[u8]) {
         if let Some(geometry) = Geometry::parse(sector)
             && geometry.uuid == self.geometry.uuid
-            && be64(sector, 8).is_some()
         {
             self.geometry = geometry;
         }
+    }
+}
+
+/// Returns the structure of blocks of this kind in tables.
+fn structure_of(kind: Kind) -> Structure {
+    match kind {
+        Kind::Superblock => Structure::Superblock,
+        Kind::SuperblockBackup => Structure::SuperblockBackup,
+        Kind::Agf => Structure::Agf,
+        Kind::Agi => Structure::Agi,
+        Kind::Agfl => Structure::Agfl,
+        Kind::FreeSpaceBtree => Structure::FreeSpaceBtree,
+        Kind::InodeBtree => Structure::InodeBtree,
+        Kind::FreeInodeBtree => Structure::FreeInodeBtree,
+        Kind::RmapBtree => Structure::RmapBtree,
+        Kind::RefcountBtree => Structure::RefcountBtree,
+        Kind::ExtentMap => Structure::ExtentMap,
+        Kind::Directory => Structure::Directory,
+        Kind::DirectoryFree | Kind::DirectoryLeaf | Kind::DirectoryLeafBelow | Kind::HashNode => {
+            Structure::DirectoryIndex
+        }
+        Kind::XattrLeaf | Kind::XattrValue => Structure::Xattr,
+        Kind::Symlink => Structure::Symlink,
     }
 }

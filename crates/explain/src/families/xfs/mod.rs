@@ -1,30 +1,27 @@
 //! xfs (v5).
 //!
-//! Home blocks name themselves: magic number, own address, UUID. What no metadata claims is data,
-//! and belongs to the inode whose extents have it.
-//! The log is read, too, since it is there that names, owners and causes first reach the disk:
-//! inodes and directories go home much later.
+//! Metadata blocks in their home place (outside the log) identify themselves by a magic number,
+//! their address and the UUID. Blocks that no metadata claims are data, and belong to the inode
+//! whose extents contain them. The log is also read, because names, owners and causes reach the
+//! disk there first: inodes and directories are written home much later.
 
-mod block;
-mod bytes;
-mod directory;
 mod forks;
 mod home;
-mod inode;
 mod log;
 mod metadata;
 mod owners;
-mod superblock;
+mod version;
 
 use crate::{Cause, Causes, Disks, Family, FormattedDisks, Row, Rows, Structure, Write};
+use fscost_ondisk::xfs::{block, directory, inode, log_item, log_record, superblock};
 use fscost_recording::{Image, Recording, Result};
 use log::{Area, Log};
 pub use log::{Checkpoint, Recovery};
 use metadata::Metadata;
-pub(crate) use superblock::Geometry;
+use superblock::Geometry;
 
-/// The family that follows `disk`, if it holds one of these file systems. `image` is the disk as
-/// mkfs left it.
+/// Returns the family that follows `disk` if the disk holds an xfs file system. `image` is the disk
+/// as mkfs left it.
 pub fn detect(
     formatted: &FormattedDisks<'_>,
     disk: u16,
@@ -48,7 +45,8 @@ pub fn detect(
     })))
 }
 
-/// What a mount would find in the log of the file system on `disk`, if there is one.
+/// Returns the state of the log that a mount of the file system on `disk` would find, if there is
+/// one.
 pub fn recovery(
     recording: &Recording,
     disk: u16,
@@ -63,7 +61,7 @@ pub fn recovery(
     Recovery::find(disks, area, &geometry.log_uuid)
 }
 
-/// Where the log is; empty where it is on a disk that was not recorded.
+/// Returns the area of the log. It is empty if the log is on a disk that was not recorded.
 fn log_area(formatted: &FormattedDisks<'_>, disk: u16, geometry: &Geometry) -> Result<Area> {
     let log_disk = match geometry.external_log {
         true => external_log(formatted, disk, geometry)?,
@@ -80,7 +78,7 @@ fn log_area(formatted: &FormattedDisks<'_>, disk: u16, geometry: &Geometry) -> R
     })
 }
 
-/// The other disk that begins with a log record of this file system: mkfs writes one.
+/// Finds the other disk that begins with a log record of this file system: mkfs writes one.
 fn external_log(
     formatted: &FormattedDisks<'_>,
     disk: u16,
@@ -93,7 +91,8 @@ fn external_log(
             continue;
         }
         image.read_at(0, &mut sector)?;
-        if sector.starts_with(&[0xfe, 0xed, 0xba, 0xbe]) && sector[304..320] == geometry.log_uuid {
+        let is_log = log_record::is_header(&sector);
+        if is_log && log_record::uuid(&sector) == Some(geometry.log_uuid) {
             return Ok(Some(other));
         }
     }
@@ -105,7 +104,7 @@ struct Xfs {
     area: Area,
     log: Log,
     metadata: Metadata,
-    /// Whether mkfs is at work.
+    /// True while mkfs runs.
     formatting: bool,
 }
 
@@ -153,7 +152,7 @@ impl Family for Xfs {
     }
 }
 
-/// What is written to the log, until it is known better.
+/// Returns the row for a write to the log, used until a better explanation is known.
 fn log_row(write: &Write<'_>) -> Row {
     let cause = if write.formatting {
         Cause::Format
@@ -161,4 +160,17 @@ fn log_row(write: &Write<'_>) -> Row {
         Cause::Log
     };
     write.row(Structure::Log, Causes::one(cause))
+}
+
+/// Returns the geometry of a test file system: two groups of 1000 blocks of 4 KiB, inodes of 512
+/// bytes.
+#[cfg(test)]
+fn geometry() -> Geometry {
+    let mut sector = vec![0; 512];
+    sector[..4].copy_from_slice(b"XFSB");
+    sector[8..16].copy_from_slice(&2000_u64.to_be_bytes());
+    sector[84..88].copy_from_slice(&1000_u32.to_be_bytes());
+    sector[100..102].copy_from_slice(&5_u16.to_be_bytes());
+    sector[120..125].copy_from_slice(&[12, 9, 9, 3, 10]);
+    Geometry::parse(&sector).unwrap()
 }

@@ -1,11 +1,9 @@
-//! Which inode owns which blocks, as far as metadata that was written says; and the data that waits
-//! for its owner.
+//! Owners of blocks according to written metadata, and data that waits for its owner.
 //!
-//! xfs writes data before the log says whose it is: the allocation is in the log's memory when the
-//! data is sent, and reaches the log with the
-//! next checkpoint. So a data row of unknown owner waits for the checkpoints that follow, and is
-//! *claimed* by the inode that
-//! turns out to have its blocks.
+//! xfs writes data before the log names its owner: the allocation is in the in-memory log when the
+//! data is submitted, and reaches the log on disk with the next checkpoint. A data row of unknown
+//! owner therefore waits for the checkpoints that follow, and is *claimed* by the inode that turns
+//! out to have its blocks.
 
 use crate::track::newer::{Age, Newer};
 use crate::track::reused::{Open, Reused};
@@ -14,47 +12,48 @@ use crate::track::waiting::{MAX_WAITING, Waiting};
 use crate::{Rows, Structure};
 use std::{cmp::Reverse, mem::take};
 
-/// Who owns a run of blocks.
+/// Owner of a run of blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Owner {
-    /// The inode.
+    /// Inode number.
     pub inode: u64,
-    /// What its blocks are.
+    /// Structure of the inode's blocks.
     pub structure: Structure,
 }
 
-/// Checkpoints that a row waits for: one may have begun before the blocks were allocated, and end
-/// after the data was written.
+/// Number of checkpoints that a row waits. One may have begun before the blocks were allocated, and
+/// end after the data was written.
 const PATIENCE: u32 = 3;
 
-/// Owners of blocks (numbered from the disk's begin), and rows that wait.
+/// Owners of blocks (numbered from the start of the disk), and rows that wait for an owner.
 #[derive(Debug, Default)]
 pub struct Owners {
     owners: Runs<Owner>,
-    /// What the checkpoint that is being read has freed.
+    /// Blocks freed by the checkpoint being read.
     dropped: Runs<Owner>,
-    /// Those who had what it has given to others, and may share it with them (reflink).
+    /// Previous owners of blocks that the checkpoint gave to others; they may share them (reflink).
     sharing: Runs<Owner>,
-    /// What it has given to somebody.
+    /// Blocks that the checkpoint gave to an owner.
     given: Runs<()>,
     taken: Vec<Taken>,
     open: Open,
     waiting: Waiting,
 }
 
-/// Blocks of one inode that the checkpoint that is being read says are another's.
+/// Blocks of one inode that the checkpoint being read gives to another.
 #[derive(Debug, Clone, Copy)]
 struct Taken {
     start: u64,
     end: u64,
     from: u64,
     to: u64,
-    /// Whether this checkpoint says first that they are the one's, too.
+    /// True if the same checkpoint had already given the blocks to the first inode.
     is_given: bool,
 }
 
 impl Owners {
-    /// The owner of a block, and how many blocks from it on have the same answer (at most `most`).
+    /// Returns the owner of a block, and the number of blocks (at most `most`) from it on with the
+    /// same owner.
     pub fn of(&self, block: u64, most: u64) -> (Option<Owner>, u64) {
         match self.owners.at(block) {
             Some((end, owner)) => (Some(owner), most.min(end - block)),
@@ -65,7 +64,7 @@ impl Owners {
         }
     }
 
-    /// These blocks are `owner`'s from now on, who `may_share` them with others.
+    /// Gives these blocks to `owner`. If `may_share`, the owner may share them with others.
     pub fn give(&mut self, block: u64, count: u64, owner: Owner, may_share: bool) {
         let end = block.saturating_add(count);
         let owned = self.owners.take(block, end);
@@ -93,7 +92,7 @@ impl Owners {
         }
     }
 
-    /// These blocks are no longer `inode`'s.
+    /// Removes these blocks from `inode`.
     pub fn drop_of(&mut self, block: u64, count: u64, inode: u64) {
         let end = block.saturating_add(count);
         for (start, end, owner) in self.sharing.take(block, end) {
@@ -111,26 +110,30 @@ impl Owners {
         }
     }
 
-    /// A data row without owner was pushed.
+    /// Adds a pushed data row without an owner to the waiting rows.
     pub fn wait(&mut self, row: usize, offset: u64, length: u64) {
         self.waiting.insert(row, offset, length, MAX_WAITING);
     }
 
-    /// mkfs has ended: what has no owner by now has none.
+    /// Handles the end of mkfs: rows without an owner stay without one.
     pub fn end_formatting(&mut self) {
         self.waiting = Waiting::default();
     }
 
-    /// Metadata is written here now: what waited here was of another.
+    /// Drops the rows that wait in a range in which metadata is now written: they belonged to
+    /// another owner.
     pub fn forget(&mut self, offset: u64, length: u64, rows: &mut Rows) {
         self.waiting.take(offset, length, rows);
     }
 
-    /// The rows that wait in this range belong to `owner`: they are cut to it. Gives their numbers.
-    /// What was written there before an earlier
-    /// checkpoint, and again since, may be another's; blocks that are freed are not given to data
-    /// before that is in the log
-    /// (`xfs_extent_busy_trim`), so without a checkpoint between them both are its own.
+    /// Attributes the rows that wait in this range to `owner`, cut to the range. Returns their
+    /// numbers.
+    ///
+    /// Rows written before an earlier checkpoint and overwritten since may belong to another owner,
+    /// so they are left out. Freed blocks are not reused for data before the log contains the free
+    /// (`xfs_extent_busy_trim`), so without a checkpoint between them both rows belong to `owner`.
+    /// Metadata is written home after the checkpoint that allocated its block. Data that waits
+    /// there belongs to a file that released the block before the log contained it.
     pub fn claim(&mut self, offset: u64, length: u64, owner: Owner, rows: &mut Rows) -> Vec<usize> {
         let mut taken = self.waiting.take_with_commits(offset, length, rows);
         if taken.len() > 1 {
@@ -144,7 +147,12 @@ impl Owners {
                 })
             });
         }
-        let numbers: Vec<_> = taken.into_iter().map(|(number, _)| number).collect();
+        let is_metadata = owner.structure != Structure::FileData;
+        let mut numbers: Vec<_> = taken.into_iter().map(|(number, _)| number).collect();
+        numbers.retain(|&number| {
+            let row = rows.get_mut(number);
+            row.is_some_and(|row| !is_metadata || row.structure != Structure::FileData)
+        });
         for &number in &numbers {
             if let Some(row) = rows.get_mut(number) {
                 row.structure = owner.structure;
@@ -154,10 +162,12 @@ impl Owners {
         numbers
     }
 
-    /// A checkpoint is in the log. Rows that have waited for long have no owner: their file was
-    /// removed before the log ever knew of it. Gives the rows that are another's by this
-    /// checkpoint, and whose. Blocks that two inodes share since were written by one of them:
-    /// nothing says by which, if this checkpoint is the first to name both.
+    /// Handles a checkpoint in the log. Rows that have waited too long stay without an owner: their
+    /// file was removed before it was ever logged.
+    ///
+    /// Returns the rows that belong to another owner because of this checkpoint, with that owner.
+    /// Blocks that two inodes share from now on were written by one of them. If this checkpoint is
+    /// the first to name both, the writer is unknown and the rows become doubtful.
     pub fn checkpoint(&mut self, block_bytes: u64, rows: &mut Rows) -> Vec<(usize, u64)> {
         self.waiting.commit(PATIENCE);
         self.dropped = Runs::default();
@@ -181,8 +191,8 @@ impl Owners {
             }
         }
         let settled = reused.settle(&self.open, rows);
-        // When a checkpoint began to be written, and the next was opened, is not kept: it was after
-        // the last.
+        // The time at which a checkpoint was closed and the next one opened is not known; it was
+        // after the last one.
         self.open.next(0, rows.next());
         settled
     }
@@ -218,7 +228,8 @@ mod tests {
         assert_eq!(owners.of(14, 99), (Some(owner(2)), 2));
     }
 
-    /// Two inodes have a block since a checkpoint, that was written just before; returns its owner.
+    /// Writes a block of one inode and then gives it to a second one. Returns the inode of the row,
+    /// and whether it is doubtful.
     fn written_and_cloned(is_logged: bool, is_kept: bool, may_share: bool) -> (u64, bool) {
         let (mut owners, mut rows) = (Owners::default(), Rows::default());
         let row = push(&mut rows, 0, 1);
@@ -296,6 +307,25 @@ mod tests {
             .collect();
         found.sort_unstable();
         assert_eq!(found, [(0, 50, 1), (50, 10, 0), (60, 40, 1)]);
+    }
+
+    #[test]
+    fn data_that_waits_where_a_directory_is_later_is_not_its() {
+        for (is_mkfs, expected) in [(false, 0), (true, 2)] {
+            let (mut owners, mut rows) = (Owners::default(), Rows::default());
+            let row = push(&mut rows, 0, 100);
+            if is_mkfs {
+                rows.get_mut(row).unwrap().structure = Structure::Unknown;
+            }
+            owners.wait(row, 0, 100);
+            let directory = Owner {
+                inode: 2,
+                structure: Structure::DirectoryIndex,
+            };
+            owners.claim(0, 100, directory, &mut rows);
+            assert!(owners.claim(0, 100, owner(3), &mut rows).is_empty());
+            assert_eq!(rows.to_vec()[row].inode, expected);
+        }
     }
 
     #[test]

@@ -1,10 +1,11 @@
-//! Which path each row has: the name that was known when it was written, or the first to come.
+//! Path of each row: the name that was known when the row was written, or the first one that
+//! appears later.
 
 use super::{Files, MAX_WAITING};
 use crate::track::names::{Entry, Place};
 use crate::{NO_INODE, PathId, Rows, Structure};
 
-/// Names whose place is not told.
+/// Place of names whose location is unknown.
 const NOWHERE: Place = (u64::MAX, u64::MAX);
 
 /// A row that waits for its path.
@@ -12,12 +13,13 @@ const NOWHERE: Place = (u64::MAX, u64::MAX);
 pub(super) struct Unnamed {
     pub row: usize,
     pub inode: u64,
-    /// It is of the file that has the inode at the next settling.
+    /// True if the row belongs to the file that has the inode at the next settling.
     pub is_new: bool,
 }
 
 impl Files {
-    /// Where metadata does not come together, a name that is gone may be of a file before.
+    /// Returns the known path of an inode. If related metadata is not written together, a removed
+    /// name does not count, because it may belong to a previous file.
     pub(super) fn known_path(&mut self, inode: u64, rows: &mut Rows) -> Option<PathId> {
         match (inode, self.is_doubting) {
             (NO_INODE, _) => None,
@@ -26,12 +28,12 @@ impl Files {
         }
     }
 
-    /// A directory has these names, and perhaps others.
+    /// Adds names to a directory, which may have others.
     pub fn name(&mut self, directory: u64, entries: &[Entry<'_>]) {
         self.names.rewrite(NOWHERE, directory, &[], entries);
     }
 
-    /// A place held these names of a directory, and holds those.
+    /// Replaces the names `before` of a directory at a place with `after`.
     pub fn rename(
         &mut self,
         place: Place,
@@ -42,7 +44,7 @@ impl Files {
         self.names.rewrite(place, directory, before, after);
     }
 
-    /// A place holds these names of a directory from now on, and none of before.
+    /// Sets the names of a directory that a place holds, and removes all its previous names.
     pub fn name_at(&mut self, place: Place, directory: u64, entries: &[Entry<'_>]) {
         let held = entries.iter().map(|&(name, inode)| (name.into(), inode));
         let before = self.places.insert(place, (directory, held.collect()));
@@ -57,7 +59,7 @@ impl Files {
         self.rename(place, directory, &before, entries);
     }
 
-    /// A directory has a name no more: where that was the inode's only one, it is free.
+    /// Removes a name from a directory. If that was the inode's only name, the inode is free.
     pub fn unname(&mut self, directory: u64, (name, inode): Entry<'_>, rows: &Rows) {
         self.names
             .rewrite((0, directory), directory, &[(name, inode)], &[]);
@@ -66,16 +68,16 @@ impl Files {
         }
     }
 
-    /// The inode is free, or another file than before: no row of one has a name of the other.
-    /// Names that come before the next settling are the new one's.
+    /// Marks the inode as free or reused, so that rows of the old file and of the new file never
+    /// share names. Names added before the next settling belong to the new file.
     pub fn forget(&mut self, inode: u64, rows: &Rows) {
         self.names.forget(inode);
         self.forgotten.insert(inode);
         self.renewed.insert(inode, self.now(rows));
     }
 
-    /// What was named is known from now on: rows without a path get theirs. That is the one that
-    /// was known when they were written, or else the first to come.
+    /// Applies new names, and gives rows without a path theirs. The path is the one that was known
+    /// when the row was written, or else the first one that appears later.
     pub fn settle(&mut self, rows: &mut Rows) {
         self.names.settle(|_| true);
         let forgotten = std::mem::take(&mut self.forgotten);
@@ -91,10 +93,10 @@ impl Files {
             };
             let renewed = self.renewed.get(&inode);
             let is_before = renewed.is_some_and(|at| at.is_after(row, found));
-            // Of the file before, or of the one after it.
+            // The row belongs to the previous file or to the next one.
             let is_either = is_before && !is_new && !self.is_logged;
             let is_data = found.structure == Structure::FileData;
-            // Directories that were written since then did not name it.
+            // Directories written since then did not name it.
             let is_late =
                 self.is_doubting && self.flushed.0.is_after(row, found) && found.path.is_none();
             found.path = match (is_another, is_before) {
@@ -111,14 +113,14 @@ impl Files {
         }
     }
 
-    /// A flush has completed.
+    /// Settles names after a flush has completed.
     pub fn flush(&mut self, rows: &mut Rows) {
         self.settle(rows);
         self.flushed = (self.now(rows), self.flushed.0);
     }
 
-    /// The metadata of before is on the disk: what has waited for `patience` of these has no other
-    /// owner.
+    /// Settles names once all earlier metadata is on the disk. Rows that have waited for `patience`
+    /// such commits have no other owner.
     pub fn commit(&mut self, patience: u32, rows: &mut Rows) {
         self.settle(rows);
         self.waiting.commit(patience);
@@ -147,8 +149,8 @@ impl Files {
         }
     }
 
-    /// A name may be on its way still, and the one that is known be of another inode with this
-    /// number.
+    /// Queues a row for a name lookup at the next settling. Its name may not be written yet, and
+    /// the known name may belong to another file with this inode number.
     pub(super) fn look_up_later(&mut self, row: usize, inode: u64, is_new: bool) {
         if inode != NO_INODE && self.unnamed.len() < MAX_WAITING {
             self.unnamed.push(Unnamed { row, inode, is_new });

@@ -1,19 +1,19 @@
-//! Where the log is.
+//! Location of the log.
 
-/// A range of one disk.
+/// Range of one disk.
 #[derive(Debug, Clone, Copy)]
 pub struct Area {
-    /// The disk.
+    /// Disk that holds the range.
     pub disk: u16,
     /// Byte offset.
     pub offset: u64,
-    /// Bytes.
+    /// Length in bytes.
     pub bytes: u64,
 }
 
 impl Area {
-    /// Where the area's end or begin cuts a write: its next part's length, and whether this is in
-    /// the area.
+    /// Splits a write at the borders of the area. Returns the length of the first part, and whether
+    /// it lies in the area.
     pub fn part(&self, disk: u16, offset: u64, length: u64) -> (u64, bool) {
         let end = self.offset.saturating_add(self.bytes);
         if disk != self.disk || offset >= end {

@@ -1,26 +1,17 @@
-//! Log items: what each says was changed, and why (fs/xfs/libxfs/xfs_log_format.h). Formats are of
-//! the host: little-endian.
+//! Log items: the change that each one describes, and its cause.
 
-use super::super::block::{Block, identify};
-use super::super::bytes::{be32, fingerprint, le16, le32, le64};
+use super::super::block::identify;
 use super::super::home::causes_of;
-use super::super::inode::{Core, Version};
+use super::super::inode::Core;
+use super::super::log_item::{
+    BufferItem, BufferKind, InodeItem, InodesMade, Kind, LoggedFork, Regions, quota_account_at,
+};
 use super::super::metadata::{Late, Metadata};
-use super::super::superblock::BASIC_BLOCK;
-use super::regions::Regions;
+use super::super::version::Version;
+use crate::bytes::fingerprint;
 use crate::{Cause, Causes, NO_INODE, Row, Rows, Structure};
 
-/// `XFS_BLF_CHUNK`: changes of buffers are logged in steps of it.
-const CHUNK: usize = 128;
-const BUFFER_CANCELLED: u16 = 1 << 1;
-const BUFFER_MAP_AT: usize = 20;
-const DATA_FORK: u32 = 0x002 | 0x004 | 0x008;
-const XATTR_FORK: u32 = 0x040 | 0x080 | 0x100;
-/// Of the root of an extent tree, which is in the log in another form than in the inode.
-const DATA_ROOT: u32 = 0x008;
-const XATTR_ROOT: u32 = 0x100;
-
-/// What a part of the log is about.
+/// Explanation of a part of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Explanation {
     home: Option<Structure>,
@@ -32,7 +23,7 @@ pub struct Explanation {
 }
 
 impl Explanation {
-    /// The log's own: headers, padding.
+    /// Explanation of the log's own headers and padding.
     pub const OWN: Explanation = Explanation {
         home: None,
         home_offset: None,
@@ -40,7 +31,7 @@ impl Explanation {
         inode: NO_INODE,
     };
 
-    /// Not understood.
+    /// Explanation of parts that are not understood.
     pub const UNKNOWN: Explanation = Explanation {
         home: Some(Structure::Unknown),
         home_offset: None,
@@ -48,12 +39,12 @@ impl Explanation {
         inode: NO_INODE,
     };
 
-    /// Whether it is there for an access time alone.
+    /// Returns whether access times are the only cause.
     pub fn is_atime(&self) -> bool {
         self.causes.only() == Some(Cause::Atime)
     }
 
-    /// For this reason only.
+    /// Returns the explanation with `cause` as its only cause.
     pub fn because(self, cause: Cause) -> Explanation {
         Explanation {
             causes: Causes::one(cause),
@@ -77,7 +68,7 @@ impl Explanation {
         }
     }
 
-    /// Say it in a row.
+    /// Writes the explanation into a row.
     pub fn apply(&self, row: &mut Row) {
         row.structure = Structure::Log;
         row.home = self.home;
@@ -87,45 +78,36 @@ impl Explanation {
     }
 }
 
-/// Explain an item, and learn from it.
+/// Explains an item, and applies its changes to `metadata`.
 pub fn explain(
     regions: &Regions,
     metadata: &mut Metadata,
     rows: &mut Rows,
     late: &mut Late,
 ) -> Explanation {
-    let Some(format) = regions.get(0) else {
-        return Explanation::UNKNOWN;
-    };
-    let about = |home, cause| Explanation::of(home, Causes::one(cause));
-    let explanation = match le16(format, 0) {
-        Some(0x123b) => inode(format, regions, metadata, rows, late),
-        Some(0x123c) => buffer(format, regions, metadata, rows, late),
-        Some(0x123f) => inodes_made(format, metadata),
-        // Extents to free, and freed (of the realtime device, too).
-        Some(0x1236 | 0x1237 | 0x124a | 0x124b) => {
-            Some(about(Structure::FreeSpaceBtree, Cause::Allocation))
+    let known = regions.get(0).and_then(|format| {
+        let about = |home, cause| Some(Explanation::of(home, Causes::one(cause)));
+        match Kind::of(format)? {
+            Kind::Inode => inode(format, regions, metadata, rows, late),
+            Kind::Buffer => buffer(format, regions, metadata, rows, late),
+            Kind::InodesMade => inodes_made(format, metadata),
+            Kind::FreeExtents => about(Structure::FreeSpaceBtree, Cause::Allocation),
+            Kind::Rmap => about(Structure::RmapBtree, Cause::Allocation),
+            Kind::Refcount => about(Structure::RefcountBtree, Cause::Allocation),
+            Kind::Mappings => about(Structure::ExtentMap, Cause::SizeOrExtents),
+            Kind::Attributes => about(Structure::Xattr, Cause::LinksOrMode),
+            Kind::QuotaAccount => {
+                let account = about(Structure::Quota, Cause::Accounting)?;
+                Some(account.at(quota_account_at(format)?))
+            }
+            Kind::QuotaOff => about(Structure::Quota, Cause::Accounting),
+            Kind::Unlinked => about(Structure::InodeChunk, Cause::InodeRemoved),
         }
-        Some(0x1240 | 0x1241 | 0x124c | 0x124d) => {
-            Some(about(Structure::RmapBtree, Cause::Allocation))
-        }
-        Some(0x1242 | 0x1243 | 0x124e | 0x124f) => {
-            Some(about(Structure::RefcountBtree, Cause::Allocation))
-        }
-        // Mappings to change, and to exchange between files.
-        Some(0x1244 | 0x1245 | 0x1248 | 0x1249) => {
-            Some(about(Structure::ExtentMap, Cause::SizeOrMap))
-        }
-        Some(0x1246 | 0x1247) => Some(about(Structure::Xattr, Cause::LinksOrMode)),
-        Some(0x123d) => quota_account(format),
-        Some(0x123e) => Some(about(Structure::Quota, Cause::Accounting)),
-        Some(0x1238) => Some(about(Structure::InodeChunk, Cause::InodeRemoved)),
-        _ => None,
-    };
-    explanation.unwrap_or(Explanation::UNKNOWN)
+    });
+    known.unwrap_or(Explanation::UNKNOWN)
 }
 
-/// `xfs_inode_log_format`, core, then the forks that changed since the inode was last written home.
+/// Explains an inode item: the inode, and the forks that changed since it was last written home.
 fn inode(
     format: &[u8],
     regions: &Regions,
@@ -133,56 +115,40 @@ fn inode(
     rows: &mut Rows,
     late: &mut Late,
 ) -> Option<Explanation> {
-    let fields = le32(format, 4)?;
-    let inode = le64(format, 16)?;
-    let place = place_in_buffer(le64(format, 40)?, le32(format, 52)?)?;
+    let item = InodeItem::parse(format)?;
     let core = Core::in_log(regions.get(1)?)?;
-    let mut forks = regions.from(2);
-    let mut fork = |field: u32, size_at| {
-        let logged = fields & field != 0 && le16(format, size_at) != Some(0);
-        logged.then(|| forks.next()).flatten()
+    let fork = |fork: Option<LoggedFork>| {
+        let fork = fork.and_then(|fork| Some((regions.get(fork.region)?, fork.is_root)));
+        let readable = fork
+            .filter(|&(_, is_root)| !is_root)
+            .map(|(bytes, _)| bytes);
+        (fork.map(|(bytes, _)| fingerprint([bytes])), readable)
     };
-    let data = fork(DATA_FORK, 10);
-    let xattr = fork(XATTR_FORK, 8);
+    let (data, xattr) = (fork(item.data), fork(item.xattr));
     let version = Version {
         core,
-        data: data.map(|fork| fingerprint(&[fork])),
-        xattr: xattr.map(|fork| fingerprint(&[fork])),
+        data: data.0,
+        xattr: xattr.0,
     };
-    let data = data.filter(|_| fields & DATA_ROOT == 0);
-    let xattr = xattr.filter(|_| fields & XATTR_ROOT == 0);
-    let before = metadata.inode_logged(inode, version, data, xattr, rows, late);
+    let before = metadata.inode_logged(item.inode, version, data.1, xattr.1, rows, late);
     Some(Explanation {
         home: Some(Structure::InodeChunk),
-        home_offset: Some(place),
+        home_offset: Some(item.place),
         causes: version.causes(before.as_ref()),
-        inode,
+        inode: item.inode,
     })
 }
 
-/// Byte offset of what lies this far into the buffer at a disk address.
-fn place_in_buffer(address: u64, offset: u32) -> Option<u64> {
-    let buffer = address.checked_mul(BASIC_BLOCK)?;
-    buffer.checked_add(u64::from(offset))
-}
-
-/// `xfs_dq_logformat`: an account changed.
-fn quota_account(format: &[u8]) -> Option<Explanation> {
-    let place = place_in_buffer(le64(format, 8)?, le32(format, 20)?)?;
-    let account = Explanation::of(Structure::Quota, Causes::one(Cause::Accounting));
-    Some(account.at(place))
-}
-
-/// `xfs_icreate_log`: free inodes were made.
+/// Explains an item that creates free inodes.
 fn inodes_made(format: &[u8], metadata: &mut Metadata) -> Option<Explanation> {
-    let (group, block, count) = (be32(format, 4)?, be32(format, 8)?, be32(format, 12)?);
-    metadata.inodes_made(group, block, count);
-    let place = metadata.geometry.block_in_group(group, block);
+    let made = InodesMade::parse(format)?;
+    metadata.inodes_made(made.group, made.block, made.count);
+    let place = metadata.geometry.block_in_group(made.group, made.block);
     let made = Explanation::of(Structure::InodeChunk, Causes::one(Cause::Allocation));
     Some(made.at(place.checked_mul(metadata.geometry.block_bytes)?))
 }
 
-/// `xfs_buf_log_format`, then the chunks that changed since the buffer was last written home.
+/// Explains a buffer item: a block, and the chunks that changed since it was last written home.
 fn buffer(
     format: &[u8],
     regions: &Regions,
@@ -190,11 +156,10 @@ fn buffer(
     rows: &mut Rows,
     late: &mut Late,
 ) -> Option<Explanation> {
-    let flags = le16(format, 4)?;
-    let length = usize::from(le16(format, 6)?) * BASIC_BLOCK as usize;
-    let offset = le64(format, 8)?.checked_mul(BASIC_BLOCK)?;
+    let item = BufferItem::parse(format)?;
+    let offset = item.offset;
     let known = metadata.known(offset);
-    if flags & BUFFER_CANCELLED != 0 {
+    if item.is_cancelled {
         metadata.forget_block(offset);
         let home = known.map_or(Structure::Unused, |k| k.structure);
         return Some(Explanation {
@@ -202,47 +167,39 @@ fn buffer(
             ..Explanation::of(home, Causes::one(Cause::Allocation)).at(offset)
         });
     }
-    // enum xfs_blft.
-    let by_kind = match flags >> 11 {
-        1..=3 => Some(Structure::Quota),
-        5 => Some(Structure::Agf),
-        6 => Some(Structure::Agfl),
-        7 => Some(Structure::Agi),
-        8 => Some(Structure::InodeChunk),
-        9 => Some(Structure::Symlink),
-        10 | 11 => Some(Structure::Directory),
-        12..=14 => Some(Structure::DirectoryIndex),
-        16 | 17 => Some(Structure::Xattr),
-        18 => Some(Structure::Superblock),
-        19 | 20 => Some(Structure::Realtime),
-        _ => None,
+    let is = |home| Some(Explanation::of(home, causes_of(home)).at(offset));
+    let by_kind = match item.kind {
+        BufferKind::Agf => return is(Structure::Agf),
+        BufferKind::Agfl => return is(Structure::Agfl),
+        BufferKind::Agi => return is(Structure::Agi),
+        BufferKind::Superblock => return is(Structure::Superblock),
+        BufferKind::Inodes => {
+            let causes = Causes::one(Cause::InodeRemoved);
+            return Some(Explanation::of(Structure::InodeChunk, causes).at(offset));
+        }
+        BufferKind::Quota => Some(Structure::Quota),
+        BufferKind::Symlink => Some(Structure::Symlink),
+        BufferKind::Directory => Some(Structure::Directory),
+        BufferKind::DirectoryIndex => Some(Structure::DirectoryIndex),
+        BufferKind::Xattr => Some(Structure::Xattr),
+        BufferKind::Realtime => Some(Structure::Realtime),
+        BufferKind::Other => None,
     };
-    if let Some(
-        home @ (Structure::Agf | Structure::Agfl | Structure::Agi | Structure::Superblock),
-    ) = by_kind
-    {
-        return Some(Explanation::of(home, causes_of(home)).at(offset));
-    }
-    if by_kind == Some(Structure::InodeChunk) {
-        // Inodes log themselves: this is the list of those that were removed while open.
-        let removed = Explanation::of(Structure::InodeChunk, Causes::one(Cause::InodeRemoved));
-        return Some(removed.at(offset));
-    }
-    let block = patch(format, regions, offset, length, metadata).and_then(|whole| {
+    let block = patch(&item, regions, metadata).and_then(|whole| {
         let block = identify(&metadata.geometry, offset, &whole)?;
-        let block = metadata.settle(offset, &whole, block);
-        metadata.know(offset, &block, None);
-        metadata.read_block(offset, &whole, rows, late);
-        Some(block)
+        let structure = metadata.structure(offset, &block);
+        metadata.know(offset, structure, block.owner, None);
+        metadata.read_block(offset, &block, &whole, rows, late);
+        Some((structure, block.owner))
     });
-    let known = block.or(known.map(|k| Block::new(k.structure, k.owner)));
+    let known = block.or(known.map(|k| (k.structure, k.owner)));
     let block_number = offset / metadata.geometry.block_bytes;
     let owner = metadata.owners.of(block_number, 1).0;
     let home = known
-        .map(|k| k.structure)
+        .map(|(structure, _)| structure)
         .or(by_kind)
         .or(owner.map(|o| o.structure));
-    let inode = known.map(|k| k.owner).or(owner.map(|o| o.inode));
+    let inode = known.map(|(_, owner)| owner).or(owner.map(|o| o.inode));
     let home = home.unwrap_or(Structure::Unknown);
     Some(Explanation {
         inode: inode.unwrap_or(NO_INODE),
@@ -250,58 +207,29 @@ fn buffer(
     })
 }
 
-/// The buffer as it is with the logged chunks in it: all that is known of the rest is from before.
-fn patch(
-    format: &[u8],
-    regions: &Regions,
-    offset: u64,
-    length: usize,
-    metadata: &Metadata,
-) -> Option<Vec<u8>> {
-    let words = usize::try_from(le32(format, 16)?).ok()?;
-    let map = format.get(BUFFER_MAP_AT..)?;
-    let is_logged = |bit: usize| {
-        bit / 32 < words && le32(map, bit / 32 * 4).is_some_and(|word| word >> (bit % 32) & 1 != 0)
-    };
-    // No buffer is longer than a directory block.
-    if length > 1 << 16 {
-        return None;
-    }
-    let mut whole = vec![0; length];
-    if let Some(before) = metadata
-        .content(offset)
-        .and_then(|c| c.get(..length.min(c.len())))
-    {
+/// Returns the buffer with the logged chunks applied. The rest is the last known content.
+fn patch(item: &BufferItem<'_>, regions: &Regions, metadata: &Metadata) -> Option<Vec<u8>> {
+    let places = item.places(regions.from(1).map(<[u8]>::len))?;
+    let mut whole = vec![0; item.length];
+    if let Some(before) = metadata.content(item.offset) {
+        let before = &before[..item.length.min(before.len())];
         whole[..before.len()].copy_from_slice(before);
     }
-    let chunks = length / CHUNK;
-    let mut bit = 0;
-    for region in regions.from(1) {
-        bit = (bit..chunks).find(|&b| is_logged(b))?;
-        let count = (bit..chunks)
-            .take_while(|&b| is_logged(b))
-            .count()
-            .min(region.len() / CHUNK);
-        if count == 0 {
-            return None;
-        }
-        let bytes = count * CHUNK;
-        whole
-            .get_mut(bit * CHUNK..bit * CHUNK + bytes)?
-            .copy_from_slice(&region[..bytes]);
-        bit += count;
+    for (place, region) in places.into_iter().zip(regions.from(1)) {
+        let length = place.len();
+        whole.get_mut(place)?.copy_from_slice(region.get(..length)?);
     }
     Some(whole)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::superblock::Geometry;
+    use super::super::super::geometry;
     use super::*;
 
-    /// What an item of one region says: where `words` are, 64 bits each, behind its type.
+    /// Explains an item of one region, with `words` of 64 bits at these offsets after its type.
     fn explained(kind: u16, words: &[(usize, u64)]) -> Explanation {
-        let mut metadata = Metadata::new(Geometry::example());
+        let mut metadata = Metadata::new(geometry());
         let mut format = vec![0; 64];
         format[..2].copy_from_slice(&kind.to_le_bytes());
         format[2] = 1;
@@ -335,7 +263,7 @@ mod tests {
             (
                 [0x1244, 0x1245, 0x1248, 0x1249],
                 Structure::ExtentMap,
-                Cause::SizeOrMap,
+                Cause::SizeOrExtents,
             ),
             (
                 [0x1246, 0x1247, 0x1246, 0x1247],
@@ -354,12 +282,12 @@ mod tests {
 
     #[test]
     fn a_quota_account_is_where_its_buffer_is() {
-        // xfs_dq_logformat: disk address at 8; length at 16, place in the buffer at 20.
+        // xfs_dq_logformat: disk address at 8; length at 16, offset in the buffer at 20.
         let account = explained(0x123d, &[(8, 96), (16, 272 << 32 | 8)]);
         let expected = Explanation::of(Structure::Quota, Causes::one(Cause::Accounting));
         assert_eq!(account, expected.at(96 * 512 + 272));
         assert_eq!(explained(0x123e, &[]), expected);
-        // A buffer of accounts that were made (enum xfs_blft: user, project, group).
+        // A buffer of newly created accounts (enum xfs_blft: user, project, group).
         for buffer in 1..=3_u64 {
             let made = explained(0x123c, &[(4, buffer << 11 | 8 << 16), (8, 96)]);
             assert_eq!(made, expected.at(96 * 512));

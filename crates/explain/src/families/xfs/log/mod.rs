@@ -1,52 +1,54 @@
-//! The log: writes become records, records become transactions, transactions become items that say
-//! what was logged and why.
+//! The log. Writes are assembled into records, and their operations into transactions, whose items
+//! describe each logged change and its cause.
 
 mod area;
 mod item;
-mod operation;
 mod parts;
 mod record;
 mod recovery;
-mod regions;
 mod transaction;
 
 pub use area::Area;
 pub use recovery::{Checkpoint, Recovery};
 
+use super::log_record::Records;
 use super::metadata::Metadata;
+use super::superblock::BASIC_BLOCK;
 use crate::{Row, Rows, Write};
-use record::Records;
+use record::{Place, cover};
 use transaction::Transactions;
 
 /// Follows the log of one file system.
 #[derive(Debug)]
 pub struct Log {
-    records: Records,
+    area: Area,
+    records: Records<Place>,
     transactions: Transactions,
 }
 
 impl Log {
-    /// Of the log in `area`.
+    /// Creates the state of the log in `area`.
     pub fn new(area: Area, uuid: [u8; 16]) -> Log {
         Log {
-            records: Records::new(area, uuid),
+            area,
+            records: Records::new(area.bytes / BASIC_BLOCK, uuid),
             transactions: Transactions::default(),
         }
     }
 
-    /// A write, or the part of one that `row` describes, all of it within the log. The row is
-    /// pushed, and split once the log's record is complete.
+    /// Handles a write within the log, or the part of one that `row` describes. Pushes the row, and
+    /// splits it once the log record is complete.
     pub fn write(&mut self, row: Row, write: &Write<'_>, metadata: &mut Metadata, rows: &mut Rows) {
         let from = usize::try_from(row.offset - write.offset).unwrap_or(usize::MAX);
         let content = write.content.get(from..).unwrap_or_default();
         let length = content.len().min(usize::try_from(row.length).unwrap_or(0));
-        self.records.write(row, &content[..length], rows);
+        cover(&mut self.records, self.area, row, &content[..length], rows);
         while let Some(record) = self.records.next(false) {
             self.transactions.read(record, metadata, rows);
         }
     }
 
-    /// No more will come.
+    /// Completes the remaining records at the end of the recording.
     pub fn finish(&mut self, metadata: &mut Metadata, rows: &mut Rows) {
         while let Some(record) = self.records.next(true) {
             self.transactions.read(record, metadata, rows);
@@ -57,14 +59,15 @@ impl Log {
 
 #[cfg(test)]
 mod tests {
-    use super::super::superblock::{BASIC_BLOCK, Geometry};
+    use super::super::geometry;
+    use super::super::log_record::{COMMIT, START};
     use super::*;
     use crate::{Cause, Causes, Structure};
-    use operation::{COMMIT, START};
 
     const SECTOR: usize = BASIC_BLOCK as usize;
 
-    /// The record at a sector of the log, of two sectors, with these operations of one transaction.
+    /// Builds a record of two sectors at a sector of the log, with these operations of one
+    /// transaction.
     fn record(sector: u8, operations: &[(u8, &[u8])]) -> Vec<u8> {
         let mut bytes = vec![0; 2 * SECTOR];
         bytes[..4].copy_from_slice(&0xfeed_babe_u32.to_be_bytes());
@@ -86,8 +89,7 @@ mod tests {
     fn each_item_has_its_own_bytes_also_where_it_goes_on_in_the_next_record() {
         let (continues, continued) = (4, 8);
         let header: &[u8] = &[0x4e, 0x41, 0x52, 0x54, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-        // An extent to free, and a mapping to make of which the next record has the rest: types and
-        // regions.
+        // An extent to free, and a mapping that continues in the next record: types and regions.
         let (freed, mapped): (&[u8], &[u8]) =
             (&[0x36, 0x12, 1, 0], &[0x40, 0x12, 1, 0, 0, 0, 0, 0]);
         let records = [
@@ -102,7 +104,7 @@ mod tests {
             ),
             record(2, &[(continued, &mapped[4..]), (0, freed), (COMMIT, &[])]),
         ];
-        let mut metadata = Metadata::new(Geometry::example());
+        let mut metadata = Metadata::new(geometry());
         let area = Area {
             disk: 0,
             offset: 0,

@@ -1,32 +1,32 @@
-//! The parts of one record, and what each is about.
+//! Parts of one record, and their explanations.
 
 use super::item::Explanation;
 use crate::Cause;
 use std::ops::Range;
 
-/// What a part of a record is.
+/// Part of a log record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slot {
-    /// The transaction's number in the log; none for the record's own headers.
+    /// Transaction number in the log; None for the record's own headers.
     pub transaction: Option<u32>,
-    /// Where the transaction begins.
+    /// Start of the transaction.
     pub lsn: u64,
-    /// What it is about.
+    /// Explanation of the part.
     pub explanation: Explanation,
-    /// Whether the item ends in a later record: its explanation is not known.
+    /// True if the item ends in a later record, so that its explanation is not known yet.
     pub open: bool,
 }
 
-/// A record being read.
+/// Record being read.
 pub struct Parts {
-    /// What there is in it; the first is the record's own.
+    /// Slots of the record; the first is the record's own.
     pub slots: Vec<Slot>,
-    /// Bytes of the record and the slot of each, in order.
+    /// Byte ranges of the record in order, each with the index of its slot.
     pub ranges: Vec<(Range<usize>, usize)>,
 }
 
 impl Parts {
-    /// An item begins, or goes on.
+    /// Begins or continues an item.
     pub fn open(&mut self, id: u32, lsn: u64) -> usize {
         self.slots.push(Slot {
             transaction: Some(id),
@@ -37,14 +37,14 @@ impl Parts {
         self.slots.len() - 1
     }
 
-    /// What a transaction needs besides items.
+    /// Adds a slot for the transaction's parts that are not items.
     pub fn of_transaction(&mut self, id: u32, lsn: u64) -> usize {
         let slot = self.open(id, lsn);
         self.close(slot, Explanation::OWN);
         slot
     }
 
-    /// The item is complete.
+    /// Closes a slot whose item is complete.
     pub fn close(&mut self, slot: usize, explanation: Explanation) {
         if let Some(slot) = self.slots.get_mut(slot) {
             slot.explanation = explanation;
@@ -52,7 +52,7 @@ impl Parts {
         }
     }
 
-    /// These bytes, next in order, belong to a slot.
+    /// Assigns the next bytes of the record to a slot.
     pub fn add(&mut self, range: Range<usize>, slot: usize) {
         if range.is_empty() {
             return;
@@ -67,10 +67,10 @@ impl Parts {
         }
     }
 
-    /// The record that ends a transaction is rounded up to `unit`. Without its access times it
-    /// would be, too: what of their bytes the
-    /// rounding would have written anyway is there for the log, and rounding that only they made
-    /// necessary is there for them.
+    /// Attributes the padding of the record that ends a transaction, which is rounded up to `unit`.
+    /// Without its access times, the record would be padded as well. Bytes of access times that
+    /// would have been padding anyway are charged to the log. Padding that only the access times
+    /// made necessary is charged to them.
     pub fn round(&mut self, used: usize, atime: usize, unit: usize) {
         let Some(padding) = self.ranges.pop() else {
             return;
@@ -114,7 +114,7 @@ impl Parts {
         }
     }
 
-    /// A slot like another, but for its explanation.
+    /// Adds a copy of a slot with a changed explanation.
     fn copy(&mut self, slot: usize, change: impl FnOnce(Explanation) -> Explanation) -> usize {
         if let Some(&like) = self.slots.get(slot) {
             self.slots.push(Slot {
@@ -125,7 +125,7 @@ impl Parts {
         self.slots.len() - 1
     }
 
-    /// Neighbours with equal explanations as one.
+    /// Merges neighbouring ranges with equal explanations.
     pub fn merged(&self) -> impl Iterator<Item = (Range<usize>, usize)> + '_ {
         let mut ranges = self.ranges.iter().peekable();
         std::iter::from_fn(move || {

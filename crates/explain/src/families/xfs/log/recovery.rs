@@ -1,50 +1,48 @@
-//! What a mount would find in the log: where it ends, and what lies between there and its tail
+//! State of the log at mount: its head, and the records between its tail and its head
 //! (fs/xfs/xfs_log_recover.c).
 
+use super::super::log_item::{Items, MOST_TRANSACTIONS, Part};
+use super::super::log_record::{self, COMMIT, Record, START, UNMOUNT};
 use super::super::superblock::BASIC_BLOCK;
 use super::Area;
-use super::operation::{COMMIT, Items, Part, START, UNMOUNT};
-use super::record::Record;
 use crate::Disks;
 use fscost_recording::Result;
 
 /// `XFS_MAX_LOG_BYTES`.
 const MOST_BYTES: u64 = 1 << 31;
-/// Sectors of the log that are read at once, while its newest record is looked for.
+/// Number of sectors read at once while searching for the newest record of the log.
 const READ_SECTORS: u64 = 2048;
-/// More than the kernel has open at once.
-const MOST_CHECKPOINTS: usize = 64;
 
-/// Of the log between tail and head. Places are numbers as in the log: cycle, and 512-byte block of
-/// the log.
+/// Summary of the log between tail and head. Positions are log sequence numbers: cycle, and
+/// 512-byte block of the log.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Recovery {
-    /// Behind the last record that is whole, as all before it are.
+    /// End of the last complete record; all records before it are complete, too.
     pub head: u64,
-    /// Where the replay begins; the head, where the file system was unmounted.
+    /// Start of the replay; equal to the head if the file system was unmounted.
     pub tail: u64,
-    /// Records between them.
+    /// Number of records between tail and head.
     pub records: u64,
-    /// Their bytes.
+    /// Total size of these records in bytes.
     pub bytes: u64,
-    /// Those that would be replayed.
+    /// Checkpoints that would be replayed.
     pub checkpoints: Vec<Checkpoint>,
-    /// Those that would not: their commit is not there.
+    /// Checkpoints that would not be replayed, because their commit is missing.
     pub unfinished: Vec<Checkpoint>,
 }
 
-/// A checkpoint of the kernel's in-memory log: a transaction in the log.
+/// Checkpoint of the kernel's in-memory log, that is, a transaction in the log.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Checkpoint {
-    /// The record that it begins in.
+    /// Sequence number of the record in which the checkpoint begins.
     pub lsn: u64,
-    /// Records that have a part of it.
+    /// Number of records that contain a part of the checkpoint.
     pub records: u64,
-    /// Log items.
+    /// Number of log items.
     pub items: u64,
 }
 
-/// Reads the log of disks as they are.
+/// Reader of the log on the disks in their current state.
 struct Reader<'a, 'd> {
     disks: &'a mut Disks<'d>,
     area: Area,
@@ -52,7 +50,7 @@ struct Reader<'a, 'd> {
 }
 
 impl Recovery {
-    /// Of the log in `area`; None where it holds no record of this file system.
+    /// Reads the log in `area`. Returns None if it holds no record of this file system.
     pub fn find(disks: &mut Disks<'_>, area: Area, uuid: &[u8; 16]) -> Result<Option<Recovery>> {
         let there = disks.size_bytes(area.disk).saturating_sub(area.offset);
         let bytes = area.bytes.min(there).min(MOST_BYTES);
@@ -62,8 +60,8 @@ impl Recovery {
             return Ok(None);
         };
         let mut found = reader.replay(tail, newest)?;
-        // A hole: what is whole behind it does not count, and the record before it may have another
-        // tail.
+        // There is a hole. Complete records after it do not count, and the record before it may
+        // have another tail.
         if let Some((last, tail)) = found.last
             && last != newest
         {
@@ -77,7 +75,7 @@ impl Recovery {
 struct Replay {
     recovery: Recovery,
     open: Vec<(u32, Checkpoint, Items)>,
-    /// The last record, and its tail.
+    /// Sequence number and tail of the last record.
     last: Option<(u64, u64)>,
 }
 
@@ -91,20 +89,21 @@ impl Reader<'_, '_> {
         self.disks.read(self.area.disk, offset, into)
     }
 
-    /// The record with the highest number, whole or not, and its tail.
+    /// Returns the record with the highest number, complete or not, and its tail.
     fn newest(&mut self) -> Result<Option<(u64, u64)>> {
         let mut newest = None;
         let mut bytes = vec![0; (READ_SECTORS * BASIC_BLOCK) as usize];
         for first in (0..self.sectors()).step_by(READ_SECTORS as usize) {
             self.read(first, &mut bytes)?;
             let sectors = (first..self.sectors()).zip(bytes.chunks_exact(BASIC_BLOCK as usize));
-            let records = sectors.filter_map(|(at, header)| Record::numbers(at, header, self.uuid));
+            let records =
+                sectors.filter_map(|(at, header)| log_record::numbers(at, header, self.uuid));
             newest = newest.max(records.max());
         }
         Ok(newest)
     }
 
-    /// From the record at `tail` on, up to that at `last` or the first that is not whole.
+    /// Replays the records from `tail` to `last`, or to the first incomplete record.
     fn replay(&mut self, tail: u64, last: u64) -> Result<Replay> {
         let (log_sectors, uuid) = (self.sectors(), *self.uuid);
         let mut found = Replay::default();
@@ -158,7 +157,7 @@ impl Replay {
             let id = operation.id;
             if operation.flags & START != 0 {
                 self.open.retain(|(open, ..)| *open != id);
-                if self.open.len() >= MOST_CHECKPOINTS {
+                if self.open.len() >= MOST_TRANSACTIONS {
                     self.open.remove(0);
                 }
                 let checkpoint = Checkpoint {
@@ -167,7 +166,7 @@ impl Replay {
                 };
                 self.open.push((id, checkpoint, Items::default()));
             }
-            // Of one that began before the tail nothing is replayed.
+            // Transactions that began before the tail are not replayed.
             let Some(place) = self.open.iter().position(|(open, ..)| *open == id) else {
                 continue;
             };
@@ -200,7 +199,7 @@ mod tests {
         cycle << 32 | sector
     }
 
-    /// A record of two sectors with these operations: number, flags, payload.
+    /// Builds a record of two sectors with these operations: number, flags, payload.
     fn record(lsn: u64, tail: u64, operations: &[(u32, u8, &[u8])]) -> Vec<u8> {
         let mut bytes = vec![0; 2 * SECTOR];
         bytes[..4].copy_from_slice(&0xfeed_babe_u32.to_be_bytes());
@@ -225,7 +224,7 @@ mod tests {
         bytes
     }
 
-    /// What is found where these records were written.
+    /// Returns the recovery state of a log that holds these records.
     fn found(records: &[Vec<u8>]) -> Option<Recovery> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("recording");
@@ -267,11 +266,11 @@ mod tests {
         Recovery::find(&mut Disks::at(&recording, 0, &[]).unwrap(), area, &UUID).unwrap()
     }
 
-    /// A transaction's header, and an item of two regions.
+    /// Header of a transaction, and an item of two regions.
     const HEADER: &[u8] = &[0x4e, 0x41, 0x52, 0x54, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
     const FIRST: &[u8] = &[0x3b, 0x12, 2, 0];
     const SECOND: &[u8] = &[1; 8];
-    /// `XLOG_CONTINUE_TRANS`, `XLOG_WAS_CONT_TRANS`.
+    /// Flags `XLOG_CONTINUE_TRANS`, `XLOG_WAS_CONT_TRANS`.
     const CONTINUES: u8 = 4;
     const CONTINUED: u8 = 8;
 
@@ -317,7 +316,7 @@ mod tests {
             (two.checkpoints, two.unfinished),
             (vec![checkpoint(a, 2, 1)], vec![])
         );
-        // Of what began before the tail nothing is replayed.
+        // Transactions that began before the tail are not replayed.
         let late = found(&[begin(a, a, 5), end(b, b, 5)]).unwrap();
         assert_eq!((late.tail, late.records, late.checkpoints), (b, 1, vec![]));
         assert_eq!(found(&[vec![0; 2 * SECTOR]]), None);
@@ -326,7 +325,7 @@ mod tests {
     #[test]
     fn what_is_behind_a_hole_does_not_count() {
         let (a, b, c) = (place(1, 0), place(1, 2), place(1, 4));
-        // The newest record's tail is not that of the last before the hole.
+        // The newest record's tail differs from that of the last record before the hole.
         let records =
             |hole: Vec<u8>| [begin(a, a, 5), end(b, a, 5), hole, begin(place(1, 6), b, 7)];
         let mut torn = begin(c, a, 6);
@@ -351,7 +350,7 @@ mod tests {
         let whole = found(&[begin(a, a, 5), end(b, a, 5), begin(c, a, 6)]).unwrap();
         assert_eq!((whole.tail, whole.head), (a, place(4, 3)));
         assert_eq!((whole.checkpoints.len(), whole.unfinished.len()), (1, 1));
-        // What lies at the log's begin is of the lap before.
+        // The start of the log holds records of the previous lap.
         let mut torn = end(b, a, 5);
         torn[SECTOR..SECTOR + 4].copy_from_slice(&3_u32.to_be_bytes());
         let torn = found(&[begin(a, a, 5), torn]).unwrap();

@@ -1,32 +1,31 @@
-//! Transactions: operations of records, in order, become regions, and these items. Checkpoints of
-//! the kernel's in-memory log are transactions.
+//! Transactions: the operations of records are assembled, in order, into regions, and regions into
+//! items.
+//! Checkpoints of the kernel's in-memory log are transactions.
 
+use super::super::log_item::{Items, MOST_TRANSACTIONS, Part};
+use super::super::log_record::{COMMIT, Operation, Record, START, UNMOUNT};
 use super::super::metadata::{Late, Metadata};
 use super::item::{Explanation, explain};
-use super::operation::{COMMIT, Items, Operation, Part, START, UNMOUNT};
 use super::parts::{Parts, Slot};
-use super::record::Record;
+use super::record::Place;
 use crate::{Cause, NO_INODE, Row, Rows};
-
-/// More than the kernel has open at once.
-const MOST_TRANSACTIONS: usize = 64;
 
 #[derive(Debug)]
 struct Transaction {
     id: u32,
     lsn: u64,
     items: Items,
-    /// The part of the present record that is the present item.
+    /// Slot of the current item in the current record.
     slot: Option<usize>,
-    /// Rows that earlier records have of it.
+    /// Rows of the current item from earlier records.
     rows: Vec<usize>,
     late: Late,
-    /// Bytes of items so far: for access times alone, and for anything else.
+    /// Bytes of items so far, for access times alone. `other` counts all other items.
     atime: usize,
     other: usize,
 }
 
-/// Transactions that have begun: one, or the few that the kernel writes side by side.
+/// Transactions that have begun: one, or the few that the kernel writes concurrently.
 #[derive(Debug, Default)]
 pub struct Transactions {
     open: Vec<Transaction>,
@@ -37,8 +36,8 @@ fn find(transactions: &mut [Transaction], id: u32) -> Option<&mut Transaction> {
 }
 
 impl Transactions {
-    /// Read a record: its rows are split by what they explain.
-    pub fn read(&mut self, record: Record, metadata: &mut Metadata, rows: &mut Rows) {
+    /// Reads a record, and splits its rows by explanation.
+    pub fn read(&mut self, record: Record<Place>, metadata: &mut Metadata, rows: &mut Rows) {
         let mut parts = Parts {
             slots: vec![Slot {
                 transaction: None,
@@ -98,7 +97,7 @@ impl Transactions {
         });
     }
 
-    /// A region, or a part of one; the slot that it belongs to.
+    /// Reads a region or a part of one, and returns its slot.
     fn region(
         &mut self,
         operation: &Operation<'_>,
@@ -113,7 +112,7 @@ impl Transactions {
         };
         let lsn = transaction.lsn;
         let part = transaction.items.take(operation);
-        if part == Part::Header {
+        if let Part::Header(_) = part {
             return parts.of_transaction(id, lsn);
         }
         let slot = *transaction.slot.get_or_insert_with(|| parts.open(id, lsn));
@@ -136,7 +135,7 @@ impl Transactions {
         slot
     }
 
-    /// Add what this record has of each transaction.
+    /// Adds the bytes of each transaction in this record to its counters.
     fn count(&mut self, parts: &Parts, committed: &mut [Transaction]) {
         for (range, slot) in &parts.ranges {
             let Some(slot) = parts
@@ -156,19 +155,19 @@ impl Transactions {
         }
     }
 
-    /// Split the record's rows.
+    /// Splits the rows of the record.
     fn emit(
         &mut self,
-        record: &Record,
+        record: &Record<Place>,
         parts: &Parts,
         committed: &mut [Transaction],
         rows: &mut Rows,
     ) {
         for piece in &record.pieces {
-            let Some(whole) = rows.get_mut(piece.row).copied() else {
+            let Some(whole) = rows.get_mut(piece.place.row).copied() else {
                 continue;
             };
-            let mut number = Some(piece.row);
+            let mut number = Some(piece.place.row);
             for (range, slot) in parts.merged() {
                 let (start, end) = (
                     range.start.max(piece.range.start),
@@ -178,7 +177,7 @@ impl Transactions {
                     continue;
                 };
                 let mut row = Row {
-                    offset: piece.offset + (start - piece.range.start) as u64,
+                    offset: piece.place.offset + (start - piece.range.start) as u64,
                     length: (end - start) as u64,
                     transaction: Some(slot.lsn),
                     ..whole
@@ -212,7 +211,7 @@ impl Transactions {
         }
     }
 
-    /// What never committed has names all the same.
+    /// Settles the names of transactions that never committed.
     pub fn finish(&mut self, metadata: &mut Metadata, rows: &mut Rows) {
         for transaction in self.open.drain(..) {
             metadata.name_rows(transaction.late, rows);

@@ -1,0 +1,82 @@
+//! State that all connections share, and the count of connections.
+
+use super::protocol::Error;
+use crate::{store::Store, timing::Timing};
+use std::sync::{
+    Arc, Mutex, MutexGuard,
+    atomic::{AtomicU64, AtomicUsize, Ordering},
+};
+
+/// Limit of clients. A VM has one connection for each disk; copying tools have up to 16 for one
+/// disk.
+const MOST_CLIENTS: usize = 64;
+
+/// State shared by all connections.
+pub struct Shared {
+    store: Mutex<Option<Store>>,
+    timing: Option<Arc<Timing>>,
+    served: AtomicU64,
+    clients: AtomicUsize,
+}
+
+impl Shared {
+    /// Create the state without clients.
+    pub fn new(store: Store, timing: Option<Arc<Timing>>) -> Self {
+        Self {
+            store: Mutex::new(Some(store)),
+            timing,
+            served: AtomicU64::new(0),
+            clients: AtomicUsize::new(0),
+        }
+    }
+
+    /// Models of the disks, if any disk has one.
+    pub fn timing(&self) -> Option<&Timing> {
+        self.timing.as_deref()
+    }
+
+    /// Number of requests so far.
+    pub fn served(&self) -> u64 {
+        self.served.load(Ordering::Relaxed)
+    }
+
+    /// Run a function with exclusive access to the store; fails once the recording is finished.
+    pub fn with_store<T>(
+        &self,
+        work: impl FnOnce(&mut Store) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        self.served.fetch_add(1, Ordering::Relaxed);
+        work(self.lock().as_mut().ok_or(Error::Shutdown)?)
+    }
+
+    /// Lock the store. `None` means that the recording is finished.
+    pub fn lock(&self) -> MutexGuard<'_, Option<Store>> {
+        self.store.lock().unwrap_or_else(|poisoned| {
+            let mut store = poisoned.into_inner();
+            if let Some(store) = store.as_mut() {
+                store.fail_after_panic();
+            }
+            store
+        })
+    }
+}
+
+/// A counted client. Dropping it, also in a panic, removes it from the count.
+pub struct Admitted(pub Arc<Shared>);
+
+impl Admitted {
+    /// Count one more client; `None` at the limit.
+    pub fn new(shared: &Arc<Shared>) -> Option<Self> {
+        if shared.clients.load(Ordering::Relaxed) >= MOST_CLIENTS {
+            return None;
+        }
+        shared.clients.fetch_add(1, Ordering::Relaxed);
+        Some(Self(Arc::clone(shared)))
+    }
+}
+
+impl Drop for Admitted {
+    fn drop(&mut self) {
+        self.0.clients.fetch_sub(1, Ordering::Relaxed);
+    }
+}

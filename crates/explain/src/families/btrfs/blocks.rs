@@ -1,0 +1,349 @@
+//! Owners of data: from the items that point to it or, for data written in place, from the extent
+//! tree.
+
+use super::block::Block;
+use super::chunk::flag;
+use super::commit::{Follower, Step};
+use super::item::{FileExtent, is_fs_tree, kind, tree};
+use super::owner::owner_of;
+use crate::track::waiting::Piece;
+use crate::{Cause, Causes, Disks, PathId, Row, Rows, Structure};
+use fscost_recording::Result;
+use std::ops::Range;
+
+/// Number of commits that data waits for an owner. Data may have none at its first commit: an
+/// ordered extent may complete in the next transaction.
+const COMMITS_TO_WAIT: u32 = 4;
+/// Upper limit of an extent: `BTRFS_MAX_EXTENT_SIZE` is 128 MiB, and preallocated extents may be
+/// twice as long.
+const MAX_EXTENT_BYTES: u64 = 256 << 20;
+
+/// Maximum number of waiting pieces that are examined one by one at each fsync.
+const FEW_WAITING: usize = 64;
+
+/// Owner of a piece of data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Found {
+    tree: u64,
+    inode: u64,
+    path: Option<PathId>,
+    copy: u8,
+    generation: Option<u64>,
+}
+
+impl Found {
+    fn complete(&self, row: &mut Row) {
+        // Inodes in the tree of roots hold the free space cache, version 1.
+        let is_cache = self.tree == tree::ROOT;
+        row.structure = if is_cache {
+            Structure::FreeSpaceCache
+        } else {
+            Structure::FileData
+        };
+        let cause = if is_cache {
+            Cause::Allocation
+        } else {
+            Cause::Data
+        };
+        because_written(row, cause);
+        row.tree = self.tree;
+        row.inode = self.inode;
+        row.path = self.path;
+        row.copy = self.copy;
+        row.transaction = self.generation;
+    }
+}
+
+/// Rows whose owner was found. They are completed in row order, not in disk order, because they may
+/// have been moved to a file in the meantime.
+#[derive(Debug, Default)]
+struct Settled {
+    owners: Vec<Found>,
+    /// Row numbers, each with the index of its owner.
+    rows: Vec<(usize, usize)>,
+}
+
+impl Settled {
+    fn add(&mut self, numbers: Vec<usize>, found: Found) {
+        if self.owners.last() != Some(&found) {
+            self.owners.push(found);
+        }
+        let owner = self.owners.len() - 1;
+        let rows = numbers.into_iter().map(|number| (number, owner));
+        self.rows.extend(rows);
+    }
+
+    fn complete(mut self, rows: &mut Rows) {
+        self.rows.sort_unstable();
+        for (number, owner) in self.rows {
+            if let Some(row) = rows.get_mut(number) {
+                self.owners[owner].complete(row);
+            }
+        }
+    }
+}
+
+/// Marks a row as file data: its chunk was unknown when it was written, and is now known to be a
+/// data chunk.
+fn is_of_data(row: &mut Row, copy: u8) {
+    row.structure = Structure::FileData;
+    row.copy = copy;
+    because_written(row, Cause::Data);
+}
+
+/// Sets the cause of a row, unless mkfs wrote it.
+fn because_written(row: &mut Row, cause: Cause) {
+    if !row.causes.has(Cause::Format) {
+        row.causes = Causes::one(cause);
+    }
+}
+
+impl Follower {
+    /// Returns a range of logical addresses that contains all waiting data. The range covers all
+    /// addresses if many pieces wait or if a location is unknown.
+    pub fn waiting_within(&mut self) -> Range<u64> {
+        const ANY: Range<u64> = 0..u64::MAX;
+        if self.pending.len() > FEW_WAITING {
+            return ANY;
+        }
+        let (mut start, mut stop) = (u64::MAX, 0);
+        for (disk, piece) in self.pending.waiting() {
+            let end = piece.offset.saturating_add(piece.length);
+            let mut at = piece.offset;
+            while at < end {
+                let Some(place) = self.volume.place(disk, at) else {
+                    return ANY;
+                };
+                let run = place.run.clamp(1, end - at);
+                if let Some(logical) = place.logical {
+                    start = start.min(logical);
+                    stop = stop.max(logical.saturating_add(run));
+                }
+                at += run;
+            }
+        }
+        start..stop
+    }
+
+    /// Attributes waiting data to the files that own it according to a leaf.
+    pub fn claim_extents(
+        &mut self,
+        step: &mut Step<'_>,
+        leaf: &Block,
+        owner: u64,
+        disks: &mut Disks<'_>,
+        rows: &mut Rows,
+    ) -> Result<()> {
+        let may_own = is_fs_tree(owner) || owner == tree::ROOT;
+        if self.pending.is_empty() || !may_own || leaf.header.level > 0 {
+            return Ok(());
+        }
+        let within = step.waiting_within.clone();
+        // Data that is relocated by balance or written in place keeps the item's old generation.
+        let committed = step.new.or(step.old).map_or(0, |s| s.generation);
+        let since = committed.saturating_sub(COMMITS_TO_WAIT.into());
+        let mut spots = Vec::new();
+        for (key, item) in leaf.items_of(kind::EXTENT_DATA) {
+            let Some(extent) = FileExtent::parse(item) else {
+                continue;
+            };
+            let bytes = extent.disk_bytes.min(MAX_EXTENT_BYTES);
+            let end = extent.disk_bytenr.saturating_add(bytes);
+            if extent.disk_bytenr >= within.end || end <= within.start {
+                continue;
+            }
+            if self.pending.is_empty() {
+                break;
+            }
+            let mut path = None;
+            let mut at = 0;
+            while at < bytes {
+                let logical = extent.disk_bytenr.saturating_add(at);
+                spots.clear();
+                spots.extend(self.volume.chunks.copies(logical));
+                let Some(run) = spots.iter().map(|spot| spot.run).min() else {
+                    break;
+                };
+                let run = run.clamp(1, bytes - at);
+                for spot in &spots {
+                    let disk = self.volume.disk(spot.devid);
+                    let Some(disk) = disk.filter(|&d| self.pending.touches(d, spot.offset, run))
+                    else {
+                        continue;
+                    };
+                    if path.is_none() {
+                        let names = self.names(step, owner, disks)?;
+                        path = Some(self.paths.path(
+                            &mut self.volume,
+                            disks,
+                            names,
+                            key.objectid,
+                            &mut rows.paths,
+                        )?);
+                    }
+                    let found = Found {
+                        tree: owner,
+                        inode: key.objectid,
+                        path: path.flatten(),
+                        copy: spot.copy,
+                        generation: Some(extent.generation).filter(|&g| g >= since),
+                    };
+                    self.pending
+                        .claim(disk, spot.offset, run, rows, |row| found.complete(row));
+                }
+                at += run;
+            }
+        }
+        Ok(())
+    }
+
+    /// Settles waiting data after a commit. Data that no written leaf points to was written in
+    /// place, or is already freed.
+    pub fn settle(
+        &mut self,
+        step: &mut Step<'_>,
+        disks: &mut Disks<'_>,
+        rows: &mut Rows,
+    ) -> Result<()> {
+        let (old, new) = self.roots(step, tree::EXTENT, disks)?;
+        let waiting = self.pending.waiting();
+        self.find_data(&waiting, rows);
+        let mut settled = Settled::default();
+        for (disk, waiting) in waiting {
+            let mut at = 0;
+            while at < waiting.length {
+                let piece = (disk, waiting);
+                at += self.settle_part(step, piece, at, [old, new], disks, rows, &mut settled)?;
+            }
+        }
+        settled.complete(rows);
+        self.pending.grow_old(COMMITS_TO_WAIT);
+        Ok(())
+    }
+
+    /// Rechecks waiting rows: they may lie in a data chunk that was unknown when they were written.
+    fn find_data(&self, waiting: &[(u16, Piece)], rows: &mut Rows) {
+        if !self.pending.has_unmapped {
+            return;
+        }
+        let of_data = waiting.iter().filter_map(|&(disk, piece)| {
+            let place = self.volume.place(disk, piece.offset)?;
+            (place.flags & flag::DATA != 0).then_some((piece.row, place.copy))
+        });
+        let mut of_data: Vec<_> = of_data.collect();
+        of_data.sort_unstable();
+        for (number, copy) in of_data {
+            let row = rows.get_mut(number);
+            if let Some(row) = row.filter(|row| row.structure == Structure::Unknown) {
+                is_of_data(row, copy);
+            }
+        }
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn settle_part(
+        &mut self,
+        step: &mut Step<'_>,
+        (disk, waiting): (u16, Piece),
+        at: u64,
+        extent_roots: [Option<u64>; 2],
+        disks: &mut Disks<'_>,
+        rows: &mut Rows,
+        settled: &mut Settled,
+    ) -> Result<u64> {
+        let (offset, rest) = (waiting.offset + at, waiting.length - at);
+        let sector = u64::from(self.volume.sector_bytes).min(rest);
+        let Some(place) = self.volume.place(disk, offset) else {
+            return Ok(rest);
+        };
+        let run = place.run.min(rest);
+        let Some(logical) = place.logical else {
+            // The chunk was unknown when the row was written.
+            self.pending.claim(disk, offset, run, rows, |row| {
+                row.structure = Structure::Parity;
+                row.copy = place.copy;
+                because_written(row, Cause::Accounting);
+            });
+            return Ok(run);
+        };
+        if place.flags & flag::DATA == 0 {
+            return Ok(run);
+        }
+        for root in extent_roots.into_iter().flatten() {
+            let Some(owner) = owner_of(&mut self.volume, disks, root, logical)? else {
+                continue;
+            };
+            let run = (owner.end - logical).min(place.run).min(rest);
+            if owner.tree == tree::DATA_RELOCATION {
+                // Keep waiting until balance updates the files, however many commits that takes: it
+                // moves one block group at a time.
+                self.pending.renew(disk, waiting);
+                return Ok(run);
+            }
+            let names = self.names(step, owner.tree, disks)?;
+            let path =
+                self.paths
+                    .path(&mut self.volume, disks, names, owner.inode, &mut rows.paths)?;
+            let found = Found {
+                tree: owner.tree,
+                inode: owner.inode,
+                path,
+                copy: place.copy,
+                generation: None,
+            };
+            settled.add(self.pending.take(disk, offset, run, rows), found);
+            return Ok(run);
+        }
+        Ok(sector)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::NO_INODE;
+
+    fn row(cause: Cause) -> Row {
+        Row {
+            structure: Structure::Unknown,
+            causes: Causes::one(cause),
+            ..Row::data(0, 4096)
+        }
+    }
+
+    #[test]
+    fn data_of_a_chunk_that_was_not_known_is_data_and_that_of_mkfs_stays_its() {
+        for (cause, expected) in [
+            (Cause::Unknown, Cause::Data),
+            (Cause::Format, Cause::Format),
+        ] {
+            let mut row = row(cause);
+            is_of_data(&mut row, 1);
+            assert_eq!(row.causes, Causes::one(expected));
+            assert_eq!((row.structure, row.copy), (Structure::FileData, 1));
+        }
+    }
+
+    #[test]
+    fn rows_get_the_owner_that_was_found_for_each() {
+        let mut rows = Rows::default();
+        for _ in 0..4 {
+            rows.push(row(Cause::Unknown));
+        }
+        let found = |inode| Found {
+            tree: tree::FS,
+            inode,
+            path: None,
+            copy: 0,
+            generation: None,
+        };
+        let mut settled = Settled::default();
+        settled.add(vec![3], found(7));
+        settled.add(vec![1], found(7));
+        settled.add(vec![0], found(8));
+        settled.complete(&mut rows);
+        let rows = rows.to_vec();
+        let inodes: Vec<_> = rows.iter().map(|row| row.inode).collect();
+        assert_eq!(inodes, [8, 7, NO_INODE, 7]);
+    }
+}

@@ -1,0 +1,178 @@
+//! Comparison of a leaf with the previous items of the same keys, as of the last superblock.
+
+use super::block::{Block, Cursor};
+use super::commit::{Follower, Step};
+use super::item::{self, Key, kind, tree};
+use super::items::Reasons;
+use super::metadata::Volume;
+use super::superblock::Super;
+use crate::Disks;
+use crate::bytes::is_zero;
+use fscost_recording::Result;
+use std::rc::Rc;
+
+/// Maximum number of old leaves that a leaf is compared with.
+const MAX_OLD_LEAVES: usize = 64;
+
+impl Follower {
+    /// Compares a leaf with the previous items of the same keys.
+    pub fn compare(
+        &mut self,
+        step: &mut Step<'_>,
+        leaf: &Rc<Block>,
+        owner: u64,
+        reasons: &mut Reasons,
+        disks: &mut Disks<'_>,
+    ) -> Result<()> {
+        let (Some(first), Some(last)) = (leaf.key(0), leaf.key(leaf.len().saturating_sub(1)))
+        else {
+            return Ok(());
+        };
+        let (old_root, new_root) = self.roots(step, owner, disks)?;
+        let (old_log, _) = step.log_roots.get(&owner).copied().unwrap_or_default();
+        let is_log = leaf.header.owner == tree::LOG;
+        let mut old = Vec::new();
+        for root in [old_log.filter(|_| is_log), old_root].into_iter().flatten() {
+            let leaves = self
+                .volume
+                .leaves(disks, root, first, last, MAX_OLD_LEAVES)?;
+            old.push(leaves);
+        }
+        let cursors = old.iter().map(|leaves| Cursor::new(leaves, &first));
+        let mut cursors: Vec<_> = cursors.collect();
+        for (key, item) in leaf.items() {
+            let before = cursors.iter_mut().find_map(|cursor| cursor.find(&key));
+            reasons.add(key, before, Some(item));
+        }
+        // A log holds only what changed: an item missing from it is not removed.
+        if is_log {
+            return Ok(());
+        }
+        let mut origins = 0;
+        let mut now = Cursor::new(std::slice::from_ref(leaf), &first);
+        let mut neighbour = None;
+        for before in old.iter().flatten() {
+            let (mut kept, mut moved) = (false, false);
+            for (key, item) in before.items() {
+                if now.find(&key).is_some() {
+                    kept = true;
+                    continue;
+                }
+                // Items at the borders may have moved to a neighbour.
+                let inside = first < key && key < last;
+                let gone = inside
+                    || match new_root {
+                        Some(root) => !self.volume.has(disks, root, key, &mut neighbour)?,
+                        None => false,
+                    };
+                if gone {
+                    reasons.add(key, Some(item), None);
+                } else {
+                    moved = true;
+                }
+            }
+            origins += usize::from(kept);
+            reasons.reshaped |= kept && moved;
+        }
+        reasons.reshaped |= origins > 1;
+        Ok(())
+    }
+
+    /// Returns the roots of a tree before and after the step. The old root of a new snapshot is the
+    /// root of its source.
+    pub fn roots(
+        &mut self,
+        step: &mut Step<'_>,
+        owner: u64,
+        disks: &mut Disks<'_>,
+    ) -> Result<(Option<u64>, Option<u64>)> {
+        if let Some(&roots) = step.roots.get(&owner) {
+            return Ok(roots);
+        }
+        let mut root_of = |superblock: Option<&Super>| match (superblock, owner) {
+            (None, _) => Ok(None),
+            (Some(s), tree::ROOT) => Ok(Some(s.root)),
+            (Some(s), tree::CHUNK) => Ok(Some(s.chunk_root)),
+            (Some(s), _) => self.volume.root_of(disks, s.root, owner),
+        };
+        let mut roots = (root_of(step.old)?, root_of(step.new)?);
+        if let (None, Some(old), Some(new)) = (roots.0, step.old, step.new) {
+            let (is_snapshot, origin) = self.origin(old, new, owner, disks)?;
+            roots.0 = origin;
+            if is_snapshot {
+                step.snapshots.insert(owner);
+            }
+        }
+        step.roots.insert(owner, roots);
+        Ok(roots)
+    }
+
+    /// Returns whether a new tree is a snapshot, and the root of its source.
+    fn origin(
+        &mut self,
+        old: &Super,
+        new: &Super,
+        owner: u64,
+        disks: &mut Disks<'_>,
+    ) -> Result<(bool, Option<u64>)> {
+        let (from, to) = (
+            Key::new(owner, kind::ROOT_ITEM, 0),
+            Key::new(owner, kind::ROOT_ITEM, u64::MAX),
+        );
+        let uuids = |_, item: &[u8]| Some(item::uuids(item));
+        let uuids = self.volume.look_up(disks, new.root, from, to, uuids)?;
+        let parent = uuids.flatten().map(|(_, parent)| parent);
+        let Some(parent) = parent.filter(|uuid| !is_zero(uuid)) else {
+            return Ok((false, None));
+        };
+        let leaves = self
+            .volume
+            .leaves(disks, old.root, Key::FIRST, Key::LAST, MAX_OLD_LEAVES)?;
+        let mut items = leaves
+            .iter()
+            .flat_map(|leaf| leaf.items())
+            .filter(|(key, _)| key.kind == kind::ROOT_ITEM);
+        let origin = items
+            .find(|(_, item)| item::uuids(item).is_some_and(|(uuid, _)| uuid == parent))
+            .and_then(|(_, item)| item::root(item));
+        Ok((true, origin))
+    }
+
+    /// Finds the tree that each block of a log belongs to, by walking from the tree of logs through
+    /// the blocks that were just written.
+    pub fn find_logged(&mut self, step: &mut Step<'_>, disks: &mut Disks<'_>) -> Result<()> {
+        let log_root = |s: Option<&Super>| s.map(|s| s.log_root).filter(|&root| root != 0);
+        let (old, new) = (log_root(step.old), log_root(step.new));
+        let Some(new) = new else { return Ok(()) };
+        for (id, root) in logs_at(&mut self.volume, disks, new)? {
+            let before = match old {
+                Some(old) => {
+                    let key = Key::new(tree::LOG, kind::ROOT_ITEM, id);
+                    let bytenr = |_, item: &[u8]| item::root(item);
+                    self.volume.look_up(disks, old, key, key, bytenr)?
+                }
+                None => None,
+            };
+            step.log_roots.insert(id, (before, Some(root)));
+            let mut next = vec![root];
+            while let Some(bytenr) = next.pop() {
+                if !self.written.contains_key(&bytenr) || step.logged.insert(bytenr, id).is_some() {
+                    continue;
+                }
+                if let Some(block) = self.volume.block(disks, bytenr)? {
+                    next.extend(block.children());
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns the logs in the tree of logs at `root`: the tree that each belongs to, and its root.
+pub fn logs_at(volume: &mut Volume, disks: &mut Disks<'_>, root: u64) -> Result<Vec<(u64, u64)>> {
+    let leaves = volume.leaves(disks, root, Key::FIRST, Key::LAST, MAX_OLD_LEAVES)?;
+    let items = leaves.iter().flat_map(|leaf| leaf.items());
+    let roots = items.filter(|(key, _)| (key.objectid, key.kind) == (tree::LOG, kind::ROOT_ITEM));
+    let logs = roots.filter_map(|(key, item)| Some((key.offset, item::root(item)?)));
+    Ok(logs.collect())
+}

@@ -1,0 +1,250 @@
+//! Use of each block.
+
+use std::collections::BTreeMap;
+
+pub use super::layout::{Area, Content, Kind};
+use crate::Structure;
+
+/// Returns the structure shown in tables. A directory index block can be recognised only by its
+/// content.
+pub fn structure_of(kind: Kind) -> Structure {
+    match kind {
+        Kind::Fixed(area) => match area {
+            Area::Boot => Structure::Unused,
+            Area::Superblock => Structure::Superblock,
+            Area::SuperblockBackup => Structure::SuperblockBackup,
+            Area::GroupDescriptors => Structure::GroupDescriptors,
+            Area::BlockBitmap => Structure::BlockBitmap,
+            Area::InodeBitmap => Structure::InodeBitmap,
+            Area::InodeTable => Structure::InodeTable,
+            Area::Mmp => Structure::Mmp,
+        },
+        Kind::Content(Content::Data) => Structure::FileData,
+        Kind::Content(Content::Directory) => Structure::Directory,
+        Kind::Content(Content::Symlink) => Structure::Symlink,
+        Kind::Content(Content::Quota) => Structure::Quota,
+        Kind::Content(Content::Orphan) => Structure::OrphanFile,
+        Kind::Content(Content::Journal) => Structure::JournalFree,
+        Kind::Content(Content::Xattr) | Kind::Xattr => Structure::Xattr,
+        Kind::Extents(_) | Kind::Pointers(..) => Structure::ExtentMap,
+    }
+}
+
+/// The use of a run of blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Use {
+    /// Purpose of the blocks.
+    pub kind: Kind,
+    /// Owner; for an inode table, its first inode; otherwise 0.
+    pub inode: u32,
+    /// Node that maps the blocks; 0 if the inode itself does.
+    pub node: u64,
+}
+
+/// Mapper of blocks: an inode, or a node below it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Mapper {
+    /// Inode; 0 if there is none.
+    pub inode: u32,
+    /// Node; 0 for the inode itself.
+    pub node: u64,
+}
+
+impl Mapper {
+    /// Returns the use of blocks of this kind that the mapper maps.
+    pub fn uses(self, kind: Kind) -> Use {
+        let Mapper { inode, node } = self;
+        Use { kind, inode, node }
+    }
+}
+
+impl Use {
+    /// Returns the mapper of these blocks.
+    pub fn mapper(self) -> Mapper {
+        let Use { inode, node, .. } = self;
+        Mapper { inode, node }
+    }
+}
+
+/// Blocks from `start`, all for one use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Run {
+    /// The first block.
+    pub start: u64,
+    /// Number of blocks.
+    pub length: u64,
+    /// Use; `None` if the blocks have no known use.
+    pub used: Option<Use>,
+    /// First block of the use that this run is part of.
+    pub origin: u64,
+}
+
+/// All blocks in use. Claims by inodes never replace structures at fixed places.
+#[derive(Debug, Default)]
+pub struct Space {
+    runs: BTreeMap<u64, Taken>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Taken {
+    length: u64,
+    origin: u64,
+    used: Use,
+}
+
+impl Space {
+    /// Returns the runs of `length` blocks at `start`, in order, without gaps.
+    pub fn runs(&self, start: u64, length: u64) -> Vec<Run> {
+        let end = start.saturating_add(length);
+        let mut found = Vec::new();
+        let mut at = start;
+        let first = self
+            .runs
+            .range(..=start)
+            .next_back()
+            .map_or(start, |(&s, _)| s);
+        for (&from, taken) in self.runs.range(first..end) {
+            let to = (from + taken.length).min(end);
+            if to <= at {
+                continue;
+            }
+            if from > at {
+                found.push(Run {
+                    start: at,
+                    length: from - at,
+                    used: None,
+                    origin: at,
+                });
+                at = from;
+            }
+            found.push(Run {
+                start: at,
+                length: to - at,
+                used: Some(taken.used),
+                origin: taken.origin,
+            });
+            at = to;
+        }
+        if at < end {
+            found.push(Run {
+                start: at,
+                length: end - at,
+                used: None,
+                origin: at,
+            });
+        }
+        found
+    }
+
+    /// Returns the use of one block.
+    pub fn get(&self, block: u64) -> Option<Use> {
+        let (&start, taken) = self.runs.range(..=block).next_back()?;
+        (block - start < taken.length).then_some(taken.used)
+    }
+
+    /// Assigns a use to `length` blocks at `start`. Structures at fixed places are unchanged.
+    pub fn claim(&mut self, start: u64, length: u64, used: Use) {
+        for run in self.runs(start, length) {
+            if !matches!(run.used, Some(u) if matches!(u.kind, Kind::Fixed(_))) {
+                self.set(run.start, run.length, used);
+            }
+        }
+    }
+
+    /// Frees the blocks in this range that `used` still holds.
+    pub fn release(&mut self, start: u64, length: u64, used: Use) {
+        for run in self.runs(start, length) {
+            if run.used == Some(used) {
+                self.cut(run.start, run.start + run.length);
+            }
+        }
+    }
+
+    /// Assigns a use like [`claim`](Self::claim), but also replaces structures at fixed places.
+    pub fn set(&mut self, start: u64, length: u64, used: Use) {
+        let Some(end) = start.checked_add(length).filter(|_| length > 0) else {
+            return;
+        };
+        self.cut(start, end);
+        // Files grow at their end: extend the previous run if it has the same use.
+        if !matches!(used.kind, Kind::Fixed(_))
+            && let Some((&from, before)) = self.runs.range_mut(..start).next_back()
+            && before.used == used
+            && from + before.length == start
+        {
+            before.length += length;
+            return;
+        }
+        self.runs.insert(
+            start,
+            Taken {
+                length,
+                origin: start,
+                used,
+            },
+        );
+    }
+
+    fn cut(&mut self, start: u64, end: u64) {
+        let first = self
+            .runs
+            .range(..start)
+            .next_back()
+            .map_or(start, |(&s, _)| s);
+        while let Some((&from, &taken)) = self
+            .runs
+            .range(first..end)
+            .find(|(s, t)| **s + t.length > start)
+        {
+            self.runs.remove(&from);
+            let to = from + taken.length;
+            if from < start {
+                let length = start - from;
+                self.runs.insert(from, Taken { length, ..taken });
+            }
+            if to > end {
+                let length = to - end;
+                self.runs.insert(end, Taken { length, ..taken });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const BLOCKS: u64 = 48;
+
+    fn data(inode: u32) -> Use {
+        Use {
+            kind: Kind::Content(Content::Data),
+            inode,
+            node: 0,
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn behaves_like_one_entry_a_block(ops in prop::collection::vec((0..BLOCKS, 1..12u64, 1..4u32, any::<bool>()), 1..80)) {
+            let fixed = Use { kind: Kind::Fixed(Area::InodeTable), inode: 1, node: 0 };
+            let mut space = Space::default();
+            space.set(20, 4, fixed);
+            let mut model = vec![None; BLOCKS as usize];
+            model[20..24].fill(Some(fixed));
+            for (start, length, inode, claims) in ops {
+                let length = length.min(BLOCKS - start);
+                if claims { space.claim(start, length, data(inode)) } else { space.release(start, length, data(inode)) }
+                for used in &mut model[start as usize..(start + length) as usize] {
+                    if *used != Some(fixed) && (claims || *used == Some(data(inode))) {
+                        *used = claims.then_some(data(inode));
+                    }
+                }
+                let found: Vec<_> = space.runs(0, BLOCKS).iter().flat_map(|r| vec![r.used; r.length as usize]).collect();
+                prop_assert_eq!(&found, &model);
+                prop_assert!((0..BLOCKS).all(|b| space.get(b) == model[b as usize]));
+            }
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Fast commits: inode changes in the journal, between two transactions.
+
+use super::{
+    blocks::{Mapper, Use},
+    fast_commit::{Record, records},
+    map::Claim,
+    running::Running,
+};
+use crate::Rows;
+
+/// State from fast commits, valid until the next full transaction.
+#[derive(Debug, Default)]
+pub(super) struct FastCommits {
+    /// Data that inodes have mapped since rows were last settled.
+    new: Vec<(u32, Claim)>,
+    /// Blocks claimed for inodes in fast commits.
+    claimed: Vec<(u64, u64, Use)>,
+}
+
+impl Running {
+    /// Records a write to a block of the journal's fast-commit area.
+    pub(super) fn fast_commit(&mut self, block: &[u8]) {
+        for record in records(block, &self.state.superblock) {
+            match record {
+                Record::Range(inode, claim) => self.fast_commits.new.push((inode, claim)),
+                Record::Name(directory, entry) => self.state.names.told(directory, &entry),
+                Record::Inode(inode, generation) => {
+                    self.state.names.told_generation(inode, generation);
+                }
+            }
+        }
+    }
+
+    /// Settles rows that wait in blocks that fast commits map.
+    pub(super) fn resolve_fast(&mut self, rows: &mut Rows) {
+        for (inode, claim) in std::mem::take(&mut self.fast_commits.new) {
+            let used = Mapper { inode, node: 0 }.uses(claim.kind);
+            for run in self.state.space.runs(claim.start, claim.length) {
+                if run.used.is_none() {
+                    self.state.space.claim(run.start, run.length, used);
+                    let place = (run.start, run.length);
+                    self.fast_commits.claimed.push((place.0, place.1, used));
+                    self.resolve(place, rows);
+                }
+            }
+        }
+    }
+
+    /// Forgets the state from fast commits: the full commit repeats everything that still holds.
+    pub(super) fn forget_fast(&mut self) {
+        for (start, length, used) in std::mem::take(&mut self.fast_commits.claimed) {
+            self.state.space.release(start, length, used);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{directory::Entry, metadata::ext2};
+
+    #[test]
+    fn a_name_of_a_fast_commit_holds_until_the_next_transaction() {
+        let mut state = ext2();
+        let entry = |inode, name| Entry {
+            inode,
+            name,
+            is_directory: false,
+        };
+        let mut paths = crate::Paths::default();
+        state.names.inode_is(100, 7, true);
+        state.names.add(2, &entry(100, b"old"));
+        state.names.told_generation(100, 7);
+        assert!(state.names.path(100, &mut paths).is_some());
+        // The inode is now another file without a name.
+        state.names.told_generation(100, 8);
+        assert_eq!(state.names.path(100, &mut paths), None);
+        state.names.told(2, &entry(100, b"new"));
+        let path = state.names.path(100, &mut paths).unwrap();
+        assert_eq!(paths.text(path), "/new");
+        state.names.settle();
+        let path = state.names.path(100, &mut paths).unwrap();
+        assert_eq!(paths.text(path), "/old");
+    }
+}

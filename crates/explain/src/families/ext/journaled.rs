@@ -1,0 +1,150 @@
+//! Explanation of writes to the journal, and of home writes of journaled blocks.
+
+use std::collections::BTreeMap;
+
+use super::{
+    journal::{Piece, Written},
+    pieces::{blocks_of, content_of, piece, plain, push_merged},
+    running::{Checkpoint, Running},
+};
+use crate::{Cause, Causes, Disks, Row, Rows, Structure, Write};
+use fscost_recording::Result;
+
+impl Running {
+    /// Remembers a row of a transaction's own blocks. Its causes are known once those of the
+    /// transaction's copies are.
+    pub(super) fn keep_own(&mut self, number: usize, rows: &mut Rows) {
+        let row = rows.get_mut(number);
+        if let Some(row) =
+            row.filter(|r| r.structure != Structure::JournalCopy && r.structure.is_journal())
+            && let Some(sequence) = row.transaction
+        {
+            self.own.entry(sequence as u32).or_default().push(number);
+        }
+    }
+
+    /// Explains the home write of a block that the journal has copies of. Returns `None` if it has
+    /// none, so that this write is the first to show the content.
+    pub(super) fn checkpoint(&mut self, block: u64, content: &[u8]) -> Option<Checkpoint> {
+        // The superblock is also written without the journal (`ext4_commit_super`).
+        if block == self.state.superblock.primary_block() {
+            return None;
+        }
+        let known = *self.checkpoints.get(&block)?;
+        // This may be an older version than the last committed one, which is then still to be
+        // written.
+        if self.state.is_newest(block, content)
+            && let Some(left) = self.checkpoints.get_mut(&block)
+        {
+            left.what.causes = Causes::NONE;
+            if left.what.structure == Structure::InodeTable {
+                left.what.inode = 0;
+            }
+        }
+        let mut what = known.what;
+        if what.causes.is_empty() {
+            what.causes = Causes::one(Cause::Unchanged);
+        }
+        let home = self.written_home.entry(known.transaction).or_default();
+        *home = home.and(what.causes);
+        Some(Checkpoint { what, ..known })
+    }
+
+    fn journal_block(&mut self, block: u64, content: &[u8], piece: Piece) -> Option<Row> {
+        let position = self.journal.as_ref().and_then(|j| j.position(block));
+        let Some((journal, position)) = self.journal.as_mut().zip(position) else {
+            return Some(plain(piece, Structure::JournalFree, Cause::Log));
+        };
+        match journal.write(position, content, piece) {
+            Written::Own(Structure::JournalSuperblock, _) => {
+                let later = match journal.tail() {
+                    Some(tail) => self.written_home.split_off(&tail),
+                    None => BTreeMap::new(),
+                };
+                let home = std::mem::replace(&mut self.written_home, later);
+                let causes = home.into_values().fold(Causes::NONE, Causes::and);
+                let row = plain(piece, Structure::JournalSuperblock, Cause::Log);
+                Some(Row {
+                    causes: for_log(causes),
+                    ..row
+                })
+            }
+            Written::Own(structure, sequence) => {
+                if structure == Structure::JournalFastCommit {
+                    self.fast_commit(content);
+                }
+                Some(Row {
+                    transaction: sequence.map(u64::from),
+                    ..plain(piece, structure, Cause::Log)
+                })
+            }
+            Written::Kept => None,
+        }
+    }
+
+    pub(super) fn journal_blocks(
+        &mut self,
+        write: &Write<'_>,
+        (start, end): (u64, u64),
+        bytes: u64,
+        disks: &mut Disks<'_>,
+        found: &mut Vec<Row>,
+    ) -> Result<()> {
+        // No transaction is written as zeros.
+        if write.content.is_empty() {
+            let piece = piece(write, start, end, bytes);
+            found.push(plain(piece, Structure::JournalFree, Cause::Log));
+            return Ok(());
+        }
+        for block in start..end {
+            let content = content_of(write, block, bytes, disks)?;
+            let piece = piece(write, block, block + 1, bytes);
+            found.extend(self.journal_block(block, &content, piece));
+        }
+        Ok(())
+    }
+
+    /// Explains a write to the external journal's disk.
+    pub(super) fn journal_disk(
+        &mut self,
+        write: &Write<'_>,
+        bytes: u64,
+        disks: &mut Disks<'_>,
+        rows: &mut Rows,
+    ) -> Result<()> {
+        let (first, count) = blocks_of(write, bytes);
+        let end = first + count;
+        let own = self.state.superblock.primary_block();
+        let mut found = Vec::new();
+        let own_parts = [
+            (0, own, Structure::Unused),
+            (own, own + 1, Structure::Superblock),
+        ];
+        for (start, stop, structure) in own_parts {
+            let (start, stop) = (start.max(first), stop.min(end));
+            if start < stop {
+                let piece = piece(write, start, stop, bytes);
+                found.push(plain(piece, structure, Cause::Accounting));
+            }
+        }
+        if end > own + 1 {
+            let log = (first.max(own + 1), end);
+            self.journal_blocks(write, log, bytes, disks, &mut found)?;
+        }
+        for number in push_merged(found, rows) {
+            self.keep_own(number, rows);
+        }
+        self.commit(disks, rows)
+    }
+}
+
+/// Returns the causes of the log's own blocks, given the causes of the blocks that they serve.
+/// Access times are named, so that their cost can be added up.
+pub(super) fn for_log(served: Causes) -> Causes {
+    let log = Causes::one(Cause::Log);
+    if served.is_atime_alone() {
+        log.with(Cause::Atime)
+    } else {
+        log
+    }
+}

@@ -1,0 +1,141 @@
+//! Blocks of the file system itself: areas that the superblock names, the maps, and the extent
+//! trees of the maps.
+
+use super::superblock::{BACKUP, INODE_MAP, OWN_INODES};
+use super::tree::{self, Node};
+use super::*;
+
+#[derive(Clone, Copy)]
+pub(super) enum OwnPage {
+    /// Page of the inode map (`struct iag`).
+    Inodes,
+    /// Node of this inode's extent tree.
+    Tree(u64),
+}
+
+impl Jfs {
+    /// Registers the structures at places that the superblock names or that never change.
+    pub(super) fn own_areas(&mut self, superblock: Superblock<'_>, rows: &mut Rows) {
+        let fixed = [
+            (0, superblock::AT, Structure::Unused),
+            (superblock::AT, INODE_MAP, Structure::Superblock),
+            (INODE_MAP, OWN_INODES, Structure::InodeBitmap),
+            (OWN_INODES, BACKUP, Structure::InodeTable),
+            (BACKUP, OWN_END, Structure::SuperblockBackup),
+        ];
+        for (from, to, structure) in fixed {
+            let owner = Owner {
+                inode: NO_INODE,
+                structure,
+            };
+            self.files.own(from, to - from, owner, rows);
+        }
+        let named = [
+            (superblock.own_inodes(), Structure::InodeTable),
+            (superblock.own_map(), Structure::InodeBitmap),
+            (superblock.log(), Structure::Log),
+            (superblock.fsck(), Structure::Unused),
+        ];
+        for (extent, structure) in named {
+            self.own(extent, NO_INODE, structure, rows);
+        }
+    }
+
+    pub(super) fn own(
+        &mut self,
+        (block, count): (u64, u64),
+        inode: u64,
+        structure: Structure,
+        rows: &mut Rows,
+    ) {
+        let from = block.saturating_mul(PAGE).min(self.end);
+        let to = block
+            .saturating_add(count)
+            .saturating_mul(PAGE)
+            .min(self.end);
+        self.files
+            .own(from, to - from, Owner { inode, structure }, rows);
+    }
+
+    /// Like [`own`](Self::own), but also reads blocks that did not have this owner before.
+    pub(super) fn own_read(
+        &mut self,
+        (block, count): (u64, u64),
+        owner: Owner,
+        own_page: Option<OwnPage>,
+        deepest: u32,
+        now: &mut Now<'_, '_>,
+        rows: &mut Rows,
+    ) -> Result<()> {
+        // Pages of trees and maps are single; inodes come in groups of four pages.
+        for block in block..block.saturating_add(count.min(4)) {
+            let at = block.saturating_mul(PAGE);
+            let is_known = own_page.is_none() || self.own_pages.contains_key(&at);
+            if at >= self.end || is_known && self.files.owner(at, 1).0 == Some(owner) {
+                continue;
+            }
+            if deepest == 0 || self.left == 0 {
+                return Ok(());
+            }
+            self.left -= 1;
+            self.files.confirm(at, PAGE, rows);
+            self.own((block, 1), owner.inode, owner.structure, rows);
+            if let Some(own_page) = own_page {
+                self.own_pages.insert(at, own_page);
+            }
+            let is_news = !self.logged.contains_key(&at);
+            let page = self.newest(at, now)?;
+            match owner.structure {
+                Structure::InodeTable => {
+                    self.inodes(&page, is_news, deepest - 1, now, rows)?;
+                }
+                _ => self.page(at, &page, owner, deepest - 1, now, rows)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Explains a node of the extent tree of one of the file system's own files.
+    pub(super) fn own_extents(
+        &mut self,
+        file: u64,
+        node: &[u8],
+        deepest: u32,
+        now: &mut Now<'_, '_>,
+        rows: &mut Rows,
+    ) -> Result<()> {
+        let structure = match file {
+            1 | INODE_MAP_FILE => Structure::InodeBitmap,
+            BLOCK_MAP_FILE => Structure::BlockBitmap,
+            _ => return Ok(()),
+        };
+        let owner = Owner {
+            inode: NO_INODE,
+            structure,
+        };
+        match tree::extents(node) {
+            Node::Leaf(entries) => {
+                for entry in entries {
+                    let (first, count) = entry.extent;
+                    // The first page of the inode map maps no inode extents.
+                    let skipped = match file {
+                        INODE_MAP_FILE => u64::from(entry.at == 0),
+                        _ => count,
+                    };
+                    self.own((first, skipped.min(count)), NO_INODE, structure, rows);
+                    for block in first + skipped..first.saturating_add(count.min(1 << 16)) {
+                        let page = Some(OwnPage::Inodes);
+                        self.own_read((block, 1), owner, page, deepest, now, rows)?;
+                    }
+                }
+            }
+            Node::Internal(pages) => {
+                for page in pages {
+                    let tree = Some(OwnPage::Tree(file));
+                    self.own_read(page, owner, tree, deepest, now, rows)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,239 @@
+//! NTFS: everything is a file. The MFT has a record for each file, with its names and its runs of
+//! clusters (fs/ntfs3/ntfs.h).
+
+use crate::track::files::{Files, Owner, Part};
+use crate::track::fingerprints::{Fingerprints, causes_of};
+use crate::track::follower::Follower;
+use crate::track::names::Entry;
+use crate::{Cause, Causes, Disks, Family, FormattedDisks, Rows, Structure, Write};
+use fscost_ondisk::ntfs::{self, Geometry, Record};
+use fscost_recording::{Image, Result};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+const MFT: u64 = 0;
+const MIRROR: u64 = 1;
+const ROOT: u64 = 5;
+
+/// Returns the family that follows `disk` if the disk holds an NTFS file system. `image` is the
+/// disk as mkfs left it.
+pub fn detect(
+    _formatted: &FormattedDisks<'_>,
+    disk: u16,
+    image: &mut Image<'_>,
+) -> Result<Option<Box<dyn Family>>> {
+    let mut sector = [0; 512];
+    if image.size_bytes() < sector.len() as u64 {
+        return Ok(None);
+    }
+    image.read_at(0, &mut sector)?;
+    let Some(geometry) = Geometry::parse(&sector, image.size_bytes()) else {
+        return Ok(None);
+    };
+    // The MFT is also a file: its first record locates the others.
+    let mut first = vec![0; geometry.record_bytes as usize];
+    if geometry.mft + geometry.record_bytes <= image.size_bytes() {
+        image.read_at(geometry.mft, &mut first)?;
+    }
+    Ok(Some(Box::new(Ntfs {
+        disk,
+        files: Files::doubting(ROOT, Structure::FileData),
+        first: Record::parse(&first),
+        mft: Vec::new(),
+        records: HashMap::new(),
+        names: HashMap::new(),
+        geometry,
+    })))
+}
+
+struct Ntfs {
+    disk: u16,
+    geometry: Geometry,
+    files: Files,
+    /// The MFT's own record, until the first write.
+    first: Option<Record>,
+    /// Clusters of the MFT: offset in the MFT, offset on the disk, and length, all in bytes.
+    mft: Vec<(u64, u64, u64)>,
+    /// Last written version of each record, with its sequence number.
+    records: HashMap<u64, (u16, Fingerprints)>,
+    /// Names by record and directory.
+    names: HashMap<u64, BTreeMap<u64, Vec<String>>>,
+}
+
+impl Follower for Ntfs {
+    const IS_ATOMIC: bool = false;
+
+    fn name(&self) -> &'static str {
+        "ntfs"
+    }
+
+    fn owns(&self, disk: u16) -> bool {
+        disk == self.disk
+    }
+
+    fn files(&mut self) -> &mut Files {
+        &mut self.files
+    }
+
+    fn follow(&mut self, write: &Write<'_>, _disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
+        if let Some(first) = self.first.take() {
+            self.learn(0, &first, rows);
+        }
+        let mut done = 0;
+        while done < write.length {
+            let offset = write.offset + done;
+            let rest = write.length - done;
+            // The last sector holds a copy of the first.
+            if offset >= self.geometry.end - 512 {
+                let part = Part::new(Structure::SuperblockBackup, Cause::Accounting);
+                self.files.add(&write.part(done, rest), part, rows);
+                break;
+            }
+            let (owner, length) = self
+                .files
+                .owner(offset, rest.min(self.geometry.end - 512 - offset));
+            let piece = write.part(done, length);
+            done += length;
+            self.files.confirm(piece.offset, piece.length, rows);
+            match owner {
+                Some(owner) if owner.structure == Structure::Mft => {
+                    self.records(&piece, owner.inode == MIRROR, rows);
+                }
+                _ => self.files.add_owned(&piece, rows),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Ntfs {
+    /// Explains a write to records of the MFT, or of its mirror.
+    fn records(&mut self, write: &Write<'_>, is_mirror: bool, rows: &mut Rows) {
+        let mut done = 0;
+        while done < write.length {
+            // A write-zeroes request has no records.
+            let length = match write.content.is_empty() {
+                true => write.length,
+                false => self.geometry.record_bytes.min(write.length - done),
+            };
+            let piece = write.part(done, length);
+            done += length;
+            let mut part = Part::new(Structure::Mft, Cause::Allocation);
+            if is_mirror {
+                (part.causes, part.copy) = (Causes::one(Cause::Accounting), 1);
+            } else if let (Some(record), Some(number)) =
+                (Record::parse(piece.content), self.number(piece.offset))
+            {
+                part.causes = self.causes(number, &record, rows);
+                part.inode = record.base(number);
+                if record.is_in_use() {
+                    self.learn(number, &record, rows);
+                }
+            }
+            self.files.add(&piece, part, rows);
+        }
+    }
+
+    /// Returns the number of the record at a disk offset.
+    fn number(&self, offset: u64) -> Option<u64> {
+        let within = |&&(_, from, bytes): &&(u64, u64, u64)| (from..from + bytes).contains(&offset);
+        let &(at, from, _) = self.mft.iter().find(within)?;
+        Some((at + offset - from) / self.geometry.record_bytes)
+    }
+
+    fn causes(&mut self, number: u64, record: &Record, rows: &Rows) -> Causes {
+        let sequence = record.sequence();
+        if !record.is_in_use() {
+            self.rename(number, record.base(number), BTreeMap::new());
+            self.files.forget(number, rows);
+            return Causes::one(match self.records.remove(&number) {
+                Some(_) => Cause::InodeRemoved,
+                None => Cause::Allocation,
+            });
+        }
+        let now = record.fingerprints();
+        let before = self.records.insert(number, (sequence, now));
+        if before.is_some_and(|(of, _)| of != sequence) {
+            self.files.forget(number, rows);
+        }
+        match before {
+            Some((of, before)) if of == sequence => causes_of(&now, &before),
+            _ if now.data != 0 => Causes::one(Cause::NewInode).with(Cause::Data),
+            _ => Causes::one(Cause::NewInode),
+        }
+    }
+
+    /// Replaces all names of a record with these, grouped by directory.
+    fn rename(&mut self, number: u64, inode: u64, names: BTreeMap<u64, Vec<String>>) {
+        let before = self.names.remove(&number).unwrap_or_default();
+        let both: BTreeSet<u64> = before.keys().chain(names.keys()).copied().collect();
+        for directory in both {
+            let before = entries(before.get(&directory), inode);
+            let after = entries(names.get(&directory), inode);
+            let place = (number, directory);
+            self.files.rename(place, directory, &before, &after);
+        }
+        if !names.is_empty() {
+            self.names.insert(number, names);
+        }
+    }
+
+    /// Attributes a record's clusters to its file, and stores its names.
+    fn learn(&mut self, number: u64, record: &Record, rows: &mut Rows) {
+        let inode = record.base(number);
+        self.rename(number, inode, names(record));
+        for attribute in record.attributes() {
+            let structure = structure(inode, attribute.kind);
+            let is_mft = inode == MFT && structure == Structure::Mft;
+            let bytes = self.geometry.cluster_bytes;
+            let mut at = attribute.first().saturating_mul(bytes);
+            if is_mft {
+                self.mft.retain(|&(before, ..)| before < at);
+            }
+            for (cluster, count) in attribute.runs() {
+                let from = cluster.saturating_mul(bytes).min(self.geometry.end);
+                let to = cluster.saturating_add(count).saturating_mul(bytes);
+                let length = to.min(self.geometry.end) - from;
+                if is_mft {
+                    self.mft.push((at, from, length));
+                    at = at.saturating_add(length);
+                }
+                self.files
+                    .own(from, length, Owner { inode, structure }, rows);
+            }
+        }
+    }
+}
+
+/// Returns the names that a record gives its file, by directory.
+fn names(record: &Record) -> BTreeMap<u64, Vec<String>> {
+    let mut names: BTreeMap<u64, Vec<String>> = BTreeMap::new();
+    for (directory, name) in record.attributes().filter_map(|attribute| attribute.name()) {
+        names.entry(directory).or_default().push(name);
+    }
+    names
+}
+
+fn entries(names: Option<&Vec<String>>, inode: u64) -> Vec<Entry<'_>> {
+    let names = names.into_iter().flatten();
+    names.map(|name| (name.as_bytes(), inode)).collect()
+}
+
+/// Structure of the clusters of a file's attribute. The first records are the file system's own
+/// (`enum RECORD_NUM`).
+fn structure(inode: u64, attribute: u32) -> Structure {
+    match (inode, attribute) {
+        (0 | 1, ntfs::DATA) => Structure::Mft,
+        (0, ntfs::BITMAP) => Structure::InodeBitmap,
+        (2, _) => Structure::Log,
+        (6, ntfs::DATA) => Structure::BlockBitmap,
+        // $AttrDef, $Boot, $UpCase: written once by mkfs. $BadClus has no clusters.
+        (4 | 7 | 8 | 10, ntfs::DATA) => Structure::Superblock,
+        // $Secure
+        (9, _) => Structure::Xattr,
+        (_, ntfs::INDEX | ntfs::BITMAP | ntfs::INDEX_ROOT) => Structure::Directory,
+        (_, ntfs::DATA) => Structure::FileData,
+        (_, ntfs::LIST) => Structure::ExtentMap,
+        (_, ntfs::REPARSE) => Structure::Symlink,
+        _ => Structure::Xattr,
+    }
+}

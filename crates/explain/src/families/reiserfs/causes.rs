@@ -1,0 +1,49 @@
+//! Causes of writes to leaves, derived from fingerprints of their items.
+
+use crate::bytes::fingerprint;
+use crate::{Cause, Causes};
+use fscost_ondisk::reiserfs::{Kind, items};
+use std::collections::HashMap;
+
+/// Fingerprints of all leaves.
+#[derive(Debug, Default)]
+pub struct Leaves(HashMap<u64, Parts>);
+
+/// Fingerprints of a leaf's items.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Parts {
+    stat: u32,
+    pointers: u32,
+    data: u32,
+    names: u32,
+}
+
+impl Leaves {
+    /// Returns why a leaf was written, from its differences to the last known version.
+    pub fn causes(&mut self, block: u64, content: &[u8]) -> Causes {
+        let mut now = Parts::default();
+        for item in items(content) {
+            let field = match item.kind {
+                Kind::Stat => &mut now.stat,
+                Kind::Indirect => &mut now.pointers,
+                Kind::Direct => &mut now.data,
+                Kind::Directory => &mut now.names,
+            };
+            *field = field.rotate_left(1) ^ fingerprint([item.body]) ^ item.object;
+        }
+        let before = self.0.insert(block, now).unwrap_or_default();
+        let differs = [
+            (now.pointers != before.pointers, Cause::SizeOrExtents),
+            (now.data != before.data, Cause::Data),
+            (now.names != before.names, Cause::DirectoryEntries),
+        ];
+        let found = differs.into_iter().filter(|&(differs, _)| differs);
+        let found = found.fold(Causes::NONE, |causes, (_, cause)| causes.with(cause));
+        match (found.is_empty(), now.stat == before.stat) {
+            (false, _) => found,
+            // Times, size and link count are all in one item.
+            (true, false) => Causes::one(Cause::Accounting),
+            (true, true) => Causes::one(Cause::Unchanged),
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! Mappings of an inode and its nodes: extent trees and blocks of pointers.
+
+use super::{
+    inode::Inode,
+    layout::{Content, Kind},
+    superblock::Superblock,
+};
+use crate::bytes::{le16, le32};
+
+/// Maximum depth of a tree of nodes, of either kind.
+pub const MAX_DEPTH: u16 = 5;
+
+/// Blocks that an inode or a node claims as in use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Claim {
+    /// The first block.
+    pub start: u64,
+    /// Number of blocks.
+    pub length: u64,
+    /// Purpose of the blocks.
+    pub kind: Kind,
+    /// File block number of the first block, or of the first block that it maps. In a block of
+    /// pointers, it counts from the first file block that the block of pointers maps.
+    pub first: u64,
+}
+
+/// Magic number at the start of an extent node.
+pub const EXTENT_MAGIC: u16 = 0xF30A;
+/// Maximum length of a written extent. A longer extent is unwritten, and its length is the excess.
+const EXTENT_MAX_LENGTH: u16 = 32768;
+
+/// Claims of the inode itself.
+pub fn of_inode(inode: Inode<'_>, number: u32, superblock: &Superblock) -> Vec<Claim> {
+    let mut claims = Vec::new();
+    if inode.maps_blocks() {
+        let content = inode.content(number, superblock);
+        if inode.has_extents() {
+            claims = of_extents(inode.block(), content, superblock);
+        } else {
+            claims = of_pointers(
+                inode.block().get(..48).unwrap_or_default(),
+                0,
+                content,
+                superblock,
+            );
+            let mut first = 12;
+            for level in 1..=3u8 {
+                let start = u64::from(le32(inode.block(), 44 + 4 * usize::from(level)));
+                let kind = Kind::Pointers(level, content);
+                push(
+                    &mut claims,
+                    Claim {
+                        start,
+                        length: 1,
+                        kind,
+                        first,
+                    },
+                    superblock,
+                );
+                first += mapped_by_pointer(level, superblock);
+            }
+        }
+    }
+    let xattr = Claim {
+        start: inode.xattr_block(),
+        length: 1,
+        kind: Kind::Xattr,
+        first: 0,
+    };
+    if inode.is_directory() || inode.maps_blocks() || xattr.start > 0 {
+        push(&mut claims, xattr, superblock);
+    }
+    claims
+}
+
+/// Claims of a node; empty if the block is not a node.
+pub fn of_node(kind: Kind, block: &[u8], superblock: &Superblock) -> Vec<Claim> {
+    match kind {
+        Kind::Extents(content) => of_extents(block, content, superblock),
+        Kind::Pointers(level, content) => {
+            of_pointers(block, level.saturating_sub(1), content, superblock)
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Returns whether a block may be a node of this kind, judging by its form. For pointers, only
+/// their bounds can be checked.
+pub fn is_form_of(kind: Kind, block: &[u8], superblock: &Superblock) -> bool {
+    match kind {
+        Kind::Extents(_) => is_extents(block),
+        Kind::Pointers(..) => are_pointers(block, superblock),
+        _ => false,
+    }
+}
+
+/// Returns whether a block has the form of a node: of extents, or of pointers. A node without
+/// entries does not count.
+pub fn looks_like_node(block: &[u8], superblock: &Superblock) -> bool {
+    (is_extents(block) && le16(block, 2) > 0)
+        || (are_pointers(block, superblock) && block.iter().any(|&byte| byte != 0))
+}
+
+/// Returns the end of the entries in an extent node, and the end of the space for entries. In a
+/// block, the checksum follows that space.
+pub fn extents_end(node: &[u8]) -> Option<(usize, usize)> {
+    let end = |count: u16| (12 + 12 * usize::from(count)).min(node.len());
+    is_extents(node).then(|| (end(le16(node, 2)), end(le16(node, 4))))
+}
+
+fn is_extents(node: &[u8]) -> bool {
+    le16(node, 0) == EXTENT_MAGIC && le16(node, 2) <= le16(node, 4) && le16(node, 6) <= MAX_DEPTH
+}
+
+fn are_pointers(block: &[u8], superblock: &Superblock) -> bool {
+    let bounds = superblock.first_data_block + 1..superblock.blocks;
+    let mut pointers = block.chunks_exact(4).map(|p| u64::from(le32(p, 0)));
+    pointers.all(|pointer| pointer == 0 || bounds.contains(&pointer))
+}
+
+/// Claims of an extent tree node: Linux `fs/ext4/ext4_extents.h`.
+fn of_extents(node: &[u8], content: Content, superblock: &Superblock) -> Vec<Claim> {
+    let mut claims = Vec::new();
+    if !is_extents(node) {
+        return claims;
+    }
+    let (entries, depth) = (le16(node, 2), le16(node, 6));
+    for entry in node.chunks_exact(12).skip(1).take(usize::from(entries)) {
+        let first = u64::from(le32(entry, 0));
+        let claim = if depth > 0 {
+            let start = u64::from(le16(entry, 8)) << 32 | u64::from(le32(entry, 4));
+            Claim {
+                start,
+                length: 1,
+                kind: Kind::Extents(content),
+                first,
+            }
+        } else {
+            extent(entry, content)
+        };
+        push(&mut claims, claim, superblock);
+    }
+    claims
+}
+
+/// Claim of a single extent, if it lies inside the file system.
+pub fn of_extent(entry: &[u8], content: Content, superblock: &Superblock) -> Option<Claim> {
+    let mut claims = Vec::new();
+    push(&mut claims, extent(entry, content), superblock);
+    claims.pop()
+}
+
+fn extent(entry: &[u8], content: Content) -> Claim {
+    let length = le16(entry, 4);
+    let length = if length > EXTENT_MAX_LENGTH {
+        length - EXTENT_MAX_LENGTH
+    } else {
+        length
+    };
+    Claim {
+        start: u64::from(le16(entry, 6)) << 32 | u64::from(le32(entry, 8)),
+        length: u64::from(length),
+        kind: Kind::Content(content),
+        first: u64::from(le32(entry, 0)),
+    }
+}
+
+/// Claims of pointers to blocks `level` levels above the content. Pointers have no magic number: if
+/// one points outside the file system, all are rejected.
+fn of_pointers(
+    pointers: &[u8],
+    level: u8,
+    content: Content,
+    superblock: &Superblock,
+) -> Vec<Claim> {
+    let kind = if level == 0 {
+        Kind::Content(content)
+    } else {
+        Kind::Pointers(level, content)
+    };
+    let mut claims: Vec<Claim> = Vec::new();
+    let step = mapped_by_pointer(level, superblock);
+    for (index, pointer) in pointers.chunks_exact(4).enumerate() {
+        let (start, first) = (u64::from(le32(pointer, 0)), index as u64 * step);
+        if start == 0 {
+            continue;
+        }
+        match claims.last_mut() {
+            _ if start <= superblock.first_data_block || start >= superblock.blocks => {
+                return Vec::new();
+            }
+            Some(last)
+                if level == 0
+                    && last.start + last.length == start
+                    && last.first + last.length == first =>
+            {
+                last.length += 1;
+            }
+            _ => claims.push(Claim {
+                start,
+                length: 1,
+                kind,
+                first,
+            }),
+        }
+    }
+    claims
+}
+
+/// Number of content blocks that a pointer to a block of `level` maps.
+fn mapped_by_pointer(level: u8, superblock: &Superblock) -> u64 {
+    u64::from(superblock.block_bytes / 4).pow(u32::from(level.min(3)))
+}
+
+fn push(claims: &mut Vec<Claim>, claim: Claim, superblock: &Superblock) {
+    let inside = claim.start > superblock.first_data_block
+        && claim.length > 0
+        && claim
+            .start
+            .checked_add(claim.length)
+            .is_some_and(|end| end <= superblock.blocks);
+    if inside {
+        claims.push(claim);
+    }
+}
+
+/// Returns the elements only in `old` and the elements only in `new`.
+pub fn differences(mut old: Vec<Claim>, mut new: Vec<Claim>) -> (Vec<Claim>, Vec<Claim>) {
+    old.sort_unstable();
+    new.sort_unstable();
+    (without(&old, &new), without(&new, &old))
+}
+
+/// Returns the elements of `list` that are not in `other`; both are sorted.
+fn without(list: &[Claim], other: &[Claim]) -> Vec<Claim> {
+    let mut other = other.iter().peekable();
+    let is_left = |claim: &&Claim| {
+        while other.next_if(|each| each < claim).is_some() {}
+        other.peek() != Some(claim)
+    };
+    list.iter().filter(is_left).copied().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::{collection::vec, prop_assert_eq};
+
+    proptest::proptest! {
+        #[test]
+        fn differences_are_what_only_one_list_has(
+            old in vec(0_u64..20, 0..20),
+            new in vec(0_u64..20, 0..20),
+        ) {
+            let claims = |starts: &[u64]| -> Vec<Claim> {
+                let of = |&start| Claim { start, length: 1, kind: Kind::Xattr, first: 0 };
+                starts.iter().map(of).collect()
+            };
+            let only = |list: &[u64], other: &[u64]| {
+                let mut only = list.to_vec();
+                only.retain(|each| !other.contains(each));
+                only.sort_unstable();
+                claims(&only)
+            };
+            let found = differences(claims(&old), claims(&new));
+            prop_assert_eq!(found, (only(&old, &new), only(&new, &old)));
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! Directory entries: 32 bytes each; several entries form one name.
+
+use super::layout::Kind;
+use crate::bytes::{byte, le16, le32, le64, part};
+
+/// Bytes of one entry.
+pub const ENTRY: usize = 32;
+/// Maximum number of entries per file: 21 in FAT (20 for the name, one for the file), 19 in exFAT.
+pub const MOST: usize = 21;
+
+/// Content of clusters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Content {
+    /// Bytes of a file.
+    Data,
+    /// Directory entries.
+    Directory,
+    /// Bitmap of the clusters in use.
+    Bitmap,
+    /// Table of lower-case and upper-case letters, which never changes.
+    Letters,
+}
+
+/// Target of a name.
+pub struct Named {
+    /// First cluster.
+    pub cluster: u64,
+    /// Length in bytes if the clusters are contiguous; otherwise the chain is in the table.
+    pub contiguous: Option<u64>,
+    /// Content of the clusters.
+    pub content: Content,
+    /// Name; `None` for anything but a file or directory, or if only the end of the name is
+    /// visible.
+    pub name: Option<String>,
+}
+
+/// Returns the files, directories and tables named in a part of a directory. The first `before`
+/// bytes are context: a FAT name may begin there, but not end.
+pub fn named(entries: &[u8], before: usize, kind: Kind) -> Vec<Named> {
+    match kind {
+        Kind::ExFat => named_ex_fat(entries),
+        _ => named_fat(entries, before / ENTRY),
+    }
+}
+
+fn named_fat(entries: &[u8], before: usize) -> Vec<Named> {
+    let mut named = Vec::new();
+    // The parts of a long name precede its short entry, the last part first.
+    let mut long: Vec<u16> = Vec::new();
+    // The number of the previous part (parts count down), and the checksum of the short name, which
+    // is the same in all parts of a name.
+    let mut head = (0, 0);
+    let mut is_cut = false;
+    let mut is_behind_none = true;
+    for (number, entry) in entries.chunks_exact(ENTRY).enumerate() {
+        let (first, attributes) = (entry[0], entry[11]);
+        if first == 0 || first == 0xe5 {
+            long.clear();
+            (is_cut, is_behind_none) = (false, true);
+            continue;
+        }
+        if attributes & 0x3f == 0x0f {
+            // If the blocks of a name are written one by one, some of its parts may follow parts of
+            // an older name.
+            let part_of_it = (first & 0x3f, entry[13]);
+            is_cut = first & 0x40 == 0 && (is_cut || (part_of_it.0 + 1, part_of_it.1) != head);
+            head = part_of_it;
+            if first & 0x40 != 0 {
+                long.clear();
+            }
+            let units = [(1, 11), (14, 26), (28, 32)];
+            let units = units
+                .iter()
+                .flat_map(|&(from, to)| part(entry, from, to).chunks(2));
+            let units = units
+                .map(|unit| le16(unit, 0))
+                .take_while(|&unit| unit != 0);
+            long.splice(0..0, units);
+            is_behind_none = false;
+            continue;
+        }
+        is_cut |= !long.is_empty() && head != (1, checksum(entry));
+        // The long name of this entry may not be written yet, in the block before.
+        is_cut |= std::mem::take(&mut is_behind_none) && part(entry, 0, 8).contains(&b'~');
+        let name = match long.is_empty() {
+            true => short_name(entry),
+            false => String::from_utf16_lossy(&long),
+        };
+        long.clear();
+        let name = (!std::mem::take(&mut is_cut)).then_some(name);
+        let cluster = u64::from(le16(entry, 20)) << 16 | u64::from(le16(entry, 26));
+        // Labels, `.` and `..` have no content of their own.
+        if number >= before && attributes & 0x08 == 0 && first != b'.' {
+            named.push(Named {
+                cluster,
+                contiguous: None,
+                content: match attributes & 0x10 {
+                    0 => Content::Data,
+                    _ => Content::Directory,
+                },
+                name,
+            });
+        }
+    }
+    named
+}
+
+/// Checksum of a short name (`fat_checksum`).
+fn checksum(entry: &[u8]) -> u8 {
+    let name = part(entry, 0, 11).iter();
+    name.fold(0, |sum: u8, &byte| sum.rotate_right(1).wrapping_add(byte))
+}
+
+/// Short name: eight characters and three, padded with spaces. Lower case where a bit says so
+/// (`vfat`'s shortname=mixed).
+fn short_name(entry: &[u8]) -> String {
+    let text = |from, to, small: bool| {
+        let text = String::from_utf8_lossy(part(entry, from, to))
+            .trim_end()
+            .to_owned();
+        if small { text.to_lowercase() } else { text }
+    };
+    let case = byte(entry, 12);
+    let (name, extension) = (text(0, 8, case & 0x08 != 0), text(8, 11, case & 0x10 != 0));
+    match extension.is_empty() {
+        true => name,
+        false => format!("{name}.{extension}"),
+    }
+}
+
+fn named_ex_fat(entries: &[u8]) -> Vec<Named> {
+    let mut named = Vec::new();
+    let mut content = None;
+    let mut entries = entries.chunks_exact(ENTRY).peekable();
+    while let Some(entry) = entries.next() {
+        let of = |content, contiguous| Named {
+            cluster: u64::from(le32(entry, 20)),
+            contiguous,
+            content,
+            name: None,
+        };
+        let bytes = Some(le64(entry, 24));
+        match entry[0] {
+            0x81 => named.push(of(Content::Bitmap, bytes)),
+            0x82 => named.push(of(Content::Letters, bytes)),
+            0x85 => {
+                content = Some(match le16(entry, 4) & 0x10 {
+                    0 => Content::Data,
+                    _ => Content::Directory,
+                });
+                continue;
+            }
+            0xc0 if content.is_some() => {
+                let mut units: Vec<u16> = Vec::new();
+                while let Some(more) = entries.next_if(|more| more[0] == 0xc1) {
+                    units.extend(more[2..].chunks(2).map(|unit| le16(unit, 0)));
+                }
+                let length = usize::from(entry[3]);
+                let name = units.get(..length).map(String::from_utf16_lossy);
+                // NoFatChain
+                let bytes = bytes.filter(|_| entry[1] & 0x02 != 0);
+                named.push(Named {
+                    name,
+                    ..of(content.unwrap_or(Content::Data), bytes)
+                });
+            }
+            _ => {}
+        }
+        content = None;
+    }
+    named
+}
+
+/// Returns whether these bytes can be directory entries: a file may have reused the clusters.
+pub fn are_entries(bytes: &[u8], kind: Kind) -> bool {
+    let mut entries = bytes.chunks_exact(ENTRY).take_while(|entry| entry[0] != 0);
+    match kind {
+        // The highest bit is set for entries in use.
+        Kind::ExFat => entries.all(|entry| {
+            let known = [
+                0x01, 0x02, 0x03, 0x05, 0x20, 0x21, 0x22, 0x40, 0x41, 0x60, 0x61,
+            ];
+            known.contains(&(entry[0] & 0x7f))
+        }),
+        _ => entries.all(|entry| {
+            let is_long = entry[11] & 0x3f == 0x0f && le16(entry, 26) == 0;
+            entry[11] & 0xc0 == 0 && (is_long || entry[1..11].iter().all(|&byte| byte >= 0x20))
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_name_and_its_cluster() {
+        let mut entry = [0; ENTRY];
+        entry[..11].copy_from_slice(b"NAME    TXT");
+        (entry[20], entry[26]) = (1, 9);
+        for (case, name) in [(0, "NAME.TXT"), (8, "name.TXT"), (16, "NAME.txt")] {
+            entry[12] = case;
+            let [named] = &named(&entry, 0, Kind::Fat32)[..] else {
+                panic!("{name}")
+            };
+            assert_eq!(named.cluster, 1 << 16 | 9);
+            assert_eq!(named.name.as_deref(), Some(name));
+        }
+    }
+
+    #[test]
+    fn a_long_name_of_which_the_begin_is_not_in_sight_is_none() {
+        let mut long = [0xff; ENTRY];
+        (long[0], long[1], long[2], long[3], long[4], long[11]) = (0x41, b'x', 0, 0, 0, 0x0f);
+        let mut short = [0; ENTRY];
+        short[..11].copy_from_slice(b"X~1     TXT");
+        short[26] = 9;
+        long[13] = checksum(&short);
+        let names = |entries: &[[u8; ENTRY]], before| {
+            let named = named(&entries.concat(), before * ENTRY, Kind::Fat32);
+            named
+                .into_iter()
+                .map(|n| (n.cluster, n.name))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(names(&[long, short], 1), [(9, Some("x".to_owned()))]);
+        assert_eq!(names(&[short], 0), [(9, None)]);
+        let mut alone = short;
+        alone[1] = b'-';
+        assert_eq!(names(&[alone], 0), [(9, Some("X-1.TXT".to_owned()))]);
+        let deleted = [0xe5; ENTRY];
+        assert_eq!(names(&[deleted, short], 0), [(9, None)]);
+        let both = [
+            (9, Some("X-1.TXT".to_owned())),
+            (9, Some("X~1.TXT".to_owned())),
+        ];
+        assert_eq!(names(&[alone, short], 0), both);
+        // A long name may precede the visible part.
+        assert!(names(&[short], 1).is_empty());
+        let mut second = long;
+        (second[0], long[0]) = (0x42, 1);
+        assert_eq!(names(&[long, short], 1), [(9, None)]);
+        assert_eq!(
+            names(&[second, long, short], 2),
+            [(9, Some("xx".to_owned()))]
+        );
+        // This part belongs to an older name.
+        second[13] ^= 1;
+        assert_eq!(names(&[second, long, short], 2), [(9, None)]);
+        (second[13], second[0]) = (long[13], 0x43);
+        assert_eq!(names(&[second, long, short], 2), [(9, None)]);
+        long[13] ^= 1;
+        long[0] = 0x41;
+        assert_eq!(names(&[long, short], 1), [(9, None)]);
+    }
+}

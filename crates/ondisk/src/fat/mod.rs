@@ -1,0 +1,4 @@
+//! FAT and exFAT: the boot sector and directories.
+
+pub mod directory;
+pub mod layout;

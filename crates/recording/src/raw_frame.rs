@@ -1,0 +1,194 @@
+//! A frame as stored: its verified header and piece table, and functions to unpack it.
+
+use crate::{
+    Error, ErrorKind, Event, Op, Result,
+    format::{
+        EVENT_BYTES, FRAME_HEADER_BYTES, FRAME_MAX_PIECES, PIECE_BYTES, PIECE_ENTRY_BYTES,
+        RawEvent, RawFrameHeader, RawPiece,
+    },
+    reader::{Contents, Frame},
+};
+use std::{cell::RefCell, fs::File, io, os::unix::fs::FileExt as _};
+use zerocopy::FromBytes;
+
+/// A frame's header and piece table, read and verified.
+pub(crate) struct RawFrame {
+    pub(crate) at: u64,
+    pub(crate) header: RawFrameHeader,
+    pub(crate) pieces: Vec<RawPiece>,
+}
+
+impl RawFrame {
+    pub(crate) fn read(file: &File, at: u64) -> Result<RawFrame> {
+        let failed = |e: io::Error| Error::new(ErrorKind::Io, format!("at byte {at}: {e}"));
+        let mut bytes = [0; FRAME_HEADER_BYTES + FRAME_MAX_PIECES * PIECE_ENTRY_BYTES];
+        let mut filled = 0;
+        while filled < bytes.len() {
+            match file.read_at(&mut bytes[filled..], at + filled as u64) {
+                Ok(0) => break,
+                Ok(count) => filled += count,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(failed(e)),
+            }
+        }
+        let cut = || Error::corrupt(at, "the frame is truncated");
+        let (header, rest) =
+            RawFrameHeader::read_from_prefix(&bytes[..filled]).map_err(|_| cut())?;
+        header.check(at, header.sequence.get())?;
+        let count = header.piece_count.get() as usize;
+        let (pieces, _) =
+            <[RawPiece]>::ref_from_prefix_with_elems(rest, count).map_err(|_| cut())?;
+        let pieces = pieces.to_vec();
+        let stored: u64 = pieces.iter().map(|p| u64::from(p.stored_bytes.get())).sum();
+        if stored != u64::from(header.content_stored_bytes.get()) {
+            return Err(Error::corrupt(at, "the piece table's checksum is wrong"));
+        }
+        Ok(RawFrame { at, header, pieces })
+    }
+
+    fn table_at(&self) -> u64 {
+        self.at + FRAME_HEADER_BYTES as u64
+    }
+
+    pub(crate) fn content_at(&self) -> u64 {
+        self.table_at()
+            + (self.pieces.len() * PIECE_ENTRY_BYTES) as u64
+            + u64::from(self.header.events_stored_bytes.get())
+    }
+
+    pub(crate) fn unpack(
+        &self,
+        file: &File,
+        disks: &[crate::DiskInfo],
+        contents: Contents,
+        frame: &mut Frame,
+    ) -> Result<()> {
+        let index = &mut frame.stored;
+        index.resize((self.content_at() - self.table_at()) as usize, 0);
+        file.read_exact_at(index, self.table_at())
+            .map_err(|e| Error::new(ErrorKind::Io, format!("at byte {}: {e}", self.at)))?;
+        if crc32c::crc32c(index) != self.header.index_crc32c.get() {
+            return Err(Error::corrupt(
+                self.at,
+                "the checksum of a frame's events is wrong",
+            ));
+        }
+        let expected = self.header.event_count.get() as usize * EVENT_BYTES;
+        let events = &mut frame.raw;
+        events.resize(expected, 0);
+        let stored = &index[self.pieces.len() * PIECE_ENTRY_BYTES..];
+        let count = decompress(stored, events)
+            .map_err(|e| Error::corrupt(self.at, format!("a frame's events do not unpack: {e}")))?;
+        if count != expected {
+            return Err(Error::corrupt(self.at, "a frame's events are too few"));
+        }
+        let content_bytes = self.header.content_raw_bytes.get() as usize;
+        frame.events.clear();
+        frame.events.reserve(events.len() / EVENT_BYTES);
+        for raw in events.as_chunks::<EVENT_BYTES>().0 {
+            let raw = RawEvent::ref_from_bytes(raw)
+                .map_err(|_| Error::corrupt(self.at, "an event is truncated"))?;
+            raw.parse_into(&mut frame.events, disks, content_bytes)
+                .map_err(|what| Error::corrupt(self.at, what))?;
+        }
+        check_content(&frame.events, content_bytes)
+            .map_err(|what| Error::corrupt(self.at, what))?;
+        frame.packed.clear();
+        let has_mark = || frame.events.iter().any(|e| e.op == Op::Mark);
+        if contents == Contents::OfMarks && !has_mark() {
+            frame.content.clear();
+            return Ok(());
+        }
+        frame.content.resize(content_bytes, 0);
+        match contents {
+            Contents::Packed => frame.packed.read(self, file),
+            Contents::OfMarks | Contents::All => self.unpack_content(file, &mut frame.content),
+        }
+        .inspect_err(|_| frame.content.clear())
+    }
+
+    fn unpack_content(&self, file: &File, content: &mut [u8]) -> Result<()> {
+        let mut at = self.content_at();
+        let mut stored = Vec::new();
+        for (piece, into) in self.pieces.iter().zip(content.chunks_mut(PIECE_BYTES)) {
+            let failed = |e: io::Error| Error::new(ErrorKind::Io, format!("at byte {at}: {e}"));
+            let stored_bytes = piece.stored_bytes.get() as usize;
+            if stored_bytes == into.len() {
+                // Stored uncompressed: read into its final place.
+                file.read_exact_at(into, at).map_err(failed)?;
+                check_piece(at, piece, into)?;
+            } else {
+                stored.resize(stored_bytes, 0);
+                file.read_exact_at(&mut stored, at).map_err(failed)?;
+                unpack_piece(at, piece, &stored, into)?;
+            }
+            at += stored_bytes as u64;
+        }
+        Ok(())
+    }
+}
+
+/// Checks that each byte of a frame's content belongs to exactly one event. Otherwise a small frame
+/// could unpack to a large one.
+fn check_content(events: &[Event], content_bytes: usize) -> std::result::Result<(), &'static str> {
+    let mut end = 0;
+    for event in events.iter().filter(|e| e.op.has_content() && e.length > 0) {
+        if u64::from(event.content_offset) != end {
+            return Err("an event's content does not follow that of the one before");
+        }
+        end += event.length;
+    }
+    if end != content_bytes as u64 {
+        return Err("a frame has content that belongs to no event");
+    }
+    match events.iter().position(|e| e.op == Op::Mark) {
+        Some(first) if first + 1 < events.len() => Err("a mark is not the last event of its frame"),
+        _ => Ok(()),
+    }
+}
+
+thread_local! {
+    /// Shared, because creating a zstd state costs more than unpacking a small piece.
+    static DECOMPRESSOR: RefCell<zstd::bulk::Decompressor<'static>> = RefCell::default();
+}
+
+/// Unpacks `stored`, and returns the number of unpacked bytes.
+fn decompress(stored: &[u8], into: &mut [u8]) -> io::Result<usize> {
+    DECOMPRESSOR.with_borrow_mut(|zstd| zstd.decompress_to_buffer(stored, into))
+}
+
+pub(crate) fn check_piece(at: u64, piece: &RawPiece, stored: &[u8]) -> Result<()> {
+    if crc32c::crc32c(stored) != piece.crc32c.get() {
+        return Err(Error::corrupt(
+            at,
+            "the checksum of a piece of content is wrong",
+        ));
+    }
+    Ok(())
+}
+
+pub(crate) fn unpack_piece(
+    at: u64,
+    piece: &RawPiece,
+    stored: &[u8],
+    into: &mut [u8],
+) -> Result<()> {
+    check_piece(at, piece, stored)?;
+    expand_piece(at, stored, into)
+}
+
+/// Unpacks a piece whose checksum has been verified.
+pub(crate) fn expand_piece(at: u64, stored: &[u8], into: &mut [u8]) -> Result<()> {
+    if stored.len() == into.len() {
+        into.copy_from_slice(stored);
+        return Ok(());
+    }
+    match decompress(stored, into) {
+        Ok(count) if count == into.len() => Ok(()),
+        Ok(_) => Err(Error::corrupt(at, "a piece of content is too short")),
+        Err(e) => Err(Error::corrupt(
+            at,
+            format!("a piece of content does not unpack: {e}"),
+        )),
+    }
+}

@@ -1,0 +1,151 @@
+//! Items of the log: logged content has the same format as in blocks and inodes on disk, but is
+//! split into regions.
+
+use super::{block, forks};
+use crate::Secret;
+use fscost_ondisk::xfs::block::{begins_inode, by_magic, identify};
+use fscost_ondisk::xfs::inode::Core;
+use fscost_ondisk::xfs::log_item::{
+    BufferItem, BufferKind, InodeItem, Kind, MOST_BUFFER_BYTES, Regions,
+};
+use fscost_ondisk::xfs::log_record::SECTOR;
+use fscost_ondisk::xfs::superblock::Geometry;
+use std::collections::HashMap;
+
+/// Latest content of metadata sectors, as logged or written, by byte offset. Log items contain
+/// changes to it.
+#[derive(Default)]
+pub struct Contents(HashMap<u64, Box<[u8; SECTOR]>>);
+
+impl Contents {
+    /// Records a write outside the log. Sectors that may begin a buffer are kept, up to the maximum
+    /// length of a buffer.
+    pub fn write(&mut self, offset: u64, content: &[u8], geometry: &Geometry) {
+        let mut wanted = 0;
+        for (number, sector) in content.as_chunks().0.iter().enumerate() {
+            let (at, place) = (number * SECTOR, offset + (number * SECTOR) as u64);
+            if may_begin_buffer(sector, place, geometry) {
+                wanted = at + MOST_BUFFER_BYTES;
+            }
+            if at < wanted {
+                self.0.insert(place, Box::new(*sector));
+            } else if let Some(known) = self.0.get_mut(&place) {
+                **known = *sector;
+            }
+        }
+    }
+
+    fn buffer(&self, offset: u64, length: usize) -> Vec<u8> {
+        let sectors = (0..length / SECTOR).map(|number| offset + (number * SECTOR) as u64);
+        let contents = sectors.map(|place| self.0.get(&place).map_or([0; SECTOR], |known| **known));
+        contents.flatten().collect()
+    }
+
+    fn log(&mut self, offset: u64, buffer: &[u8]) {
+        for (number, sector) in buffer.as_chunks().0.iter().enumerate() {
+            self.0
+                .insert(offset + (number * SECTOR) as u64, Box::new(*sector));
+        }
+    }
+
+    fn cancel(&mut self, offset: u64, length: usize) {
+        for number in 0..length / SECTOR {
+            self.0.remove(&(offset + (number * SECTOR) as u64));
+        }
+    }
+}
+
+/// True if a block that the log changes may begin here: such a block identifies itself.
+fn may_begin_buffer(sector: &[u8], offset: u64, geometry: &Geometry) -> bool {
+    begins_inode(sector)
+        || by_magic(sector).is_some_and(|(kind, _)| kind.is_superblock())
+        || identify(geometry, offset, sector).is_some()
+}
+
+/// Strips an item's regions. The first region identifies the item.
+pub fn strip(
+    regions: &mut Regions,
+    contents: &mut Contents,
+    geometry: &Geometry,
+    secret: &mut Secret,
+) {
+    let understood = match regions.get(0).and_then(Kind::of) {
+        Some(Kind::Inode) => inode(regions, secret),
+        Some(Kind::Buffer) => buffer(regions, contents, geometry, secret),
+        Some(Kind::Attributes) | None => None,
+        // Only numbers: extents to be freed, mapped or counted; inodes created or removed; quota.
+        Some(_) => Some(()),
+    };
+    if understood.is_none() {
+        rest(regions, secret);
+    }
+}
+
+/// Strips all regions that are not understood, except the first, which holds only numbers.
+pub fn rest(regions: &mut Regions, secret: &Secret) {
+    for region in regions.iter_mut().skip(1) {
+        secret.bytes(region);
+    }
+}
+
+/// Strips an inode's core and its changed forks. `None` if they are not understood.
+fn inode(regions: &mut Regions, secret: &mut Secret) -> Option<()> {
+    let item = InodeItem::parse(regions.get(0)?)?;
+    let core = Core::in_log(regions.get(1)?)?;
+    let (data, xattr) = (item.data, item.xattr);
+    for (number, region) in regions.iter_mut().enumerate().skip(2) {
+        let is_data = data.is_some_and(|fork| fork.region == number);
+        match data.filter(|_| is_data).or(xattr) {
+            Some(fork) if fork.region != number => secret.bytes(region),
+            Some(fork) if fork.is_local && is_data => forks::local(region, &core, None, secret),
+            Some(fork) if fork.is_local => forks::attributes(region, secret),
+            Some(_) => {} // numbers of blocks
+            None => secret.bytes(region),
+        }
+    }
+    Some(())
+}
+
+/// Strips the changed chunks of a block. `None` if they are not understood.
+fn buffer(
+    regions: &mut Regions,
+    contents: &mut Contents,
+    geometry: &Geometry,
+    secret: &mut Secret,
+) -> Option<()> {
+    let item = BufferItem::parse(regions.get(0)?)?;
+    let (offset, length, kind) = (item.offset, item.length, item.kind);
+    offset.checked_add(MOST_BUFFER_BYTES as u64)?;
+    if item.is_cancelled {
+        contents.cancel(offset, length);
+        return None;
+    }
+    let places = item.places(regions.from(1).map(<[u8]>::len))?;
+    let mut whole = contents.buffer(offset, length);
+    for (region, place) in regions.from(1).zip(&places) {
+        whole[place.clone()].copy_from_slice(&region[..place.len()]);
+    }
+    contents.log(offset, &whole);
+    match kind {
+        BufferKind::Inodes => {
+            for slot in whole.chunks_mut(geometry.inode_bytes as usize) {
+                if !block::strip(slot, geometry, secret) {
+                    secret.bytes(slot);
+                }
+            }
+        }
+        // Quota records and AG headers contain only numbers.
+        BufferKind::Quota
+        | BufferKind::Agf
+        | BufferKind::Agfl
+        | BufferKind::Agi
+        | BufferKind::Realtime => {}
+        _ => block::strip(&mut whole, geometry, secret).then_some(())?,
+    }
+    for (region, place) in regions.iter_mut().skip(1).zip(places) {
+        let (chunks, behind) = region.split_at_mut(place.len());
+        chunks.copy_from_slice(&whole[place]);
+        secret.bytes(behind);
+    }
+    Some(())
+}
