@@ -8,6 +8,7 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
+import numpy as np
 import pyarrow.parquet as pq
 
 from fscost import capture
@@ -23,40 +24,52 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Seen:
-    """Requests of a fio job, and the time of each following request."""
+    """Requests of a fio job. For each, the time of the reply before it and of the request after
+    it."""
 
     rows: Sequence[Row]
-    next_ns: Sequence[int]
+    before_ns: Sequence[int]
+    after_ns: Sequence[int]
 
-    def holds(self, us: float, *, mean: bool = False) -> bool:
-        """True if fio may have measured this latency at queue depth 1: at least the server's time,
-        and at most the time until the next request."""
-        average = fmean if mean else median
-        took = average(row["latency_ns"] + row["late_ns"] for row in self.rows)
-        cycle = average(
-            after - row["submit_ns"] for row, after in zip(self.rows, self.next_ns, strict=True)
-        )
-        return took * (1 - TOLERATED) <= us * 1e3 <= cycle * (1 + TOLERATED)
+    def latency_us(self, *, mean: bool = False) -> tuple[float, float]:
+        """Return the lowest and the highest median or mean that fio may have measured at queue
+        depth 1. Each request took fio at least the server's time, and at most the time from the
+        reply before it to the request after it. A mean is at most the job's whole time divided by
+        its requests."""
+        if mean:
+            least = fmean(_reply_ns(row) - row["submit_ns"] for row in self.rows)
+            most = (self.after_ns[-1] - self.before_ns[0]) / len(self.rows)
+        else:
+            least = median(_reply_ns(row) - row["submit_ns"] for row in self.rows)
+            most = median(
+                after - before for before, after in zip(self.before_ns, self.after_ns, strict=True)
+            )
+        return least / 1e3 * (1 - TOLERATED), most / 1e3 * (1 + TOLERATED)
 
     def modelled(self) -> Answer:
         """Return the answer of the model alone, independent of the host."""
         latencies = [row["latency_ns"] / 1e3 for row in self.rows]
         return Answer(median(latencies), fmean(latencies), 1, median(latencies), fmean(latencies))
 
-    def bytes_per_s(self, *, settled: bool = False, ends: bool = False) -> float:
-        """Return the throughput of the middle of the job, or of the middle of its second half. The
-        ends, left out by default, may contain requests of other programs that probe the device."""
+    def bytes_per_s(self, *, settled: bool = False) -> tuple[float, float]:
+        """Return the lowest and the highest throughput of all intervals that begin in the first
+        fifth and end in the last fifth of the job, or of its second half. fio's interval is not
+        known, and a stall of the host may lie at either end of it."""
         rows = self.rows
         if settled:
             middle = (rows[0]["submit_ns"] + rows[-1]["submit_ns"]) / 2
             rows = [row for row in rows if row["submit_ns"] >= middle]
-        replies = sorted(
-            (row["submit_ns"] + row["latency_ns"] + row["late_ns"], row["length"]) for row in rows
-        )
-        end = 0 if ends else len(replies) // 10
-        replies = replies[end : len(replies) - end]
-        took_ns = replies[-1][0] - replies[0][0]
-        return float(sum(length for _, length in replies[1:]) / took_ns * 1e9)
+        replies = sorted((_reply_ns(row), row["length"]) for row in rows)
+        times = np.array([rows[0]["submit_ns"]] + [at for at, _ in replies], float)
+        done = np.cumsum([0] + [length for _, length in replies])
+        fifth = max(1, len(times) // 5)
+        took_ns = times[-fifth:] - times[:fifth, None]
+        rates = (done[-fifth:] - done[:fifth, None]) / took_ns * 1e9
+        return float(rates.min()), float(rates.max())
+
+
+def _reply_ns(row: Row) -> int:
+    return int(row["submit_ns"] + row["latency_ns"] + row["late_ns"])
 
 
 def requests(folder: Path) -> list[Row]:
@@ -70,9 +83,13 @@ def requests(folder: Path) -> list[Row]:
 def seen(rows: list[Row], first: int, end: int, op: str = "") -> Seen:
     """Return the requests of an operation within a range."""
     chosen = [at for at in range(first, end) if rows[at]["op"].startswith(op)]
-    following = [rows[min(at + 1, len(rows) - 1)]["submit_ns"] for at in chosen]
-    # The request after the last one belongs to another job.
-    return Seen([rows[at] for at in chosen[:-1]], following[:-1])
+    # Something precedes and follows every job but perhaps the first and the last.
+    chosen = [at for at in chosen if 0 < at < len(rows) - 1]
+    return Seen(
+        [rows[at] for at in chosen],
+        [_reply_ns(rows[at - 1]) for at in chosen],
+        [rows[at + 1]["submit_ns"] for at in chosen],
+    )
 
 
 def flash_jobs(rows: list[Row]) -> dict[str, Seen]:
