@@ -345,16 +345,17 @@ def test_a_fifo_is_written_to_its_reader(write: Run, made: Path, name: Any) -> N
     ).stderr
     # The reader copies to a file: a page is larger than two pipes hold if nobody reads them.
     read = made / "read"
-    with read.open("wb") as out, subprocess.Popen(["cat", fifo], stdout=out) as reader:
-        # Keep the FIFO open on our side until the writer is done; otherwise the reader's early end
-        # would hang the test.
-        holder = os.open(fifo, os.O_RDWR)
-        write(name, fifo, check=(2,) if is_new(name) else (0,))
-        os.set_blocking(holder, False)
-        os.close(holder)
-        if is_new(name):
-            reader.kill()
-        reader.wait(timeout=30)
+    # Both ends are open before anybody writes. A reader that opened the FIFO after the writer had
+    # closed it would wait for ever.
+    holder = os.open(fifo, os.O_RDWR)
+    end = os.open(fifo, os.O_RDONLY)
+    with read.open("wb") as out, subprocess.Popen(["cat"], stdin=end, stdout=out) as reader:
+        os.close(end)
+        try:
+            write(name, fifo, check=(2,) if is_new(name) else (0,))
+        finally:
+            os.close(holder)
+        assert reader.wait(timeout=60) == 0
     assert (read.stat().st_size > 0) == (not is_new(name))
     assert stat.S_ISFIFO(fifo.lstat().st_mode)
 
