@@ -43,7 +43,7 @@ BOUNDS = {
     "jfs": Bound(
         0.12, 0.95, 0.2, "nointegrity has no log: a block may have had another file since"
     ),
-    "reiserfs": Bound(0.25, 0.2, 0.2, "leaves that are freed are not written again"),
+    "reiserfs": Bound(0.06, 0.2, 0.2, "a block that changes owner twice in a transaction"),
     "ntfs3": Bound(0.12, 0.5, 0.2, "no log: a cluster may have had a file that no record had"),
     "exfat": Bound(0.2, 0.7, 0.2, "inodes are first clusters: no numbers, no generations"),
     "vfat": Bound(0.05, 0.2, 0.6, "inodes are first clusters: no numbers, no generations"),

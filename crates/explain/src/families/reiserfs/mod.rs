@@ -43,23 +43,7 @@ pub fn detect(
         0 => Some(disk),
         magic => log_disk(formatted, disk, |image| is_journal(image, &geometry, magic))?,
     };
-    Ok(Some(Box::new(Reiserfs {
-        disk,
-        journal_disk,
-        journal: Journal::new(
-            geometry.block_bytes,
-            geometry.journal_at,
-            geometry.journal_blocks,
-        ),
-        files: Files::new(ROOT, Structure::Unknown),
-        leaves: causes::Leaves::default(),
-        known: HashMap::new(),
-        leaf_inodes: HashMap::new(),
-        inodes: HashMap::new(),
-        gone: HashSet::new(),
-        copied: HashMap::new(),
-        geometry,
-    })))
+    Ok(Some(Box::new(Reiserfs::new(disk, journal_disk, geometry))))
 }
 
 /// Returns the structure of a block at a fixed place.
@@ -106,6 +90,10 @@ struct Reiserfs {
     inodes: HashMap<u64, (u32, u64)>,
     /// Inodes that were removed from their leaf in the transaction being read.
     gone: HashSet<u64>,
+    /// Each block of the bitmap as the journal last had it.
+    bitmaps: HashMap<u64, Vec<u8>>,
+    /// Leaves that the bitmap says are free, in the transaction being read.
+    freed: Vec<u64>,
     /// Causes of the journal copies of each node since it was last written home. They are also
     /// causes of its next write home.
     copied: HashMap<u64, Causes>,
@@ -167,6 +155,28 @@ impl Follower for Reiserfs {
 }
 
 impl Reiserfs {
+    fn new(disk: u16, journal_disk: Option<u16>, geometry: Geometry) -> Reiserfs {
+        Reiserfs {
+            disk,
+            journal_disk,
+            journal: Journal::new(
+                geometry.block_bytes,
+                geometry.journal_at,
+                geometry.journal_blocks,
+            ),
+            files: Files::new(ROOT, Structure::Unknown),
+            leaves: causes::Leaves::default(),
+            known: HashMap::new(),
+            leaf_inodes: HashMap::new(),
+            inodes: HashMap::new(),
+            gone: HashSet::new(),
+            bitmaps: HashMap::new(),
+            freed: Vec::new(),
+            copied: HashMap::new(),
+            geometry,
+        }
+    }
+
     /// Explains a block of the journal.
     fn journal(
         &mut self,
@@ -198,6 +208,7 @@ impl Reiserfs {
                 }
             }
             (Structure::JournalCommit, _) => {
+                self.forget_freed(rows);
                 for inode in std::mem::take(&mut self.gone) {
                     self.inodes.remove(&inode);
                     self.files.forget(inode, rows);
@@ -213,6 +224,7 @@ impl Reiserfs {
     fn copy(&mut self, number: usize, home: u64, content: &[u8], rows: &mut Rows) {
         let (what, causes) = match area(&self.geometry, home) {
             Some(Structure::BlockBitmap) => {
+                self.bitmap(home, content);
                 (Structure::BlockBitmap, Causes::one(Cause::Allocation))
             }
             Some(other) => (other, Causes::one(Cause::Accounting)),
