@@ -197,7 +197,8 @@ impl Recording {
         array::times(py, &self.inner, &device, array)
     }
 
-    /// Replay the requests on device models: `[{"name", "recorded_ns", "modelled_ns", "disks":
+    /// Replay the requests on device models, once for each assumption of `waits` ("flushes",
+    /// "all"): lists of `[{"name", "recorded_ns", "modelled_ns", "disks":
     /// [{"busy_ns", "read", "write", "flush", "discard"}]}]`, the last four as `{"buckets":
     /// [(least, most, count)], "sum_ns", "max_ns"}`. `completions` holds pairs of 64-bit numbers: a
     /// request of the recording, and the time at which its live model completed it.
@@ -206,7 +207,7 @@ impl Recording {
         &self,
         py: Python<'py>,
         models: Vec<(String, String)>,
-        waits: &str,
+        waits: Vec<String>,
         seed: u64,
         completions: Option<&[u8]>,
     ) -> PyResult<Bound<'py, PyList>> {
@@ -214,7 +215,7 @@ impl Recording {
             py,
             &self.inner,
             &models,
-            waits,
+            &waits,
             seed,
             completions.unwrap_or_default(),
         )

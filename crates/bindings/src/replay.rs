@@ -9,35 +9,57 @@ use pyo3::{
     prelude::*,
     types::{PyDict, PyList},
 };
-use std::collections::HashMap;
+use std::{collections::HashMap, thread};
 
-/// Replays a recording. `models` holds the file name and text of each disk's model. `completions`
-/// holds requests and the times at which live models completed them.
+/// Replays a recording with each assumption of `waits`, on threads of their own. `models` holds the
+/// file name and text of each disk's model. `completions` holds requests and the times at which
+/// live models completed them.
 pub fn replay<'py>(
     py: Python<'py>,
     recording: &Recording,
     models: &[(String, String)],
-    waits: &str,
+    waits: &[String],
     seed: u64,
     completions: &[u8],
 ) -> PyResult<Bound<'py, PyList>> {
-    let waits = match waits {
-        "flushes" => Waits::ForFlushes,
-        "all" => Waits::ForAll,
-        other => {
-            let what = format!("waits {other:?} is unknown");
-            return Err(PyValueError::new_err(what));
-        }
-    };
+    let waits: Vec<Waits> = waits.iter().map(named).collect::<PyResult<_>>()?;
     let models = models.iter().map(|(file, text)| Model::parse(file, text));
     let models: Vec<Model> = models.collect::<Result<_, _>>().map_err(refused)?;
-    let found = py.detach(|| -> fscost_recording::Result<Vec<IntervalTimes>> {
-        let completions_ns = pairs(completions);
-        Ok(Requests::completed(recording, &completions_ns)?.replay(&models, waits, seed))
+    let found = py.detach(|| -> fscost_recording::Result<Vec<Vec<IntervalTimes>>> {
+        let requests = Requests::completed(recording, &pairs(completions))?;
+        let of = &|waits| requests.replay(&models, waits, seed);
+        Ok(thread::scope(|scope| {
+            let threads: Vec<_> = waits
+                .iter()
+                .map(|&each| scope.spawn(move || of(each)))
+                .collect();
+            threads.into_iter().map(joined).collect()
+        }))
     });
     let found = found.map_err(crate::error)?;
-    let intervals = found.iter().map(|each| interval(py, each));
-    PyList::new(py, intervals.collect::<PyResult<Vec<_>>>()?)
+    let replays = found.iter().map(|intervals| {
+        let intervals = intervals.iter().map(|each| interval(py, each));
+        PyList::new(py, intervals.collect::<PyResult<Vec<_>>>()?)
+    });
+    PyList::new(py, replays.collect::<PyResult<Vec<_>>>()?)
+}
+
+fn named(waits: &String) -> PyResult<Waits> {
+    match waits.as_str() {
+        "flushes" => Ok(Waits::ForFlushes),
+        "all" => Ok(Waits::ForAll),
+        other => {
+            let what = format!("waits {other:?} is unknown");
+            Err(PyValueError::new_err(what))
+        }
+    }
+}
+
+/// Returns the result of a thread, or continues its panic.
+fn joined<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
+    thread
+        .join()
+        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 /// Parses pairs of 64-bit numbers, little-endian: the number of a request and the time at which it

@@ -130,8 +130,10 @@ def replay(
             )
     chosen = [models.get(name) or find(DEFAULT) for name in names]
     phases = set(measured or analyze.measured_phases(recording))
-    least, _ = _run(recording, chosen, Waits.FLUSHES, phases, seed)
-    closed, intervals = _run(recording, chosen, Waits.ALL, phases, seed)
+    texts = [(each.origin, each.text) for each in chosen]
+    with capture.opened(recording) as source:
+        both = source.replay(texts, [Waits.FLUSHES.value, Waits.ALL.value], seed)
+    (least, _), (closed, intervals) = (_within(phases, found) for found in both)
     disks = [
         DiskTimes(
             name,
@@ -157,16 +159,14 @@ def live(
     of each disk's model. `completions`: pairs of 64-bit numbers, a request and the time at which
     its model completed it."""
     with capture.opened(recording) as source:
-        return list(source.replay(list(texts), waits.value, seed, completions))
+        [found] = source.replay(list(texts), [waits.value], seed, completions)
+        return found
 
 
-def _run(
-    recording: Path, models: Sequence[Model], waits: Waits, phases: set[str], seed: int
+def _within(
+    phases: set[str], intervals: Sequence[dict[str, Any]]
 ) -> tuple[float, list[dict[str, Any]]]:
     """Return the seconds of the phases, and their intervals."""
-    texts = [(each.origin, each.text) for each in models]
-    with capture.opened(recording) as source:
-        intervals = source.replay(texts, waits.value, seed)
     chosen = [each for each in intervals if each["name"] in phases]
     return sum(each["modelled_ns"] for each in chosen) / 1e9, chosen
 
