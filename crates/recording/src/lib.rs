@@ -12,6 +12,7 @@
 
 mod ahead;
 pub mod dm_log_writes;
+mod encoding;
 mod error;
 mod event;
 mod extent_map;

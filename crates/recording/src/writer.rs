@@ -1,10 +1,12 @@
 //! Writer of a recording while disks are served. Content goes straight into the frame being filled.
-//! A second thread compresses and stores sealed frames, so that a request waits for neither.
+//! A second thread encodes and stores sealed frames, so that a request waits for neither.
 
 use crate::{
-    Error, ErrorKind, Event, Location, Mark, Op, Output, Result, Room, Totals, fail_point,
+    Error, ErrorKind, Event, Location, Mark, Op, Output, Result, Room, Totals,
+    encoding::{self, Frames, Sealed},
+    fail_point,
     format::{DiskInfo, Header},
-    frame::{Content, EncodedFrame, Encoder, FrameBuffer, end_frame},
+    frame::{Content, FrameBuffer, end_frame},
     piece_cache::PieceCache,
 };
 use std::{
@@ -12,10 +14,7 @@ use std::{
     fs::File,
     io::Write as _,
     path::{Path, PathBuf},
-    sync::{
-        Arc, Condvar, Mutex, MutexGuard,
-        mpsc::{Receiver, Sender, channel},
-    },
+    sync::{Arc, Condvar, Mutex, MutexGuard},
     thread::JoinHandle,
 };
 use zerocopy::IntoBytes;
@@ -33,7 +32,7 @@ pub struct Writer {
     requests: u64,
     last_complete_ns: u64,
     shared: Arc<Shared>,
-    sealed: Sender<Arc<FrameBuffer>>,
+    sealed: Sealed,
     /// Returns the file at the end. By then, its path may lead to another file or be inaccessible.
     storing: JoinHandle<File>,
     cache: PieceCache,
@@ -124,13 +123,13 @@ impl Writer {
             state: Mutex::new(state),
             frame_stored: Condvar::new(),
         });
-        let encoder = Encoder::new(content)?;
-        let (sealed, receiver) = channel();
+        let guard = || Ending(Arc::clone(&shared));
+        let (sealed, frames) = encoding::queue(content, path, guard)?;
         let storing = std::thread::Builder::new()
             .name("store-frames".into())
             .spawn({
                 let shared = Arc::clone(&shared);
-                move || store_frames(&shared, file, encoder, &receiver)
+                move || store_frames(&shared, file, frames)
             })
             .map_err(|e| Error::io("starting a thread for", path, e))?;
         Ok(Writer {
@@ -259,8 +258,7 @@ impl Writer {
         let full = Arc::new(std::mem::replace(&mut self.open, next));
         state.pending.push_back(Arc::clone(&full));
         drop(state);
-        // The receiver is dropped only after a failure, which the next check reports.
-        let _ = self.sealed.send(full);
+        self.sealed.send(full);
         Ok(())
     }
 
@@ -349,36 +347,35 @@ impl Writer {
 /// Runs the storing thread. It ends when the writer is dropped, or at the first failure, after
 /// which every request fails. Returns the file for its last frame, because the path could lead to
 /// another file by then.
-fn store_frames(
-    shared: &Shared,
-    mut file: File,
-    mut encoder: Encoder,
-    sealed: &Receiver<Arc<FrameBuffer>>,
-) -> File {
-    let _ending = Ending(shared);
-    let mut encoded = EncodedFrame::default();
-    while let Ok(frame) = sealed.recv() {
+fn store_frames(shared: &Arc<Shared>, mut file: File, mut frames: Frames) -> File {
+    let _ending = Ending(Arc::clone(shared));
+    while let Some((frame, encoded)) = frames.next() {
         fail_point("storing");
-        let stored = encoder.encode(&frame, &mut encoded).and_then(|()| {
+        let stored = encoded.and_then(|encoded| {
             let written = encoded.write(&frame, &mut file);
-            written.map_err(|e| Error::io("writing", &shared.path, e))
+            written.map_err(|e| Error::io("writing", &shared.path, e))?;
+            Ok(encoded.stored_bytes())
         });
         let mut state = shared.lock();
-        let (room, file_bytes) = (state.room, state.file_bytes + encoded.stored_bytes());
-        let stored = stored.and_then(|()| match room {
-            Some(room) => room.check(&file, &shared.path, file_bytes),
-            None => Ok(()),
+        let (room, before) = (state.room, state.file_bytes);
+        let stored = stored.and_then(|bytes| match room {
+            Some(room) => room
+                .check(&file, &shared.path, before + bytes)
+                .map(|()| bytes),
+            None => Ok(bytes),
         });
-        if let Err(error) = stored {
-            // Truncate a partial write: the file ends with its last complete frame.
-            let _ = file.set_len(state.file_bytes);
-            state.failed = Some((error.kind, error.context));
-            shared.frame_stored.notify_all();
-            return file;
-        }
-        let at = state.file_bytes;
-        state.frames_at.push(at);
-        state.file_bytes += encoded.stored_bytes();
+        let stored_bytes = match stored {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                // Truncate a partial write: the file ends with its last complete frame.
+                let _ = file.set_len(state.file_bytes);
+                state.failed = Some((error.kind, error.context));
+                shared.frame_stored.notify_all();
+                return file;
+            }
+        };
+        state.frames_at.push(before);
+        state.file_bytes += stored_bytes;
         state.pending.pop_front();
         match Arc::try_unwrap(frame) {
             Ok(buffer) => state.free.push(buffer),
@@ -389,10 +386,11 @@ fn store_frames(
     file
 }
 
-/// Guard held by the storing thread: however the thread ends, no thread keeps waiting for it.
-struct Ending<'a>(&'a Shared);
+/// Guard held by the threads that encode and store: however they end, no thread keeps waiting for
+/// them.
+struct Ending(Arc<Shared>);
 
-impl Drop for Ending<'_> {
+impl Drop for Ending {
     fn drop(&mut self) {
         if std::thread::panicking() {
             let what = format!(
@@ -420,7 +418,7 @@ mod tests {
         });
         let theirs = Arc::clone(&shared);
         let storing = std::thread::spawn(move || {
-            let _ending = Ending(&theirs);
+            let _ending = Ending(theirs);
             panic!("injected");
         });
         let state = shared.lock();
