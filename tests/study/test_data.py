@@ -123,7 +123,7 @@ def test_a_wrong_study_names_its_file_and_what_is_wrong(old: str, new: str, mess
     [
         ("profile,phase", "profil,phase", "columns"),
         ("strict,clone", "nobody,clone", "nobody"),
-        ("strict_nj,clone", "strict,clone", "comes twice"),
+        ("strict_nj,clone", "strict,clone", "occurs twice"),
         ("367.7,MB", "367.7,parsec", "unit"),
     ],
 )

@@ -88,13 +88,13 @@ def test_one_repetition_and_none_decide_nothing() -> None:
         ("rr", Verdict.REVERSED),
         ("fr", Verdict.NOT_REPRODUCED),
         ("hr", Verdict.PARTLY),
-        ("ro", Verdict.CANNOT_BE_TOLD),
+        ("ro", Verdict.INCONCLUSIVE),
         ("hf", Verdict.PARTLY),
         ("hfo", Verdict.PARTLY),
-        ("ho", Verdict.CANNOT_BE_TOLD),
-        ("fo", Verdict.CANNOT_BE_TOLD),
-        ("oo", Verdict.CANNOT_BE_TOLD),
-        ("", Verdict.CANNOT_BE_TOLD),
+        ("ho", Verdict.INCONCLUSIVE),
+        ("fo", Verdict.INCONCLUSIVE),
+        ("oo", Verdict.INCONCLUSIVE),
+        ("", Verdict.INCONCLUSIVE),
     ],
 )
 def test_a_claim_is_what_its_criteria_are_together(outcomes: str, expected: Verdict) -> None:
@@ -107,7 +107,7 @@ def test_a_claim_is_what_its_criteria_are_together(outcomes: str, expected: Verd
     [
         ((100, 80, 120), Verdict.REPRODUCED, 0.4),
         ((100, 90, 110), Verdict.NOT_REPRODUCED, 0.2),
-        ((100,), Verdict.CANNOT_BE_TOLD, None),
+        ((100,), Verdict.INCONCLUSIVE, None),
     ],
 )
 def test_a_spread_is_judged_by_the_repetitions_themselves(
@@ -150,7 +150,7 @@ def test_the_published_figures_measured_again_reproduce_what_they_can_decide(
     assert list(found.values()).count(Verdict.REPRODUCED) == 6
     # No number was published for chattr +A, reading, ext3's stalls, the lifetime counter, erased
     # bytes, mutt and tmpwatch, so they have no verdict.
-    assert list(found.values()).count(Verdict.CANNOT_BE_TOLD) == 6
+    assert list(found.values()).count(Verdict.INCONCLUSIVE) == 6
 
 
 def test_a_journal_that_costs_nothing_reproduces_nothing(reported: Reported) -> None:
@@ -161,7 +161,7 @@ def test_a_journal_that_costs_nothing_reproduces_nothing(reported: Reported) -> 
     assert the(report, "nearly doubles").verdict is Verdict.NOT_REPRODUCED
     assert the(report, "4–12 %").verdict is Verdict.NOT_REPRODUCED
     assert the(report, "ext3 looks like").verdict is Verdict.REPRODUCED
-    assert the(report, "removes most").verdict is Verdict.CANNOT_BE_TOLD
+    assert the(report, "removes most").verdict is Verdict.INCONCLUSIVE
     assert "a divisor is zero" in the(report, "removes most").criteria[0].measured.because
 
 
@@ -185,7 +185,7 @@ def test_a_doubled_journal_is_seen_in_its_verdict(reported: Reported) -> None:
         )
 
 
-def test_noise_wider_than_the_bounds_cannot_be_told(reported: Reported) -> None:
+def test_noise_wider_than_the_bounds_is_inconclusive(reported: Reported) -> None:
     def noisy(short: str, phase: str, metric: str, repetition: int) -> float:
         return (
             1e6
@@ -193,7 +193,7 @@ def test_noise_wider_than_the_bounds_cannot_be_told(reported: Reported) -> None:
             * (1 + (0.9 * repetition if short not in JOURNAL else 0))
         )
 
-    assert the(reported("journal-tax", noisy), "nearly doubles").verdict is Verdict.CANNOT_BE_TOLD
+    assert the(reported("journal-tax", noisy), "nearly doubles").verdict is Verdict.INCONCLUSIVE
 
 
 def test_with_and_without_are_paired_by_repetition(reported: Reported) -> None:
@@ -228,16 +228,14 @@ def test_a_repetition_that_one_side_lacks_makes_no_pair(reported: Reported) -> N
 
 
 def test_one_repetition_tells_nothing(reported: Reported) -> None:
-    assert set(verdicts(reported("journal-tax", repetitions=1)).values()) == {
-        Verdict.CANNOT_BE_TOLD
-    }
+    assert set(verdicts(reported("journal-tax", repetitions=1)).values()) == {Verdict.INCONCLUSIVE}
 
 
 def test_a_skipped_profile_leaves_its_criteria_open_and_says_so(reported: Reported) -> None:
     report = reported("journal-tax", skip={"ext2": "no ext2"})
     judged = the(report, "nearly doubles")
     assert [entry.outcome for entry in judged.criteria] == [Outcome.HOLDS] * 3 + [Outcome.OPEN]
-    assert judged.verdict is Verdict.CANNOT_BE_TOLD
+    assert judged.verdict is Verdict.INCONCLUSIVE
     assert judged.criteria[3].measured.because == "there is no measurement of ext2.clean"
 
 
@@ -329,7 +327,7 @@ def nine(short: str, phase: str, metric: str, repetition: int) -> float:
 def test_nine_file_systems_as_published_reproduce_what_can_be_told(reported: Reported) -> None:
     found = verdicts(reported("nine-filesystems", nine))
     others = {text: verdict for text, verdict in found.items() if verdict is not Verdict.REPRODUCED}
-    assert set(others.values()) == {Verdict.CANNOT_BE_TOLD}
+    assert set(others.values()) == {Verdict.INCONCLUSIVE}
     assert [text.split(",")[0] for text in others] == [
         "There are no big differences in space",
         "fsck of ext2 (and ext3?) takes ages on a big disk",
@@ -346,7 +344,7 @@ def test_a_run_too_small_or_too_short_to_show_a_claim_is_not_judged_by_it(
         return nine(name, phase, metric, repetition) / (100 if metric == "wall_s" else 1)
 
     slow = the(reported("nine-filesystems", short), "xfs is by far")
-    assert slow.verdict is Verdict.CANNOT_BE_TOLD
+    assert slow.verdict is Verdict.INCONCLUSIVE
     assert "too short" in slow.criteria[0].measured.because
     assert "s here, 1 s needed" in slow.criteria[0].measured.because
     space = the(reported("nine-filesystems", nine), "no big differences")
@@ -369,7 +367,7 @@ def test_virtual_times_tell_nothing_of_a_device_and_all_of_the_processor(
 ) -> None:
     report = reported("nine-filesystems", nine, time_unit="virtual_s")
     xfs = the(report, "xfs is by far")
-    assert xfs.verdict is Verdict.CANNOT_BE_TOLD
+    assert xfs.verdict is Verdict.INCONCLUSIVE
     assert all(
         "not a device's" in entry.measured.because and entry.measured.interval is not None
         for entry in xfs.criteria
@@ -405,7 +403,7 @@ def test_a_profile_that_one_kernel_lacks_leaves_the_others_alone(reported: Repor
     report = reported("journal-tax", {"6.1": journal_of(2), "6.12": none})
     assert [findings.claims[0].verdict for findings in report.findings] == [
         Verdict.REPRODUCED,
-        Verdict.CANNOT_BE_TOLD,
+        Verdict.INCONCLUSIVE,
     ]
 
 

@@ -95,7 +95,7 @@ def test_the_json_gives_what_decided_each_verdict(report: Report) -> None:
         "reproduced",
         "partly",
         "not reproduced here",
-        "cannot be told",
+        "inconclusive",
     }
     for claim in value["claims"]:
         for criterion in claim["criteria"]:

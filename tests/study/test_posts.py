@@ -32,7 +32,7 @@ def test_verdicts_stand_side_by_side_under_each_kernel(reported: Reported) -> No
     assert page.title == "What two famous posts got right"
     tax, snapshots = page.posts
     assert tax.verdicts.header[1:] == ("6.1 (guest)", "6.12 (guest)", "6.1.0")
-    assert tax.verdicts.rows[0][1:] == ("not reproduced here", "reversed", "cannot be told")
+    assert tax.verdicts.rows[0][1:] == ("not reproduced here", "reversed", "inconclusive")
     assert tax.runs[-1] == "Not measured: ext3-strictatime, because it is too warm."
     assert ("journal-tax", "6.12 (guest)") in [row[:2] for row in page.summary.rows]
     assert all(row[-1] in ("holds", "fails", "reversed") for row in tax.decided.rows)

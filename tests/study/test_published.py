@@ -65,10 +65,10 @@ CLAIMS = {
         "least space",
         "costliest in CPU",
         "above all with small",
-        "round the whole",
+        "through the whole",
         "level wear",
         "continuous snapshots",
-        "no special flaws",
+        "no particular weakness",
         "fsck",
     ),
     "snapshot-atime": (

@@ -12,11 +12,11 @@ from fscost.study import Report
 from fscost.view import repeat
 from fscost.view.posts import Post, Posts, posts
 
-_RULES = "[how a verdict comes about](studies.md#how-a-verdict-comes-about)"
+_RULES = "[how verdicts are reached](studies.md#how-verdicts-are-reached)"
 _ABOUT = f"""fscost repeated published experiments on file-system writes and judged their claims.
 Every figure and verdict on this page comes from the samples of the runs listed below.
 All runs are judged by the same fixed rules ({_RULES}).
-The runs are smaller than the published experiments, so *cannot be told* often reflects a limit of \
+The runs are smaller than the published experiments, so *inconclusive* often reflects a limit of \
 the run, not of the post."""
 _READING = """Dot: measured value with its 95 % interval.
 Diamond: published value.

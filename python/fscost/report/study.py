@@ -27,7 +27,7 @@ _STYLES = {
     "reversed": "red",
     "fails": "red",
     "partly": "yellow",
-    "cannot be told": "dim",
+    "inconclusive": "dim",
     "open": "dim",
 }
 

@@ -24,8 +24,9 @@ _OPERATORS: Mapping[type[ast.operator], Callable[[float, float], float]] = {
 }
 _FUNCTIONS: Mapping[str, Callable[[list[float]], float]] = {"max": max, "min": min}
 _REMEDY = (
-    "a formula has numbers, + - * / ( ), max(…), min(…), spread(…) around all of it, names of"
-    " constants, PROFILE.PHASE and PROFILE.PHASE.METRIC; of one disk, PROFILE.PHASE@DISK.METRIC"
+    "a formula may contain numbers, + - * / ( ), max(…), min(…), names of constants, PROFILE.PHASE,"
+    " PROFILE.PHASE.METRIC and, for one disk, PROFILE.PHASE@DISK.METRIC; spread(…) must enclose the"
+    " whole formula"
 )
 _SPREAD = "spread"
 _AT = "_at_disk_"

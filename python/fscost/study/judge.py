@@ -38,7 +38,7 @@ class Verdict(StrEnum):
     PARTLY = "partly"
     NOT_REPRODUCED = "not reproduced here"
     REVERSED = "reversed"
-    CANNOT_BE_TOLD = "cannot be told"
+    INCONCLUSIVE = "inconclusive"
 
 
 RULES = (
@@ -53,7 +53,7 @@ RULES = (
     (
         "A claim is reproduced when all of its criteria hold, reversed when all are reversed, not"
         " reproduced here when all fail or are reversed, and partly reproduced when some hold and"
-        " some do not. Otherwise, it cannot be told."
+        " some do not. Otherwise, it is inconclusive."
     ),
 )
 
@@ -168,4 +168,4 @@ def verdict(outcomes: Sequence[Outcome]) -> Verdict:
         return Verdict.REPRODUCED
     if found == {Outcome.REVERSED}:
         return Verdict.REVERSED
-    return Verdict.NOT_REPRODUCED if found and found <= failed else Verdict.CANNOT_BE_TOLD
+    return Verdict.NOT_REPRODUCED if found and found <= failed else Verdict.INCONCLUSIVE

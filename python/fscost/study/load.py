@@ -77,7 +77,7 @@ def read(name: str, toml: str, published: str) -> Study:
         raise InputError(f"{name}/study.toml: {error}") from None
     except (KeyError, TypeError) as error:
         raise InputError(
-            f"{name}/study.toml: {error} is missing, is of another kind, or is not a field of a"
+            f"{name}/study.toml: {error} is missing, has the wrong type, or is not a field of a"
             " study"
         ) from None
     except InputError as error:
@@ -135,7 +135,7 @@ class _Reader:
     def _published(self, text: str) -> Published:
         reader = csv.DictReader(StringIO(text))
         if reader.fieldnames != _CSV_COLUMNS:
-            raise InputError(f"published.csv: its columns are not {', '.join(_CSV_COLUMNS)}")
+            raise InputError(f"published.csv: the columns must be {', '.join(_CSV_COLUMNS)}")
         values: dict[Reference, float] = {}
         notes: dict[Reference, str] = {}
         texts: dict[Reference, str] = {}
@@ -145,8 +145,8 @@ class _Reader:
             self._check_profiles("published.csv", reference.profile)
             if reference in values or row["unit"] not in UNITS:
                 raise InputError(
-                    f"published.csv: {reference.profile}.{reference.phase} comes twice, or its unit"
-                    f" is none of {', '.join(UNITS)}"
+                    f"published.csv: {reference.profile}.{reference.phase} occurs twice, or its"
+                    f" unit is not one of {', '.join(UNITS)}"
                 )
             values[reference] = float(row["value"]) * UNITS[row["unit"]]
             texts[reference] = f"{row['value']} {row['unit']}"

@@ -359,7 +359,7 @@ def _claim(published: Published, under: Sequence[tuple[str, JudgedClaim]], numbe
             if entry.measured.because:
                 reasons.setdefault(entry.measured.because, []).append(entry.criterion.label + at)
     lines += [
-        f"{'; '.join(labels)}: cannot be told, because {plain(because)}."
+        f"{'; '.join(labels)}: inconclusive, because {plain(because)}."
         for because, labels in reasons.items()
     ]
     if claim.explanation:
