@@ -88,7 +88,7 @@ def test_a_cut_recording_is_told(recording: Path) -> None:
     recording.write_bytes(recording.read_bytes()[:-70])
     told = fscost("verify", str(recording))
     assert told.returncode == 1
-    assert "cut at byte" in told.stdout
+    assert "truncated at byte" in told.stdout
     assert fscost("info", str(recording)).returncode == 0
 
 

@@ -51,7 +51,7 @@ def test_what_is_stripped_says_so_and_can_be_used(
         before["events"],
         before["disks"],
     )
-    assert "are whole" in told("recording", "verify", out)
+    assert "are intact" in told("recording", "verify", out)
     explained = [json.loads(told("explain", file, "--json", "--all")) for file in (source, out)]
     assert explained[0]["groups"] == explained[1]["groups"]
 

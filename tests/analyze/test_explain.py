@@ -182,7 +182,7 @@ def test_a_cut_recording_is_explained_as_far_as_it_goes(recording: Path) -> None
     recording.write_bytes(recording.read_bytes()[:-70])
     told = fscost(str(recording), "--all")
     assert told.returncode == 0
-    assert "incomplete (cut at byte" in told.stdout
+    assert "incomplete (truncated at byte" in told.stdout
 
 
 def test_json_and_parquet_have_the_same_bytes(recording: Path, tmp_path: Path) -> None:

@@ -181,7 +181,7 @@ impl Confinement {
     fn readable(&self, folder: &Path) -> Result<OwnedFd> {
         let tree = copy(folder)?;
         let owner = fs::metadata(folder)
-            .context(Kind::Internal, || format!("look at {}", folder.display()))?;
+            .context(Kind::Internal, || format!("stat {}", folder.display()))?;
         if let Some(user) = self.user
             && user.0 != owner.uid()
         {

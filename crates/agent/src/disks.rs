@@ -85,7 +85,7 @@ fn open_backing(disk: &DiskPlan) -> Result<Backing> {
 fn refuse_another(fd: &OwnedFd, expected: &DeviceIdentity, device: &Path) -> Result<()> {
     /// `_IOR(0x12, 128, __u64)` (include/uapi/linux/fs.h).
     const BLKGETDISKSEQ: Opcode = opcode::read::<u64>(0x12, 128);
-    let stat = rustix::fs::fstat(fd).context(Kind::Attach, || "look at the device")?;
+    let stat = rustix::fs::fstat(fd).context(Kind::Attach, || "stat the device")?;
     // SAFETY: BLKGETDISKSEQ writes a u64.
     let diskseq = unsafe { ioctl(fd, Getter::<BLKGETDISKSEQ, u64>::new()) }
         .context(Kind::Attach, || {
@@ -188,8 +188,9 @@ fn real(plan: &DiskPlan, fd: OwnedFd) -> Result<Disk> {
     let name = real_path
         .file_name()
         .map(|name| name.to_string_lossy().into_owned());
-    let kernel_name = name
-        .ok_or_else(|| CellError::new(Kind::Attach, format!("{} is no device", path.display())))?;
+    let kernel_name = name.ok_or_else(|| {
+        CellError::new(Kind::Attach, format!("{} is not a device", path.display()))
+    })?;
     let base_line = if plan.is_new {
         Counters::default()
     } else {

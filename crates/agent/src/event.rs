@@ -11,7 +11,7 @@ use std::io::Write;
 #[derive(Debug, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
-    /// A disk has got its device.
+    /// A disk was attached to its block device.
     Attached {
         /// Name in the plan.
         disk: String,
@@ -131,7 +131,7 @@ impl Failed {
 
 /// Writes one event as one line, with a single write call.
 pub fn emit(event: &Event) -> Result<()> {
-    let mut line = serde_json::to_vec(event).context(Kind::Internal, || "spell an event")?;
+    let mut line = serde_json::to_vec(event).context(Kind::Internal, || "serialize an event")?;
     line.push(b'\n');
     let mut out = std::io::stdout().lock();
     out.write_all(&line)

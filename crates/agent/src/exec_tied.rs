@@ -44,7 +44,7 @@ pub fn main(arguments: &[String]) -> ExitCode {
 fn tie(parent: &str) -> Result<(), String> {
     rustix::thread::set_no_new_privs(true)
         .and_then(|()| set_parent_process_death_signal(Some(Signal::KILL)))
-        .map_err(|error| format!("ask to die with the parent: {error}"))?;
+        .map_err(|error| format!("set the parent-death signal: {error}"))?;
     // The parent may have died before the request.
     if getppid()
         .map(|pid| pid.as_raw_nonzero().to_string())

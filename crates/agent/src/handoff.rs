@@ -26,7 +26,7 @@ impl Handoff {
         let fd = rustix::fs::memfd_create("fscost-handoff", MemfdFlags::CLOEXEC)
             .context(Kind::Internal, || "memfd_create")?;
         let mut file = File::from(fd);
-        let text = serde_json::to_vec(self).context(Kind::Internal, || "spell the handoff")?;
+        let text = serde_json::to_vec(self).context(Kind::Internal, || "serialize the handoff")?;
         file.write_all(&text)
             .context(Kind::Internal, || "write the handoff")?;
         rustix::fs::seek(&file, SeekFrom::Start(0))

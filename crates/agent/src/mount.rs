@@ -275,8 +275,8 @@ impl MountInfo {
         } else if is_read_only(&self.options) != is_read_only(&earlier.options)
             || is_read_only(&self.super_options) != is_read_only(&earlier.super_options)
         {
-            "the file system under test is read-only or writable, and was not so before: did the \
-            workload remount it, or the kernel for an error?"
+            "the file system under test changed between read-only and writable: did the workload \
+            remount it, or did the kernel after an error?"
         } else {
             return Ok(());
         };

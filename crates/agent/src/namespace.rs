@@ -18,8 +18,8 @@ use std::path::{Path, PathBuf};
 
 const EMPTY: &CStr = c"";
 
-/// Directories that show the host's content, while writes to them stay in the cell. A socket seen
-/// through an overlay leads nowhere, so a workload cannot make a daemon of the host act for it.
+/// Directories that show the host's content, while writes to them stay in the cell. Nothing listens
+/// on a socket seen through an overlay, so a workload cannot use a daemon of the host.
 const OVERLAID: [&str; 3] = ["/tmp", "/var/tmp", "/run"];
 /// Shared memory and semaphores (shm_overview(7)): the workload must not reach those of the host.
 const SHARED_MEMORY: &str = "/dev/shm";
@@ -184,7 +184,8 @@ fn overlay(path: &Path, layers: &Path) -> Result<()> {
         layer("_upper")?,
         layer("_work")?
     );
-    let options = CString::new(options).context(Kind::Internal, || "spell an overlay")?;
+    let options =
+        CString::new(options).context(Kind::Internal, || "build the options of an overlay")?;
     match mount(
         "fscost",
         path,

@@ -40,7 +40,7 @@ pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> Result<T>
             let seconds = PLUG_LIMIT.as_secs();
             return Err(CellError::new(
                 Kind::Attach,
-                format!("{what} did not arrive within {seconds} s"),
+                format!("{what} did not appear within {seconds} s"),
             ));
         }
         std::thread::sleep(PLUG_PAUSE);

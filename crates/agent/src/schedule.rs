@@ -9,7 +9,7 @@
 /// Grid of start times, a multiple of every kernel's tick (1, 3⅓, 4 or 10 ms).
 const GRID: u64 = 20_000_000;
 /// Grid of the first start time. It is coarse, because the earliest possible start depends on how
-/// fast the host plugged the machine together.
+/// fast the host assembled the machine.
 const FIRST_GRID: u64 = 500_000_000;
 /// Minimum time between two intervals, in which the host answers the mark.
 const PAUSE: u64 = 40_000_000;

@@ -90,8 +90,8 @@ impl Cell {
         }
     }
 
-    /// Runs a command until it and all its descendants have ended; background programs may go on.
-    /// Fails with `kind` if the command cannot be started.
+    /// Runs a command until it and all its descendants have ended; background programs may keep
+    /// running. Fails with `kind` if the command cannot be started.
     fn run_to_end(&self, command: &mut Command, kind: Kind, watchdog: &Watchdog) -> Result<Ended> {
         let program = command.get_program().to_string_lossy().into_owned();
         let child = command

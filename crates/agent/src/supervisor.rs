@@ -53,7 +53,7 @@ pub fn main() -> ExitCode {
 
 fn start() -> Result<Supervisor> {
     set_parent_process_death_signal(Some(Signal::KILL))
-        .context(Kind::Internal, || "ask to die with the runner")?;
+        .context(Kind::Internal, || "set the parent-death signal")?;
     let mut text = Vec::new();
     std::io::stdin()
         .lock()

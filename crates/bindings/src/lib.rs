@@ -392,7 +392,7 @@ fn mark_texts(marks: &[(u64, recording::Mark)]) -> Vec<MarkTexts> {
 fn end_text(end: &recording::End) -> String {
     match end {
         recording::End::Finished => "finished".into(),
-        recording::End::Cut { at_byte } => format!("cut at byte {at_byte}"),
+        recording::End::Cut { at_byte } => format!("truncated at byte {at_byte}"),
         recording::End::Corrupt { at_byte, what } => {
             if what.starts_with("at byte") {
                 format!("damaged {what}")

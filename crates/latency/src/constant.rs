@@ -15,11 +15,15 @@ pub(crate) struct Constant {
 impl Constant {
     pub(crate) fn read(fields: &mut Fields<'_>) -> Result<Constant, Error> {
         Ok(Constant {
-            read_ns: fields.us("read_us", Some(0.0), "microseconds of a read")?,
-            write_ns: fields.us("write_us", Some(0.0), "microseconds of a write")?,
-            fua_ns: fields.us("fua_us", Some(0.0), "microseconds of a write with FUA")?,
-            discard_ns: fields.us("discard_us", Some(0.0), "microseconds of a discard")?,
-            flush_ns: fields.us("flush_us", Some(0.0), "microseconds of a flush")?,
+            read_ns: fields.us("read_us", Some(0.0), "microseconds that a read takes")?,
+            write_ns: fields.us("write_us", Some(0.0), "microseconds that a write takes")?,
+            fua_ns: fields.us(
+                "fua_us",
+                Some(0.0),
+                "microseconds that a write with FUA takes",
+            )?,
+            discard_ns: fields.us("discard_us", Some(0.0), "microseconds that a discard takes")?,
+            flush_ns: fields.us("flush_us", Some(0.0), "microseconds that a flush takes")?,
         })
     }
 

@@ -106,7 +106,7 @@ impl<'a> Fields<'a> {
             Some(Value::Boolean(found)) => Ok(*found),
             Some(found) => Err(self.wrong(
                 name,
-                &format!("is a {}; give true or false", found.type_str()),
+                &format!("has the type {}; give true or false", found.type_str()),
             )),
         }
     }
@@ -132,7 +132,10 @@ impl<'a> Fields<'a> {
             Some(found) => {
                 return Err(self.wrong(
                     name,
-                    &format!("is a {}; give a number: {meaning}", found.type_str()),
+                    &format!(
+                        "has the type {}; give a number: {meaning}",
+                        found.type_str()
+                    ),
                 ));
             }
             None if self.table.is_none() => return Ok(default.unwrap_or(least)),

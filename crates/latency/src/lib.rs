@@ -1,5 +1,5 @@
-//! Device models without a clock or I/O: they compute when a disk, a card or an SSD would have
-//! completed each request.
+//! Device models without a clock or I/O: they compute when a hard disk, an SD card or an SSD
+//! would have completed each request.
 //!
 //! A [`Device`] is a [`Model`], a capacity and a seed. It takes [`Request`]s at given times and
 //! returns the completion time of each. The disk server runs it against a real clock to delay

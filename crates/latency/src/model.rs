@@ -48,7 +48,7 @@ impl Model {
         };
         let Value::Table(section) = section else {
             let what = format!(
-                "latency is {}; write a section [latency]",
+                "latency has the type {}; write a section [latency]",
                 section.type_str()
             );
             return Err(Error::of_file(file, what));

@@ -34,7 +34,7 @@ fn errors_name_file_field_and_remedy() {
     for (text, part) in [
         ("= 1", "disk.toml: TOML parse error"),
         ("", "disk.toml: has no [latency] section"),
-        ("latency = 3", "disk.toml: latency is integer"),
+        ("latency = 3", "disk.toml: latency has the type integer"),
         (
             "[latency]",
             "disk.toml: latency.model: is missing; give one of: constant",
@@ -58,7 +58,7 @@ fn errors_name_file_field_and_remedy() {
         ),
         (
             "[latency]\nmodel = \"constant\"\nread_us = \"1\"",
-            "latency.read_us: is a string; give a number: microseconds of a read",
+            "latency.read_us: has the type string; give a number: microseconds that a read takes",
         ),
         (
             "[latency]\nmodel = \"constant\"\nread_us = { value = 1, sorce = \"\" }",

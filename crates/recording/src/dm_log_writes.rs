@@ -337,7 +337,10 @@ impl LogReader {
         }
         let sector = u64::from(raw.sector_bytes.get());
         if !sector.is_power_of_two() || !(SECTOR_BYTES..=65536).contains(&sector) {
-            return Err(Error::corrupt(24, format!("sectors of {sector} bytes")));
+            return Err(Error::corrupt(
+                24,
+                format!("invalid sector size: {sector} bytes"),
+            ));
         }
         self.sector = sector;
         self.rewind()?;

@@ -269,10 +269,7 @@ impl Header {
             disks.push(disk);
         }
         let stripped = Stripped::from_number(raw.stripped).ok_or_else(|| {
-            Error::corrupt(
-                24,
-                format!("{} does not name a way of stripping", raw.stripped),
-            )
+            Error::corrupt(24, format!("unknown stripping mode {}", raw.stripped))
         })?;
         Ok(Header {
             begin_unix_ns: raw.begin_unix_ns.get(),

@@ -8,7 +8,7 @@ pub fn pack(recording: &Recording, out: Output, level: i32) -> Result<Summary> {
     if *recording.end() != End::Finished {
         return Err(Error::new(
             ErrorKind::Invalid,
-            "a cut or damaged recording stays as it is",
+            "a truncated or damaged recording cannot be compressed",
         )
         .in_file(recording.path()));
     }

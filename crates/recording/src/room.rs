@@ -22,7 +22,7 @@ impl Room {
             return Err(Error::new(ErrorKind::TooLarge, what));
         }
         let stat = rustix::fs::fstatvfs(file)
-            .map_err(|e| Error::io("looking for room for", path, io::Error::from(e)))?;
+            .map_err(|e| Error::io("reading the free space for", path, io::Error::from(e)))?;
         let size_bytes = stat.f_blocks.saturating_mul(stat.f_frsize);
         let free_bytes = stat.f_bavail.saturating_mul(stat.f_frsize);
         let least = reserve_bytes(size_bytes);

@@ -141,7 +141,7 @@ def verify(recording: Source, json_: Json = False) -> None:
     if json_:
         sys.stdout.write(document.text("recording-verify", report))
     else:
-        print(plain(f"{recording}: {report['end']}; {report['events']} events are whole"))
+        print(plain(f"{recording}: {report['end']}; {report['events']} events are intact"))
         for line in report["damaged"]:
             print(plain(f"  {line}"))
     if not report["whole"]:

@@ -2,7 +2,8 @@
 //! each as an export under its name.
 //!
 //! The protocol is <https://github.com/NetworkBlockDevice/nbd/blob/master/doc/proto.md>: fixed
-//! newstyle negotiation, simple and structured replies, WRITE, TRIM, WRITE_ZEROES, FLUSH and FUA.
+//! newstyle negotiation, simple and structured replies, READ, WRITE, TRIM, WRITE_ZEROES, FLUSH and
+//! FUA.
 //! Each connection has a thread. The store is behind one lock, so that the log has one order.
 
 mod handshake;

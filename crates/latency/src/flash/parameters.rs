@@ -98,7 +98,7 @@ impl Controller {
                 Some(0.0),
                 "microseconds per write in addition to controller, interface and waiting for room",
             )?,
-            discard_ns: fields.us("discard_us", Some(0.0), "microseconds of a discard")?,
+            discard_ns: fields.us("discard_us", Some(0.0), "microseconds that a discard takes")?,
             flush_ns: fields.us(
                 "flush_us",
                 Some(0.0),
@@ -113,7 +113,7 @@ impl Controller {
             is_power_loss_protected: fields.flag(
                 "power_loss_protection",
                 false,
-                "capacitors keep the buffer: flush and FUA wait for no programming",
+                "capacitors protect the buffer: flush and FUA do not wait for programming",
             )?,
         })
     }
@@ -190,7 +190,7 @@ impl Units {
             close_ns: fields.us(
                 "unit_close_us",
                 Some(0.0),
-                "microseconds to close an unwritten unit, which copies all of it",
+                "microseconds to close a unit of which nothing was rewritten: all of it is copied",
             )?,
             out_of_order_ns: fields.us(
                 "out_of_order_us",

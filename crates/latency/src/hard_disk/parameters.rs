@@ -129,7 +129,7 @@ impl Mechanics {
             full_seek_ns: fields.us(
                 "full_seek_us",
                 None,
-                "microseconds to move over all cylinders; time grows with the root of distance",
+                "microseconds to cross all cylinders; grows with the square root of the distance",
             )?,
             write_settle_ns: fields.us(
                 "write_settle_us",
@@ -170,13 +170,13 @@ impl Electronics {
                 "read_segments",
                 Some(0),
                 0..=1024,
-                "ranges that the buffer keeps of what was read",
+                "number of ranges of earlier reads that the buffer keeps",
             )?,
             read_segment_bytes: fields.bytes(
                 "read_segment_bytes",
                 Some(1 << 20),
                 512,
-                "largest such range",
+                "bytes of the largest range that the buffer keeps of earlier reads",
             )?,
             read_ahead_bytes: fields.bytes(
                 "read_ahead_bytes",
