@@ -1,5 +1,5 @@
-"""Latency models of devices: the time a hard disk, a card or an SSD would take for the requests of
-a recording."""
+"""Latency models of devices: the time a hard disk, an SD card or an SSD would take for the requests
+of a recording."""
 
 from fscost.latency.model import Model, Parameter, catalogue, find, of_file, parameters
 from fscost.latency.replay import (

@@ -1,5 +1,5 @@
-"""Wear that recorded writes cause on an SSD, a card or an eMMC: NAND writes, erases and life, by
-cause."""
+"""Wear that recorded writes cause on an SSD, an SD card or an eMMC: NAND writes, erases and life,
+by cause."""
 
 from fscost.wear.array import Shape, of_options
 from fscost.wear.array import parse as parse_array

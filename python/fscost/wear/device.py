@@ -75,7 +75,7 @@ PARAMETERS = {
         Parameter(
             "page_bytes",
             int,
-            "bytes of a NAND page; a flush fills the open page up",
+            "bytes of a NAND page; a flush pads the open page",
             4096,
             512,
             1 << 24,
@@ -100,7 +100,7 @@ PARAMETERS = {
         Parameter(
             "levelling_gap",
             int,
-            "static wear levelling moves data when erase counts differ by more; 0: never",
+            "static wear levelling moves data if erase counts differ by more than this; 0: never",
             0,
             0,
             1 << 24,
@@ -118,7 +118,7 @@ PARAMETERS = {
         Parameter(
             "power_loss_protection",
             bool,
-            "capacitors keep the buffer, so that a flush programs nothing",
+            "capacitors protect the buffer, so that a flush programs nothing",
             False,
         ),
         Parameter("read_us", int, "microseconds to read a NAND page; 0: unknown", 0, 0, 10**7),
@@ -134,9 +134,7 @@ PARAMETERS = {
             1,
             1 << 16,
         ),
-        Parameter(
-            "rated_write_bytes", int, "host bytes that the maker warrants (TBW)", 0, 0, 1 << 62
-        ),
+        Parameter("rated_write_bytes", int, "rated endurance in host bytes (TBW)", 0, 0, 1 << 62),
     )
 }
 """The fields of the section."""

@@ -208,10 +208,10 @@ def _notes(report: Report) -> Iterator[str]:
     whole = "" if report.is_sweep else "; total WA: NAND bytes ÷ bytes that the programs wrote"
     yield f"WA: NAND bytes ÷ host bytes{whole}."
     rated = device.values["rated_write_bytes"]
-    warranted = f" The maker warrants {_terabytes(rated)}." if rated else ""
+    endurance = f" Rated by the manufacturer for {_terabytes(rated)}." if rated else ""
     yield (
         f"TBW: host bytes until the most erased block has {device.values['pe_cycles']:,} cycles, on"
-        f" the whole device ({human_bytes(device.values['capacity_bytes'])}).{warranted}"
+        f" the whole device ({human_bytes(device.values['capacity_bytes'])}).{endurance}"
     )
     yield from members.notes(report.loads)
     rate = report.rate
