@@ -194,7 +194,7 @@ shell = "echo @n@"
         ("disk_mib = 1", 'disk_mib = "1"', "disk_mib: must be a int"),
         ("disk_mib = 1", "disk_mib = true", "disk_mib: must be a int"),
         ("disk_mib = 1", "", "disk_mib: is missing"),
-        ("@n@", "@m@", "uses an option that there is not: m"),
+        ("@n@", "@m@", "uses undeclared options: m"),
         ('"count"', '"cuont"', r"options.n.kind: must be one of"),
         ("default = 1", "default = -1", r"options.n.default"),
         ('name = "run"', 'name = "mkfs"', r"steps\[0\].name: cannot name a phase"),

@@ -152,7 +152,7 @@ def _answer(job: Job, text: str) -> Answer:
         of = "trim" if "trim" in job.rw else "write" if job.writes else "read"
         latency = found[of]["lat_ns"]
         if not latency.get("percentile"):
-            raise ValueError(f"no request was done in {found['job_runtime']} ms")
+            raise ValueError(f"no request completed in {found['job_runtime']} ms")
         sync = found["sync"]["lat_ns"] if job.is_synced else {}
         return Answer(
             _median_us(latency),

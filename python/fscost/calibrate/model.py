@@ -143,7 +143,8 @@ def _flash_writes(
         f"sequential writes of 1 MiB at {large.bytes_per_s / 1e6:.1f} MB/s, on {_DIES} dies",
     )
     buffer_bytes = max(4 << 20, 2 * _DIES * program_bytes) if is_buffered else 0
-    section.assume("buffer_bytes", buffer_bytes, "two programs of each die; 0 where none was seen")
+    how = "two program operations for each die; 0 if no buffer was detected"
+    section.assume("buffer_bytes", buffer_bytes, how)
 
 
 def _hard_disk(

@@ -25,8 +25,9 @@ LEAST_ADDRESS_SPACE_BYTES = 1 << 30
 COMPLETE = "_FSCOST_COMPLETE"
 """Environment variable set by a shell that asks for completions (`fscost completion`)."""
 EPILOG = (
-    "Exit status: 0 done; 1 a cell (one profile, one repetition) failed, or a file is damaged; "
-    "2 usage error, or nothing could run; 130 interrupted, 143 terminated: finished cells are kept."
+    "Exit status: 0 done; 1 a cell (one profile, one repetition) failed, a file is damaged, or a "
+    "--fail-if condition holds; 2 usage error, or nothing could run; 130 interrupted, "
+    "143 terminated: finished cells are kept."
 )
 HELP = {"help_option_names": ["-h", "--help"]}
 """Both spellings of the help option, as in other tools. Click passes them to subcommands."""
@@ -40,9 +41,9 @@ COMMANDS = {
     "report": "Write one HTML file with the answers, charts and tables of a run.",
     "serve": "Serve the runs in a folder as a small web site on this machine.",
     "plot": "Draw one chart of a run as PNG, SVG or HTML.",
-    "explain": "Say what each written byte was: structure, cause, file.",
-    "wear": "Estimate the wear that recorded writes cause on an SSD, a card or an eMMC.",
-    "replay": "Estimate how long recorded requests would have taken on a disk, card or SSD.",
+    "explain": "Attribute each written byte to its structure, cause and file.",
+    "wear": "Estimate the wear that recorded writes cause on an SSD, an SD card or an eMMC.",
+    "replay": "Estimate how long recorded requests would take on a hard disk, SD card or SSD.",
     "devices": (
         "List the devices whose wear and latency are modelled, with the source of each number."
     ),
@@ -123,7 +124,7 @@ def command(name: str) -> Any:
 def _check_memory_limit() -> None:
     """Raise HostError if the address space is too small to load the libraries.
 
-    Below this limit, OpenBLAS ends the process, and Arrow's threads wait for ever.
+    Below this limit, OpenBLAS aborts the process, and Arrow's threads hang.
     """
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit != resource.RLIM_INFINITY and limit < LEAST_ADDRESS_SPACE_BYTES:
@@ -230,7 +231,7 @@ def _of_the_host(error: OSError) -> tuple[str, str]:
     what = (
         f"{_shortened(os.fsdecode(error.filename))}: {error.strerror}"
         if error.filename
-        else f"the system refused: {error.strerror}"
+        else f"operating-system error: {error.strerror}"
     )
     return what, remedies.get(
         error.errno or 0,

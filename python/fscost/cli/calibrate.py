@@ -27,7 +27,10 @@ class Options:
     ]
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FILE.toml", help="Write the model there. (default: standard output)"),
+        typer.Option(
+            metavar="FILE.toml",
+            help="Write the model to this file. (default: standard output)",
+        ),
     ] = None
     kind: Annotated[
         str | None,
@@ -94,7 +97,7 @@ def calibrate(options: Options) -> None:
     if options.write and chosen.name == "hard-disk":
         raise InputError(
             "--write measures flash only: for a hard disk, the model assumes a write cache",
-            "leave it out, or give --kind flash",
+            "drop --write, or give --kind flash",
         )
     jobs = (*chosen.jobs, *(fio.WRITES if options.write else ()))
     seconds = options.seconds

@@ -50,7 +50,8 @@ def diff(
     markdown: Annotated[
         str | None,
         typer.Option(
-            metavar="FILE", help="Changes from the first run to the second; - for standard output."
+            metavar="FILE",
+            help="The changes from the first run to the second as Markdown; - for standard output.",
         ),
     ] = None,
     trust: Annotated[

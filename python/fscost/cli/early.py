@@ -17,8 +17,8 @@ _begun: "list[Explaining]" = []
 
 
 def begin(arguments: Sequence[str]) -> None:
-    """Print the title and start to explain on other threads, if the only argument is a regular
-    file. The command itself runs into any error again, and reports it."""
+    """Print the title and start explaining the recording on other threads, if it is the only
+    argument and a regular file. Errors are ignored: the command meets and reports them again."""
     _begun.clear()
     if len(arguments) != 2 or arguments[0] != "explain" or arguments[1].startswith("-"):
         return

@@ -101,7 +101,7 @@ Parquet = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="Write the table to this new file, with a row for each written extent.",
+        help="Write a Parquet table, one row for each written extent, to this new file.",
     ),
 ]
 Trust = Annotated[
@@ -191,7 +191,7 @@ def explain(
     ssd: Ssd = None,
     json_: Json = False,
 ) -> None:
-    """Say what each written byte was: structure, cause, file."""
+    """Attribute each written byte to its structure, cause and file."""
     asked = Asked(
         sources=sources,
         by=by,

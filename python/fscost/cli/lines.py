@@ -12,7 +12,7 @@ _INDENT = 4
 
 
 def say(line: str) -> None:
-    """Print a line to standard error, apart from tables."""
+    """Print a line to standard error, so that it does not mix with tables."""
     print(plain(line), file=sys.stderr, flush=True)
 
 

@@ -35,7 +35,7 @@ def man(
 
 
 def page(names: tuple[str, ...]) -> str:
-    """The page of a command, in the language of man(7)."""
+    """Return the manual page of a command, as man(7) source."""
     found = _found(names)
     title = "-".join((PROGRAM, *names))
     context = found.make_context(

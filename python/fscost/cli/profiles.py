@@ -24,7 +24,7 @@ def profiles(
     if not found:
         types = sorted({each.type for each in profile.catalogue()})
         raise InputError(
-            f"no profile of '{wanted}' has a name of its own",
+            f"no named profile has the file-system type '{wanted}'",
             did_you_mean(str(wanted), types) or f"file systems: {', '.join(types)}",
         )
     print_lines([(each.name, each.summary) for each in found])

@@ -1,4 +1,4 @@
-"""`fscost replay`: how long a disk, a card or an SSD would have taken for recorded requests."""
+"""`fscost replay`: how long recorded requests would take on a hard disk, SD card or SSD."""
 
 import sys
 from pathlib import Path
@@ -51,7 +51,7 @@ def replay(
         typer.Option(metavar="FILE", help="Write the tables as Markdown; - for standard output."),
     ] = None,
 ) -> None:
-    """Estimate how long recorded requests would have taken on a disk, card or SSD."""
+    """Estimate how long recorded requests would take on a hard disk, SD card or SSD."""
     from fscost import latency
     from fscost.cli.output import replay as output
     from fscost.cli.output.emit import Outputs

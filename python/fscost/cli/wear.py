@@ -1,4 +1,4 @@
-"""`fscost wear`: wear that recorded writes cause on an SSD, a card or an eMMC."""
+"""`fscost wear`: wear that recorded writes cause on an SSD, an SD card or an eMMC."""
 
 import sys
 from collections.abc import Sequence
@@ -125,7 +125,10 @@ class Options:
     ] = None
     seed: Annotated[int, typer.Option(min=0, help="Seed for all random choices of the model.")] = 1
     top: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Rows of wear by cause; the rest share one row.")
+        int,
+        typer.Option(
+            metavar="N", min=1, help="Rows of the table by cause or --by; the rest share one row."
+        ),
     ] = TOP
     trust: Annotated[
         bool,
@@ -146,7 +149,7 @@ class Options:
 
 @with_fields
 def wear(options: Options) -> None:
-    """Estimate the wear that recorded writes cause on an SSD, a card or an eMMC."""
+    """Estimate the wear that recorded writes cause on an SSD, an SD card or an eMMC."""
     from fscost import wear as room
     from fscost.cli.output import wear as output
     from fscost.cli.output.emit import Outputs

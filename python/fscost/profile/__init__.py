@@ -31,7 +31,7 @@ __all__ = [
 
 
 def catalogue() -> list[Profile]:
-    """Return every profile that has a name of its own."""
+    """Return all named profiles."""
     return list(load_catalogue())
 
 

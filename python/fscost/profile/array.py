@@ -59,8 +59,8 @@ def split_array(words: Sequence[str]) -> tuple[list[str], Array | None, list[str
         or not _LEVELS[level] <= int(members[:3]) <= _MOST_MEMBERS
     ):
         raise InputError(
-            f"md: level {level} on {members} disks",
-            f"give it {_LEVELS[level]} to {_MOST_MEMBERS} disks",
+            f"md: level {level} cannot have {members} disks",
+            f"give {_LEVELS[level]} to {_MOST_MEMBERS} disks",
         )
     return list(words[: places[0]]), Array(level, int(members), words_of(rest)), options
 

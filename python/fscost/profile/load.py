@@ -48,7 +48,7 @@ def read_catalogue(file: str, text: str) -> list[Profile]:
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise InputError(
-            f"{file}: {error}", "see the other files of the catalogue for the form"
+            f"{file}: {error}", "see the other files of the catalogue for the syntax"
         ) from None
     return [_read_profile(file, name, table) for name, table in tables.items()]
 

@@ -16,8 +16,8 @@ from fscost.view.summary import label
 from fscost.view.units import human, human_bytes, human_ratio
 
 COMPARED = (WRITTEN, "device_write_requests", "device_flushes", "device_discard_bytes")
-"""Metrics that compare between runs. Times belong to one host at one time (docs/measuring.md), and
-the causes show what each byte was."""
+"""Metrics that can be compared between runs. Times belong to one host at one time
+(docs/measuring.md), and the causes show what each byte was."""
 _MOST_CAUSES = 3
 _CAUSES = {metric: name for name, metric in written.BY_CAUSE.items()} | {written.MIXED: "mixed"}
 _CONDITION = re.compile(r"\s*(\w+)\s*([<>])\s*([+-]?\d+(?:\.\d+)?)\s*(%?)\s*")
@@ -118,7 +118,7 @@ class Condition:
 
 
 def compared(before: RunResults, after: RunResults) -> Changes:
-    """Compare the second run with the first. Raises InputError for runs that do not compare."""
+    """Compare the second run with the first. Raises InputError for runs that cannot be compared."""
     labs = [results.manifest.lab for results in (before, after)]
     if labs[0] != labs[1]:
         raise InputError(

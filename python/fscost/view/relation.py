@@ -30,7 +30,8 @@ class Relation:
 def relation(
     runs: Mapping[str, RunResults], metric: str = WRITTEN, per: Per | None = None
 ) -> Relation:
-    """Compare two or more runs, by name. Bytes and counts compare between runs; times do not."""
+    """Compare two or more runs, by name. Bytes and counts can be compared between runs;
+    times cannot."""
     _check(runs, metric)
     unit = METRICS[metric].unit
     values = {name: _values(run, metric) for name, run in runs.items()}
@@ -74,7 +75,8 @@ def _check(runs: Mapping[str, RunResults], metric: str) -> None:
     if len(set(labs.values())) > 1:
         where = ", ".join(f"{name}: {lab}" for name, lab in labs.items())
         raise InputError(
-            f"runs of different labs do not compare ({where})", "repeat one of them with --lab"
+            f"runs of different labs cannot be compared ({where})",
+            "repeat one of them with --lab",
         )
 
 

@@ -38,7 +38,7 @@ def prepare(
         )
         raise HostError(
             text,
-            "see whether that folder has room and the workload's programs are installed (`fscost"
+            "check that the folder has room and the workload's programs are installed (`fscost"
             " doctor`)",
         ) from error
     return target

@@ -63,8 +63,8 @@ class StepText:
 
 @dataclass(frozen=True)
 class Builtin:
-    """One data file. `disk_mib` and `write_mib` apply to the defaults at scale 1, and follow the
-    options that grow.
+    """One data file. `disk_mib` and `write_mib` apply to the defaults at scale 1, and grow with the
+    options that are marked `grows`.
 
     `write_mib` is the most that ext4, ext4 data=journal, xfs and btrfs wrote in trials, over all
     steps: it protects the host's disk from filling up.
@@ -101,7 +101,7 @@ def read_builtin(name: str, text: str) -> Builtin:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise InputError(
-            f"{file}: {error}", "see the other built-in workloads for the form"
+            f"{file}: {error}", "see the other built-in workloads for the syntax"
         ) from None
     _require(bool(_NAME.fullmatch(name)), file, "", "a name is lower-case words joined by '-'")
     _check_fields(file, "", table, _FIELDS, required=("summary", "steps", "disk_mib", "write_mib"))
@@ -111,7 +111,7 @@ def read_builtin(name: str, text: str) -> Builtin:
         _read_step(file, f"steps[{i}]", spec, options) for i, spec in enumerate(table["steps"])
     )
     names = [step.name for step in steps]
-    _require(len(set(names)) == len(names), file, "steps", "two steps have one name")
+    _require(len(set(names)) == len(names), file, "steps", "two steps have the same name")
     _require(any(step.measured for step in steps), file, "steps", "none is measured")
     _require(
         table.get("recipe", "") in ("", *RECIPES),
@@ -120,7 +120,7 @@ def read_builtin(name: str, text: str) -> Builtin:
         f"no such recipe; there are {', '.join(RECIPES)}",
     )
     uses = tuple(table.get("recipe_uses", ()))
-    _require(set(uses) <= set(options), file, "recipe_uses", "names an option that there is not")
+    _require(set(uses) <= set(options), file, "recipe_uses", "names an undeclared option")
     return Builtin(
         name=name,
         summary=table["summary"],
@@ -164,7 +164,7 @@ def _read_option(file: str, name: str, spec: Any) -> Option:
             option.read(option.default) == option.default,
             file,
             f"{where}.default",
-            "is written in another form",
+            "must be the value itself, such as 4096 instead of '4k'",
         )
     except InputError as error:
         raise InputError(f"{file}: {where}.default: {error.what}") from None
@@ -191,7 +191,7 @@ def _read_step(file: str, where: str, spec: Any, options: dict[str, Option]) -> 
         not unknown,
         file,
         f"{where}.shell",
-        f"uses an option that there is not: {', '.join(sorted(unknown))}",
+        f"uses undeclared options: {', '.join(sorted(unknown))}",
     )
     return StepText(**{**spec, "shell": spec["shell"].strip()})
 

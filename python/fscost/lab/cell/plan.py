@@ -261,8 +261,8 @@ def _step(step: Step, cell: Cell, options: LabOptions) -> dict[str, Any]:
 
 
 def refuse_impossible(cell: Cell) -> None:
-    """Refuse a cell that no agent could run. Two steps with one name could not be told apart in the
-    results."""
+    """Refuse a cell that no agent could run. Two steps with the same name could not be told apart
+    in the results."""
     names = interval_names(cell)
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:

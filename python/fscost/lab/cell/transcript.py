@@ -60,7 +60,7 @@ class Transcript:
             case Failed() | Done():
                 self.ending = event
             case _:
-                raise ProtocolError(f"{type(event).__name__.lower()} is not for the runner")
+                raise ProtocolError(f"unexpected event {type(event).__name__.lower()!r}")
 
     def _refuse_unknown(self, name: str, known: Sequence[str], what: str) -> None:
         if name not in known:

@@ -80,7 +80,7 @@ class RealDevice:
         is unused."""
         if _described(self.path, Descriptor(self.path)) != self:
             raise HostError(
-                f"{self.path} is not the disk that was confirmed any more",
+                f"{self.path} is no longer the disk that was confirmed",
                 "was it unplugged? start again",
             )
         _refuse_busy(self.path, self.number)
@@ -153,7 +153,7 @@ def _described(path: Path, descriptor: Descriptor) -> RealDevice:
         fcntl.ioctl(descriptor, BLKGETDISKSEQ, diskseq)
     except OSError as error:
         raise HostError(
-            f"{path}: the kernel does not say which disk it is ({error.strerror})",
+            f"{path}: the kernel gives no disk sequence number ({error.strerror})",
             "boot Linux 5.15 or later",
         ) from None
     size_bytes = int((folder / "size").read_text()) * 512

@@ -28,7 +28,7 @@ def kvm_unusable_reason(kernel: GuestKernel, confinement: Confinement) -> str | 
     """Return why KVM is unusable here, or None if it works."""
     if not os.access("/dev/kvm", os.R_OK | os.W_OK):
         return (
-            "/dev/kvm is not there"
+            "/dev/kvm does not exist"
             if not Path("/dev/kvm").exists()
             else "no permission to open /dev/kvm; join the group kvm"
         )

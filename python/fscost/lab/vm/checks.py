@@ -84,8 +84,8 @@ def _kvm(chosen: Confinement | None) -> Check:
         return Check(
             "KVM",
             False,
-            "not asked: that takes a guest",
-            "the lines above say what is missing for one",
+            "not checked: the check boots a guest",
+            "the lines above say what a guest still needs",
         )
     because = accelerator.kvm_unusable_reason(found, chosen)
     if because is None:

@@ -144,7 +144,7 @@ def _versioned(package: str) -> str:
     found = re.search(r"^\s*Depends: (linux-image-\S+)$", text, re.MULTILINE)
     if found is None:
         raise HostError(
-            f"apt knows no package {package}",
+            f"apt has no package {package}",
             "`sudo apt-get update`, or name files: --kernel VMLINUZ --modules DIR",
         )
     return found[1]

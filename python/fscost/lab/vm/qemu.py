@@ -44,9 +44,9 @@ _LAST_LINES = 8
 _DYING_S = 1.0
 _KILLS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _NOW = "2037-01-01T00:00:00"
-"""Start of the guest's clock: the same in every cell, and later than any file of the host, because
-make and relatime would read files from the future again and again. It is before 2038, where the
-clocks of ext3, jfs and reiserfs end."""
+"""Start of the guest's clock: the same in every cell, and later than any file of the host. For
+files from the future, make would rebuild and relatime update again and again. It is before 2038,
+where the clocks of ext3, jfs and reiserfs end."""
 
 
 @dataclass(frozen=True)

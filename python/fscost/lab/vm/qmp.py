@@ -66,11 +66,12 @@ class Monitor:
         while (found := self.execute("query-migrate").get("status")) != "completed":
             if found in ("failed", "cancelled"):
                 raise HostError(
-                    f"QEMU's snapshot is {found}", "remove its folder, and fscost rebuilds it"
+                    f"QEMU could not save or restore the snapshot ({found})",
+                    "remove its folder, and fscost rebuilds it",
                 )
             if time.monotonic() > deadline:
                 raise SlowError(
-                    f"QEMU's snapshot is {found} after {limit_s:.0f} s",
+                    f"QEMU did not save or restore the snapshot in {limit_s:.0f} s ({found})",
                     "close other programs: the host is too busy for a guest",
                 )
             time.sleep(0.01)
@@ -81,7 +82,8 @@ class Monitor:
             answer = json.loads(line) if line else None
         except TimeoutError:
             raise SlowError(
-                "QEMU's monitor is silent", "close other programs: the host is too busy for a guest"
+                "QEMU's monitor does not answer",
+                "close other programs: the host is too busy for a guest",
             ) from None
         except (OSError, ValueError) as error:
             raise HostError(f"QEMU's monitor: {error}") from None

@@ -5,7 +5,7 @@ const views = new Map();
 
 const isDark = () => root.dataset.theme === "dark";
 
-/** Colours of text and lines in charts; those of bars are in the charts themselves. */
+/** Colours of text and lines in charts. The colours of bars are in the charts themselves. */
 function colours() {
   const style = getComputedStyle(root);
   const text = style.getPropertyValue("--text").trim();
@@ -76,7 +76,7 @@ function crc32(bytes) {
   return (crc ^ 0xffffffff) >>> 0;
 }
 
-/** The picture with an iTXt chunk behind its header: where its numbers come from. */
+/** Add the provenance of the numbers to a PNG, as an iTXt chunk after its header. */
 async function withMetadata(blob) {
   const png = new Uint8Array(await blob.arrayBuffer());
   const text = new TextEncoder().encode(`iTXtfscost\0\0\0\0\0${JSON.stringify(data.provenance)}`);
@@ -113,7 +113,7 @@ async function saveSamples() {
   download("samples.csv", new Blob([await new Response(stream).blob()], { type: "text/csv" }));
 }
 
-/** Sort a table by a column; numbers by value, what has none last. */
+/** Sort a table by a column: by value if it has numbers, with rows without a value last. */
 function sort(header) {
   const cells = [...header.parentElement.children];
   const column = cells.indexOf(header);

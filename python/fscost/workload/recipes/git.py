@@ -82,7 +82,7 @@ def new_repository(folder: Path) -> Iterator[Importer]:
         if broken or process.returncode != 0:
             raise HostError(
                 f"git fast-import failed: {log.read().decode(errors='replace').strip()}",
-                "see whether the host's disk is full",
+                "check that the host's disk is not full",
             )
     (folder / "fast-import.log").unlink()
 
@@ -99,7 +99,7 @@ def run_git(folder: Path, *arguments: str) -> str:
     if done.returncode != 0:
         raise InputError(
             f"git {arguments[0]}: {done.stderr.strip()}",
-            "see whether git can clone that repository",
+            "check that git can clone that repository",
         )
     return done.stdout.strip()
 

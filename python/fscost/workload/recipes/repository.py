@@ -30,7 +30,7 @@ def make(folder: Path, request: Request) -> None:
             importer.commit(source.name, _files(tar, source, request))
     except (tarfile.TarError, lzma.LZMAError, zlib.error, EOFError, OSError) as error:
         raise InputError(
-            f"--source {source}: cannot be read: {error}", "see whether the file is whole"
+            f"--source {source}: cannot be read: {error}", "check that the file is complete"
         ) from error
     _drop_single_top_folder(folder)
 
@@ -99,7 +99,7 @@ def _open(tar: tarfile.TarFile, member: tarfile.TarInfo, source: Path) -> IO[byt
     if file is None:
         raise InputError(
             f"--source {source}: '{member.name}' is a link to a file that is not in it",
-            "see whether the file is whole",
+            "check that the file is complete",
         )
     return file
 
@@ -123,7 +123,9 @@ def _drop_single_top_folder(folder: Path) -> None:
     repo = ("-C", str(folder / "repo"))
     entries = [line for line in run_git(folder, *repo, "ls-tree", "-z", "main").split("\0") if line]
     if not entries:
-        raise InputError("--source: the tarball has no files in it", "give one that has")
+        raise InputError(
+            "--source: the tarball has no files in it", "give a tarball that contains files"
+        )
     kind, tree = entries[0].split(None, 3)[1:3]
     if len(entries) == 1 and kind == "tree":
         commit = run_git(folder, *repo, "commit-tree", tree, "-m", "source")
