@@ -8,7 +8,7 @@
 
 mod common;
 
-use common::{Agent, Place, can_run, children};
+use common::{Agent, LIMIT, Place, can_run};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -119,12 +119,8 @@ fn the_server_is_killed_at_many_instants() {
     };
     let place = Place::new();
     for wait in INSTANTS_MS {
-        let agent = place.start(&served_plan(&place, &server, BUSY));
-        let server = loop {
-            if let Some(server) = children(agent.pid()).first() {
-                break *server;
-            }
-        };
+        let mut agent = place.start(&served_plan(&place, &server, BUSY));
+        let [server] = agent.first_children(agent.pid());
         std::thread::sleep(Duration::from_millis(wait));
         Agent::kill(server, Signal::KILL);
         let start = Instant::now();
@@ -135,7 +131,7 @@ fn the_server_is_killed_at_many_instants() {
             "{failed}"
         );
         assert!(
-            start.elapsed() < Duration::from_secs(5),
+            start.elapsed() < LIMIT,
             "server killed after {wait} ms: took {:?}",
             start.elapsed()
         );
@@ -165,12 +161,8 @@ fn init_is_killed_while_a_disk_is_served() {
     };
     let place = Place::new();
     for wait in INSTANTS_MS {
-        let agent = place.start(&served_plan(&place, &server, BUSY));
-        let init = loop {
-            if let [_, init] = children(agent.pid())[..] {
-                break init;
-            }
-        };
+        let mut agent = place.start(&served_plan(&place, &server, BUSY));
+        let [_, init] = agent.first_children(agent.pid());
         std::thread::sleep(Duration::from_millis(wait));
         Agent::kill(init, Signal::KILL);
         agent.finish().assert_failed("internal");
@@ -184,22 +176,26 @@ fn a_hanging_server_is_a_timeout_and_leaves_nothing() {
         return;
     };
     let place = Place::new();
+    let input = place.path("in");
+    std::fs::create_dir(&input).unwrap();
     // In the command (a process hangs in the kernel), and after it (init itself does, in syncfs).
-    for shell in [BUSY, "head -c 2000000 /dev/zero > f; sleep 0.5"] {
+    let to_syncfs =
+        "head -c 2000000 /dev/zero > f; until [ -e {input}/stopped ]; do sleep 0.02; done";
+    for shell in [BUSY, to_syncfs] {
         let mut plan = served_plan(&place, &server, shell);
-        plan["steps"][0]["timeout_s"] = json!(2);
+        plan["steps"][0]["timeout_s"] = json!(5);
+        plan["input"] = json!(input);
         let mut agent = place.start(&plan);
         agent.read_until("interval", "mount");
         std::thread::sleep(Duration::from_millis(150));
-        Agent::kill(children(agent.pid())[0], Signal::STOP);
+        let [server] = agent.first_children(agent.pid());
+        Agent::kill(server, Signal::STOP);
+        std::fs::write(input.join("stopped"), "").unwrap();
         let start = Instant::now();
         agent.finish().assert_failed("timeout");
-        assert!(
-            start.elapsed() < Duration::from_secs(30),
-            "{:?}",
-            start.elapsed()
-        );
+        assert!(start.elapsed() < 2 * LIMIT, "{:?}", start.elapsed());
         place.assert_clean("hanging server");
+        std::fs::remove_file(input.join("stopped")).unwrap();
     }
 }
 

@@ -9,6 +9,9 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 pub const MARK: &str = "FSCOST_TEST_CELL";
+/// Limit of every wait for something that never happens if the agent is wrong. A busy host does not
+/// reach it.
+pub const LIMIT: Duration = Duration::from_secs(60);
 
 /// True if cells can run here; prints the reason if not.
 pub fn can_run(test: &str) -> bool {
@@ -150,9 +153,18 @@ impl Place {
         found
     }
 
-    /// Asserts that no residue is left after at most ten seconds.
+    /// Asserts that no process and no mount is left, and soon no loop device either: the kernel
+    /// clears one in delayed work after its last user (fs/file_table.c).
+    pub fn assert_ended(&self, when: &str) {
+        let mut residue = self.residue();
+        residue.retain(|found| !found.contains(" on "));
+        assert_eq!(residue, Vec::<String>::new(), "{when}");
+        self.assert_clean(when);
+    }
+
+    /// Asserts that no residue is left within [`LIMIT`].
     pub fn assert_clean(&self, when: &str) {
-        let deadline = Instant::now() + Duration::from_secs(10);
+        let deadline = Instant::now() + LIMIT;
         loop {
             let residue = self.residue();
             if residue.is_empty() {
@@ -177,6 +189,23 @@ pub struct Agent {
 impl Agent {
     pub fn pid(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Waits until a process of the cell has `N` children; returns the oldest `N`. Panics if the
+    /// agent ends before.
+    pub fn first_children<const N: usize>(&mut self, parent: u32) -> [u32; N] {
+        let deadline = Instant::now() + LIMIT;
+        loop {
+            if let Some(found) = children(parent).first_chunk() {
+                return *found;
+            }
+            let ended = self.child.try_wait().unwrap();
+            assert_eq!(
+                ended, None,
+                "the agent ended before {parent} had {N} children"
+            );
+            assert!(Instant::now() < deadline, "{parent} has no {N} children");
+        }
     }
 
     pub fn kill(pid: u32, signal: rustix::process::Signal) {
