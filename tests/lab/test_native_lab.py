@@ -3,13 +3,15 @@
 import dataclasses
 import os
 import signal
+import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from fscost.errors import HostError, InputError
-from fscost.lab.base import LabOptions
+from fscost.lab.base import CellResult, LabOptions
 from fscost.results import written
 
 
@@ -351,22 +353,43 @@ def alive(pid: int) -> bool:
         return False
 
 
-def test_a_silent_agent_is_ended(stage: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fscost.lab.cell.plan.deadline_s", lambda *_: 1.0)
+LIMIT_S = 600.0
+
+
+def late_in_mount(stage: Any, monkeypatch: pytest.MonkeyPatch) -> CellResult:
+    """Run the cell with a clock that jumps past `LIMIT_S` once the agent is in mount."""
+    late_s = 0.0
+
+    def hear(step: str) -> None:
+        nonlocal late_s
+        if step == "mount":
+            late_s = LIMIT_S
+
+    clock = SimpleNamespace(monotonic=lambda: time.monotonic() + late_s)
+    monkeypatch.setattr("fscost.lab.cell.lines.time", clock)
     stage.say(stage.good_events()[:3], then="sleep")
-    result = stage.run()
+    begin = time.monotonic()
+    result: CellResult = stage.lab.run(stage.cell, stage.options, hear)
+    assert time.monotonic() - begin < LIMIT_S / 4, "the agent itself sleeps for LIMIT_S"
+    return result
+
+
+def test_a_silent_agent_is_ended(stage: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fscost.lab.cell.plan.deadline_s", lambda *_: LIMIT_S)
+    result = late_in_mount(stage, monkeypatch)
     assert result.status == "failed"
     assert "exceeded the time limits" in result.because
     assert not alive(int((stage.folder / "pid").read_text()))
 
 
-def test_a_cell_past_its_timeout_is_ended_and_says_in_which_step(stage: Any) -> None:
-    stage.say(stage.good_events()[:3], then="sleep")
-    stage.options = dataclasses.replace(stage.options, timeout_s=1.0)
-    result = stage.run()
+def test_a_cell_past_its_timeout_is_ended_and_says_in_which_step(
+    stage: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage.options = dataclasses.replace(stage.options, timeout_s=LIMIT_S)
+    result = late_in_mount(stage, monkeypatch)
     assert (result.status, result.kind) == ("failed", "timeout")
-    assert "exceeded its limit of 1 s (--timeout) and was stopped in mount" in result.because
-    assert [step["timeout_s"] for step in stage.plan()["steps"]] == [1, 1], (
+    assert "exceeded its limit of 600 s (--timeout) and was stopped in mount" in result.because
+    assert [step["timeout_s"] for step in stage.plan()["steps"]] == [600, 600], (
         "the steps' own limits make way"
     )
     assert not alive(int((stage.folder / "pid").read_text()))
