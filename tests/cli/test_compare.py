@@ -201,16 +201,17 @@ def test_an_empty_command_is_refused(compare: Run) -> None:
 def wait_for_cells(folder: Path, cells: int) -> None:
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
-        if (folder / "manifest.json").exists() and len(load(folder).manifest.cells) >= cells:
-            return
+        with suppress(FileNotFoundError):
+            if len(json.loads((folder / "manifest.json").read_text())["cells"]) >= cells:
+                return
         time.sleep(0.02)
     raise AssertionError(f"{folder} has no {cells} cells yet")
 
 
 @pytest.fixture
 def slow(start: Callable[..., "subprocess.Popen[str]"]) -> "subprocess.Popen[str]":
-    """Start a run of 15 cells that takes some seconds."""
-    return start("compare", "--lab", "fake:delay_s=0.05", *THREE, "--out", "here", "--", "true")
+    """Start a run of 15 cells of 0.6 s each, so that a signal after a few comes in time."""
+    return start("compare", "--lab", "fake:delay_s=0.2", *THREE, "--out", "here", "--", "true")
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
@@ -224,7 +225,7 @@ def test_an_interruption_keeps_what_is_finished_and_says_how_to_go_on(
 ) -> None:
     wait_for_cells(tmp_path / "here", 3)
     slow.send_signal(number)
-    out, err = slow.communicate(timeout=30)
+    out, err = slow.communicate(timeout=120)
     assert slow.returncode == status
     assert "resume with: fscost compare --resume here" in err
     assert "Traceback" not in err
@@ -243,7 +244,7 @@ def test_a_killed_run_is_resumed_too_and_its_lock_is_gone(
 ) -> None:
     wait_for_cells(tmp_path / "here", 2)
     slow.kill()
-    slow.communicate(timeout=30)
+    slow.communicate(timeout=120)
     fscost("compare", "--lab", "fake", "--resume", "here")
     compare(*THREE, "--out", "whole")
     assert load(tmp_path / "here").samples.equals(load(tmp_path / "whole").samples)
