@@ -318,7 +318,7 @@ def test_a_device_that_was_replaced_is_refused_by_the_server(replaced: Any, tmp_
             text=True,
             check=False,
             pass_fds=[theirs.fileno()],
-            timeout=20,
+            timeout=120,
         )
     assert ended.returncode != 0
     assert "is not the disk that was confirmed" in ended.stderr

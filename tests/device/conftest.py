@@ -14,6 +14,8 @@ import pytest
 from fscost.lab.cell.binaries import find_binaries
 
 MIB = 1 << 20
+LIMIT_S = 120
+"""Limit of every wait for something that comes soon on an idle host."""
 
 
 @dataclass
@@ -40,7 +42,7 @@ class Server:
     def finish(self) -> dict[str, Any]:
         """Finish the recording, and return the server's totals."""
         finished: dict[str, Any] = self.ask({"finish": {}})["finished"]
-        assert self.process.wait(10) == 0
+        assert self.process.wait(LIMIT_S) == 0
         return finished
 
 
@@ -51,7 +53,7 @@ def serve(tmp_path: Path) -> Iterator[Callable[..., Server]]:
     def start(*disks: str, address: str | None = None, more: Sequence[str] = ()) -> Server:
         """Start a server. `more` are arguments that name device models."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        ours.settimeout(20)
+        ours.settimeout(LIMIT_S)
         path = tmp_path / f"nbd{len(servers)}.sock"
         recording = tmp_path / f"{len(servers)}.fscost"
         completions = tmp_path / f"{len(servers)}.completions"
@@ -82,6 +84,6 @@ def serve(tmp_path: Path) -> Iterator[Callable[..., Server]]:
     for server in servers:
         server.control.close()
         try:
-            server.process.wait(10)
+            server.process.wait(LIMIT_S)
         finally:
             server.process.kill()

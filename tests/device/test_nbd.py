@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from tests.device.conftest import LIMIT_S
 
 from fscost import capture
 from fscost.lab.cell.binaries import find_binaries
@@ -21,7 +22,7 @@ Serve = Callable[..., Any]
 
 
 def run(*command: str | Path) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -165,7 +166,7 @@ def test_clients_that_break_the_protocol_hurt_nobody_else(serve: Serve) -> None:
         negotiate(good, b"main")
         for _ in range(50):
             with client(server) as bad:
-                bad.settimeout(5)
+                bad.settimeout(LIMIT_S)
                 bad.recv(18)
                 bad.sendall(
                     random.choice([struct.pack(">I", 3), b""])
@@ -182,7 +183,11 @@ def test_clients_that_break_the_protocol_hurt_nobody_else(serve: Serve) -> None:
 def test_an_unknown_export_is_refused(serve: Serve) -> None:
     server = serve()
     done = subprocess.run(
-        ["nbdinfo", server.uri("other")], capture_output=True, text=True, timeout=60, check=False
+        ["nbdinfo", server.uri("other")],
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        check=False,
     )
     assert done.returncode != 0
     assert totals(server)["write_bytes"] == 0
@@ -266,7 +271,7 @@ WRITE = 1
 
 def client(server: Any) -> socket.socket:
     stream = socket.socket(socket.AF_UNIX)
-    stream.settimeout(20)
+    stream.settimeout(LIMIT_S)
     stream.connect(str(server.socket_path))
     return stream
 

@@ -119,11 +119,11 @@ def partitioned(device: Path) -> Iterator[Path]:
     """Yield a disk with a partition of 16 MiB at 1 MiB."""
     blkpg(device, BLKPG_ADD_PARTITION, 1 << 20, 16 << 20)
     partition = Path(f"{device}p1")
-    until = time.monotonic() + 5
+    until = time.monotonic() + 120
     while not partition.exists() and time.monotonic() < until:
         time.sleep(0.05)
     yield partition
-    until = time.monotonic() + 5
+    until = time.monotonic() + 120
     while True:
         try:
             blkpg(device, BLKPG_DEL_PARTITION)

@@ -75,7 +75,7 @@ def test_ctrl_c(tmp_path: Path, vm_lab: VmLab) -> None:
     runner = Runner(SCRIPT, "ext4", tmp_path / "cell", LINGER_S)
     runner.until("second")
     runner.process.send_signal(signal.SIGINT)
-    runner.process.wait(timeout=30)
+    runner.process.wait(timeout=120)
     assert runner.watch.left() == set()
     assert not (tmp_path / "cell" / "recording.fscost").exists()
     assert "KeyboardInterrupt" in runner.said()

@@ -70,7 +70,7 @@ def test_ctrl_c_keeps_the_cells_that_are_done(tmp_path: Path, vm_lab: VmLab) -> 
         while not cells(folder) and process.poll() is None:
             time.sleep(0.1)
         process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=60) == 130, (tmp_path / "said").read_text()
+        assert process.wait(timeout=120) == 130, (tmp_path / "said").read_text()
     assert watch.left() == set()
     kept = cells(folder)
     assert 1 <= len(kept) < 4
@@ -101,5 +101,5 @@ def test_ctrl_c_does_not_wait_for_a_snapshot_that_is_being_made(
         while "booting a guest" not in said.read_text() and process.poll() is None:
             time.sleep(0.1)
         process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=60) == 130, said.read_text()
+        assert process.wait(timeout=120) == 130, said.read_text()
     assert list((no_snapshots / "fscost/snapshots").glob("[!.]*")) == [], "it was made to its end"

@@ -343,7 +343,7 @@ def test_reader_beside_fsync_ends_when_the_disk_is_full(tmp_path: Path) -> None:
     (tmp_path / "together").write_text("")
     (tmp_path / "log").mkdir()  # dd cannot append to it
     done = subprocess.run(
-        ["sh", "-c", shell], cwd=tmp_path, capture_output=True, text=True, timeout=30
+        ["sh", "-c", shell], cwd=tmp_path, capture_output=True, text=True, timeout=120
     )
     assert done.returncode != 0
 

@@ -242,10 +242,8 @@ def test_a_guest_that_says_too_much(
 def test_a_console_is_kept_to_its_end_and_printable() -> None:
     tail = qemu._Tail(100)
     tail.follow(io.BufferedReader(io.BytesIO(b"x" * 100_000 + b"\x1b[2J\x07panic\r\n\xff at last")))  # type: ignore[arg-type]
-    for _ in range(100):
-        if tail.text().endswith("at last"):
-            break
-        time.sleep(0.01)
+    assert tail._thread is not None
+    tail._thread.join(60)
     assert tail.text().endswith("[2Jpanic\n\ufffd at last")
     assert len(tail._kept) == 100
 
@@ -319,8 +317,8 @@ def test_what_qemu_may_answer(
     theirs.sendall(says)
     begin = time.monotonic()
     with pytest.raises(HostError, match=words):
-        made.wait_migrated(5)
-    assert time.monotonic() - begin < 4
+        made.wait_migrated(120)
+    assert time.monotonic() - begin < 60
 
 
 def test_a_snapshot_that_takes_too_long(monitor: tuple[Monitor, socket.socket]) -> None:
@@ -344,10 +342,13 @@ def test_a_disk_server_that_does_not_start(tmp_path: Path, script: str, words: s
 
 @pytest.mark.parametrize("question", [disks.DiskServer.check, disks.DiskServer.check_killed])
 def test_a_disk_server_that_takes_long_to_die_is_found_dead(
-    tmp_path: Path, question: Callable[[disks.DiskServer], None]
+    tmp_path: Path,
+    question: Callable[[disks.DiskServer], None],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The server's files are closed, which QEMU and the guest notice at once, well before its exit
     status is available."""
+    monkeypatch.setattr(disks, "_DYING_S", 120)  # which Python needs to start on a busy host, too
     script = (
         "import os, signal, time; os.closerange(3, 99); time.sleep(1); os.kill(os.getpid(),"
         " signal.SIGKILL)"

@@ -37,7 +37,7 @@ def machine() -> Iterator[Machine]:
     made.guest.close()
 
 
-def heard(machine: Machine, limit_s: float = 5) -> list[Any]:
+def heard(machine: Machine, limit_s: float = 120) -> list[Any]:
     return list(Port(machine).events(limit_s))  # type: ignore[arg-type]
 
 
@@ -45,13 +45,13 @@ def test_a_guest_that_keeps_to_the_protocol(machine: Machine) -> None:
     machine.guest.sendall(HELLO + ALIVE + b'{"event": "output", "text": "x"}\n{"event": "bye"}\n')
     machine.guest.shutdown(socket.SHUT_WR)
     told = Port(machine)  # type: ignore[arg-type]
-    assert told.hello(5) == Hello("1", "6.12")
+    assert told.hello(120) == Hello("1", "6.12")
     read: list[bytes] = []
     told.order({"disks": ["main"]}, lambda: read.append(machine.guest.recv(1000)))
     assert read == [json.dumps({"disks": ["main"]}).encode() + b"\n"], (
         "it is there before the machine goes on"
     )
-    assert list(told.events(5)) == [Alive(), Output("x"), Bye()]
+    assert list(told.events(120)) == [Alive(), Output("x"), Bye()]
     assert machine.guest.recv(10) == b"\n", "the guest waits for that before it powers off"
 
 
@@ -114,7 +114,7 @@ def test_a_guest_that_does_not_come(machine: Machine, said: bytes) -> None:
     machine.guest.sendall(said)
     machine.guest.shutdown(socket.SHUT_WR)
     with pytest.raises(HostError, match="did not start"):
-        Port(machine).hello(5)  # type: ignore[arg-type]
+        Port(machine).hello(120)  # type: ignore[arg-type]
 
 
 class flood:  # noqa: N801  # reads as a statement

@@ -4,7 +4,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -56,11 +55,16 @@ def test_all_threads_share_a_processor_and_answers_come_before_the_guest(
     monkeypatch.setattr(os, "sched_setscheduler", set_or_refuse)
     guest = threads(child.pid)[-1]
     processor = max(os.sched_getaffinity(0))
-    own = threading.Thread(target=time.sleep, args=(2,), daemon=True)
+    is_over = threading.Event()
+    own = threading.Thread(target=is_over.wait)
     own.start()
-    assert own.native_id is not None
-    assert Party(guest, (child.pid,), (own.native_id,)).pin(processor)
-    assert os.sched_getaffinity(own.native_id) == {processor}
+    try:
+        assert own.native_id is not None
+        assert Party(guest, (child.pid,), (own.native_id,)).pin(processor)
+        assert os.sched_getaffinity(own.native_id) == {processor}
+    finally:
+        is_over.set()
+        own.join()
     assert len(threads(child.pid)) == 4
     for thread in threads(child.pid):
         assert os.sched_getaffinity(thread) == {processor}
