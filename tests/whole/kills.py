@@ -187,14 +187,9 @@ class Soak:
     def _check(self, run: "Run", victim: str) -> None:
         self._expect("Traceback" not in run.said(), run, f"a traceback ({victim} killed)")
         # Each run has a temporary folder of its own, so entries in /tmp may belong to another test.
-        # The lock shared by all runs stays. Guests' disks are not loop devices: a new loop device
-        # belongs to a native run, possibly one in a container whose processes are not visible here.
-        others = (
-            "file /tmp/fscost",
-            "file /run/fscost.lock",
-            "file /dev/shm/fscost-bench-",
-            "loop device",
-        )
+        # Guests' disks are not loop devices: a new loop device belongs to a native run, possibly one
+        # in a container whose processes are not visible here.
+        others = ("file /tmp/fscost", "loop device")
         left = {each for each in run.watch.left() if not each.startswith(others)}
         self._expect(not left, run, f"residue ({victim} killed): {left}")
 

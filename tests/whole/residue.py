@@ -13,7 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-LIMIT_S = 15.0
+LIMIT_S = 60.0
+LEAST_LOOKS = 5
 
 
 @dataclass(frozen=True)
@@ -114,14 +115,15 @@ def own_mounts() -> int:
 
 
 def temporary_files() -> set[str]:
-    """Return fscost's temporary files, except those of the agent's own tests, which may run at the
-    same time."""
+    """Return fscost's temporary files, except those of the agent's own tests and of benchmarks, and
+    the lock of runs: others may have them at the same time, for long."""
     found = {
         path
         for folder in ("/tmp", "/run", "/dev/shm", "/var/tmp")
         for path in Path(folder).glob("*fscost*")
     }
-    return {str(path) for path in found if not path.name.startswith("fscost-agent-")}
+    others = ("fscost-agent-", "fscost-bench-", "fscost.lock")
+    return {str(path) for path in found if not path.name.startswith(others)}
 
 
 @dataclass
@@ -180,12 +182,15 @@ class Watch:
         }
 
     def left(self) -> set[str]:
-        """Return what remains after `LIMIT_S` seconds; return at once if nothing is left."""
+        """Return what remains after `LIMIT_S` seconds and `LEAST_LOOKS` looks; return at once if
+        nothing is left."""
         until = time.monotonic() + LIMIT_S
         stayed = self._look()
-        while stayed and time.monotonic() < until:
+        looks = 1
+        while stayed and (looks < LEAST_LOOKS or time.monotonic() < until):
             time.sleep(0.05)
             stayed &= self._look()
+            looks += 1
         return stayed
 
 

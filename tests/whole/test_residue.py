@@ -16,7 +16,7 @@ from .residue import Runner, run_whole
 
 INSTANTS = 30
 PARTS = 6
-LINGER_S = 60
+LINGER_S = 600
 VICTIMS = ("runner", "agent", "init", "disk server", "workload")
 SCRIPT = "one_cell.py"
 
@@ -90,7 +90,7 @@ def test_ctrl_c_and_terminate(tmp_path: Path, number: signal.Signals) -> None:
     while runner.find("workload") is None and runner.process.poll() is None:
         time.sleep(0.02)
     runner.process.send_signal(number)
-    runner.process.wait(timeout=30)
+    runner.process.wait(timeout=120)
     assert runner.watch.left() == set()
     if number == signal.SIGINT:
         assert not (tmp_path / "cell" / "recording.fscost").exists()
