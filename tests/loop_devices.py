@@ -16,7 +16,7 @@ _CONFIGURE, _ADD, _REMOVE, _GET_FREE = 0x4C0A, 0x4C80, 0x4C81, 0x4C82
 _AUTOCLEAR, _DIRECT_IO = 4, 16
 _CONFIG = struct.Struct("=II52xI240x")
 """`struct loop_config`: descriptor, block size, flags."""
-_OWN_NUMBER = 200 + os.getpid() % 1000 * 10
+_FIRST_OWN_NUMBER = 200
 _SPARES = 4
 
 
@@ -43,7 +43,12 @@ def _configured(config: bytes) -> tuple[int, Path]:
     with Path("/dev/loop-control").open("rb") as control:
         while True:
             node = Path(f"/dev/loop{fcntl.ioctl(control, _GET_FREE)}")
-            descriptor = os.open(node, os.O_RDWR | os.O_CLOEXEC)
+            try:
+                descriptor = os.open(node, os.O_RDWR | os.O_CLOEXEC)
+            except OSError as error:
+                if error.errno not in (errno.ENOENT, errno.ENXIO):  # another process removed it
+                    raise
+                continue
             try:
                 fcntl.ioctl(descriptor, _CONFIGURE, config)
             except OSError as error:
@@ -62,10 +67,14 @@ def own_loop_device(image: Path) -> Iterator[Path]:
     The device is removed afterwards, with all its settings.
     """
     with Path("/dev/loop-control").open("rb") as control, ExitStack() as stack:
-        for number in range(_OWN_NUMBER - _SPARES, _OWN_NUMBER + 1):
-            fcntl.ioctl(control, _ADD, number)
-            stack.callback(_remove, control.fileno(), number)
-        node = Path(f"/dev/loop{_OWN_NUMBER}")
+        number = _FIRST_OWN_NUMBER + os.getpid() % 1000 * 10
+        while not _added(control.fileno(), number):  # the number may be another process's
+            number += _SPARES + 1
+        stack.callback(_remove, control.fileno(), number, is_own=True)
+        for spare in range(number - _SPARES, number):
+            if _added(control.fileno(), spare):
+                stack.callback(_remove, control.fileno(), spare)
+        node = Path(f"/dev/loop{number}")
         subprocess.run(["losetup", node, image], check=True)
         stack.callback(lambda: subprocess.run(["losetup", "--detach", node], check=False))
         yield node
@@ -77,13 +86,22 @@ def replace_image(node: Path, image: Path) -> None:
     subprocess.run(["losetup", node, image], check=True)
 
 
-def _remove(control: int, number: int) -> None:
+def _added(control: int, number: int) -> bool:
+    """Make a device with this number; False if there is one."""
+    try:
+        fcntl.ioctl(control, _ADD, number)
+    except FileExistsError:
+        return False
+    return True
+
+
+def _remove(control: int, number: int, *, is_own: bool = False) -> None:
     until = time.monotonic() + 5
     while time.monotonic() < until:
         # A device is released shortly after it was detached; a spare one may be another program's.
         with suppress(OSError):
             fcntl.ioctl(control, _REMOVE, number)
             return
-        if number != _OWN_NUMBER:
+        if not is_own:
             return
         time.sleep(0.05)

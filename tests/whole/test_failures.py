@@ -67,8 +67,9 @@ def test_a_workload_that_does_not_end(bench: Any) -> None:
 
 
 def test_a_workload_that_leaves_processes_behind(bench: Any) -> None:
-    failed(bench.run(bench.cell("ext4", "sleep 600 > /dev/null 2>&1 &")), "left-running")
-    assert not running("sleep 600")
+    words = f"sleep 600.{os.getpid()}"  # no other program on this host says the same
+    failed(bench.run(bench.cell("ext4", f"{words} > /dev/null 2>&1 &")), "left-running")
+    assert not running(words)
 
 
 def test_a_file_system_that_fills_up(bench: Any) -> None:

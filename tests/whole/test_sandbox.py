@@ -31,6 +31,9 @@ class Host:
     port: int
     queue: str
     kept: dict[str, bytes]
+    disk: str = "*"
+    """Device that a workload may try to read by a node of its own making. Where it can, only this
+    one, because another test may watch who opens its own."""
 
     def left(self, folder: str) -> bool:
         return Path(folder, self.name).exists()
@@ -88,12 +91,13 @@ os._exit(0)
 """)
 
 
-def other_disk(open_: str) -> str:
-    """Return a shell line that runs `open_` for each block device except the cell's, until one has
-    a readable sector. $n is the device's node, and $d its folder in sysfs."""
+def other_disk(open_: str, devices: str = "*") -> str:
+    """Return a shell line that runs `open_` for each of these block devices except the cell's,
+    until one has a readable sector. $n is the device's node, and $d its folder in sysfs."""
     look = f'( {open_} ) && dd if="$n" bs=512 count=1 | wc -c | grep -qx 512 && exit 0'
     return (
-        "own=$(readlink -f {disk.main}); for d in /sys/class/block/*; do n=/dev/${d##*/}; ["
+        f"own=$(readlink -f {{disk.main}}); for d in /sys/class/block/{devices};"
+        " do n=/dev/${d##*/}; ["
         f' "$n" = "$own" ] || {{ {look}; }}; done; exit 1'
     )
 
@@ -130,7 +134,7 @@ def attempts(host: Host, many_threads: str) -> dict[str, str]:
         "trace the agent": has_capability(19),
         f"start {MOST_PROCESSES} processes or threads": many_threads,
         "open a disk of the host by a node of its own making": (
-            other_disk('mknod made b $(tr : " " <$d/dev)')
+            other_disk('mknod made b $(tr : " " <$d/dev)', host.disk)
             .replace('if="$n"', "if=made")
             .replace("exit 0;", "exit 0; rm -f made;")
         ),
@@ -194,17 +198,17 @@ def documented(lab: str) -> dict[str, bool]:
 
 
 @pytest.fixture
-def disk_of_the_host(tmp_path: Path) -> Iterator[None]:
+def disk_of_the_host(tmp_path: Path) -> Iterator[Path]:
     """A disk of the host that exists on any machine."""
     image = tmp_path / "image"
     image.write_bytes(bytes(1 << 20))
-    with attached_file(image):
-        yield
+    with attached_file(image) as node:
+        yield node
 
 
 @pytest.mark.root
-@pytest.mark.usefixtures("disk_of_the_host")
-def test_what_a_workload_can_do_natively(bench: Any, host: Host) -> None:
+def test_what_a_workload_can_do_natively(bench: Any, host: Host, disk_of_the_host: Path) -> None:
+    host.disk = disk_of_the_host.name
     assert tried(bench, host, MANY_THREADS, writable=(writable(host),)) == documented("native")
 
 
