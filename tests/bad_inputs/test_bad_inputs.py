@@ -27,7 +27,7 @@ AT_ONCE = 3
 processes that were left running."""
 PROGRAM = Path(sys.executable).with_name("fscost")
 CASES = load()
-ENDING_S = 15
+ENDING_S = 60
 """Seconds that a process gets to end after the kernel killed it with its parent; a busy host takes
 some seconds."""
 
