@@ -17,7 +17,11 @@ LAZY = "-E lazy_itable_init=1,lazy_journal_init=1 -o init_itable=0"
 MAKE = "for i in $(seq 40); do head -c 300000 /dev/urandom > f$i; done; sync; rm f1* f2*; sync"
 # The lazy-initialisation thread begins some seconds after the mount and ends with the last group's
 # table.
-WAIT = "sleep 12"
+WAIT = (
+    "for i in $(seq 240); do dumpe2fs {disk.main} > {scratch}/groups 2> /dev/null; groups=$(grep -c"
+    " '^Group [0-9]' {scratch}/groups); [ $groups = $(grep -c ITABLE_ZEROED {scratch}/groups) ] && break;"
+    " sleep 0.5; done; [ $groups -gt 0 ]"
+)
 TRIM = "fstrim -v {dir}"
 # Half of an unwritten extent is written: the kernel zeroes the rest.
 ZERO_OUT = (
