@@ -409,7 +409,7 @@ def test_bytes_attributed_to_access_times_are_what_noatime_saves(
     written, attributed = {}, {}
     for options in ("strictatime", "noatime"):
         recording = record(
-            f"ext4 -o {options}",
+            f"ext4 -o {options},commit=600",
             Workload(name, work.steps, disk_bytes=MIB, input=source),
             tmp_path / options,
             512,
