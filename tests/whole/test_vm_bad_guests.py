@@ -4,18 +4,19 @@ hung run and never an exception."""
 import contextlib
 import os
 import re
+import selectors
 import signal
 import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from fscost.lab.base import CellResult
-from fscost.lab.cell import plan
 from fscost.lab.vm import port
 from fscost.workload.model import Step
 
@@ -107,12 +108,15 @@ def test_a_workload_that_does_not_end(guests: Any) -> None:
 
 
 def test_a_guest_that_goes_on_for_ever(guests: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    # By then the cell is usually in its step; before that, a failure would first rebuild the
+    # The clock jumps once the cell is in its step; before that, a failure would first rebuild the
     # snapshot.
-    monkeypatch.setattr(plan, "deadline_s", lambda *_: 4.0)
-    because = failed(
-        guests.run(guests.cell("ext4", Step("work", "sleep 60000", timeout_s=60000))), "guest"
-    )
+    jumps_s = [0.0]
+    clock = SimpleNamespace(monotonic=lambda: time.monotonic() + jumps_s[-1])
+    monkeypatch.setattr("fscost.lab.cell.lines.time", clock)
+    with once_working(guests, lambda: jumps_s.append(1e9)):
+        because = failed(
+            guests.run(guests.cell("ext4", Step("work", "sleep 60000", timeout_s=60000))), "guest"
+        )
     assert "it exceeded the time limits of its steps" in because
 
 
@@ -232,10 +236,28 @@ def test_what_is_told_of_a_guest_is_what_it_is(guests: Any) -> None:
 
 
 def test_a_guest_that_hangs(guests: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(port, "SILENCE_S", 5)
-    with once_working(guests, lambda: signal_child("qemu-system-x86_64", signal.SIGSTOP)):
+    """Silence ends at once, but only after the machine was stopped: before the step, a failure
+    would first rebuild the snapshot."""
+    is_stopped = threading.Event()
+
+    class Impatient(selectors.DefaultSelector):
+        def select(self, timeout: float | None = None) -> Any:
+            assert timeout is not None
+            end = time.monotonic() + timeout
+            while not (found := super().select(0.5)) and not is_stopped.is_set():
+                if time.monotonic() > end:
+                    break
+            return found
+
+    def stop() -> None:
+        signal_child("qemu-system-x86_64", signal.SIGSTOP)
+        is_stopped.set()
+
+    module = SimpleNamespace(DefaultSelector=Impatient, EVENT_READ=selectors.EVENT_READ)
+    monkeypatch.setattr("fscost.lab.cell.lines.selectors", module)
+    with once_working(guests, stop):
         because = failed(guests.run(guests.cell("ext4", "sleep 600")), "guest")
-    assert "silent for 5 s" in because
+    assert f"silent for {port.SILENCE_S} s" in because
 
 
 @pytest.mark.parametrize(
