@@ -19,10 +19,9 @@ MODULES = (
     *("fuse", "loop", "ublk_drv", "ext4"),
 )
 MORE_MODULES = (*MODULES, "xfs", "btrfs")
-LIMIT_S = 600
+LIMIT_S = 850
 COUNTED = ("-accel", "tcg", "-icount", "shift=0", "-smp", "1")
 """Options that make a nanosecond of the guest's clock one instruction."""
-AT_ONCE = ("-accel", "tcg", "-smp", "2")
 REPOSITORY = Path(__file__).parents[2]
 
 
@@ -47,7 +46,7 @@ def _initramfs(kernel: GuestKernel, folder: Path, modules: Sequence[str]) -> Pat
 def run(script: str, out: Path, work: Path) -> str:
     """Run a shell script in a guest, in the folder `out`, the only one that it may write to. Return
     its output; fail unless the script succeeds."""
-    command = _command(script, out, work, AT_ONCE, MODULES)
+    command = _command(script, out, work, COUNTED, MODULES)
     subprocess.run(command, check=True, timeout=LIMIT_S)
     log, status = out / "log", out / "status"
     said = log.read_text() if log.exists() else (work / "console").read_text(errors="replace")
