@@ -216,8 +216,8 @@ def test_snapshots_are_really_unshared(tmp_path: Path) -> None:
         study.scale_of(found, "small"),
         tmp_path / "run",
         options=small,
-        min_repetitions=2,
-        max_repetitions=2,
+        min_repetitions=3,
+        max_repetitions=3,
     )
     report = study.report(
         found, execute(spec, NativeLab(), lock=f"fscost.test.{os.getpid()}.study").results
