@@ -1,6 +1,7 @@
 """A page in the distribution's headless Chromium, opened from disk."""
 
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,23 @@ PHONE, DESK = (390, 844), (1440, 1000)
 DRAWN = "return document.documentElement.dataset.drawn"
 
 
+class Service(webdriver.ChromeService):
+    """A chromedriver that may take longer to start than selenium waits, on a busy host."""
+
+    def start(self) -> None:
+        self._is_starting = True
+        super().start()
+        self._is_starting = False
+
+    def is_connectable(self) -> bool:
+        end = time.monotonic() + 120
+        while not (found := super().is_connectable()) and self._is_starting:
+            if self.process.poll() is not None or time.monotonic() > end:
+                break
+            time.sleep(0.1)
+        return found
+
+
 class Browser:
     """A page in headless Chromium, with all requests it made and all errors it logged."""
 
@@ -24,7 +42,7 @@ class Browser:
         for argument in ("--headless=new", "--no-sandbox", "--disable-gpu"):
             options.add_argument(argument)
         options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-        service = webdriver.ChromeService("/usr/bin/chromedriver")
+        service = Service("/usr/bin/chromedriver")
         self.driver = webdriver.Chrome(options=options, service=service)
         self.driver.set_script_timeout(120)
         self.downloads = place / "downloads"
@@ -57,6 +75,12 @@ class Browser:
     def press(self, selector: str) -> None:
         """Focus an element and press it with the keyboard alone."""
         self.find(selector).send_keys("\n")
+
+    def change_theme(self) -> None:
+        """Press the button of the theme, and wait until all is drawn again."""
+        self.driver.execute_script("delete document.documentElement.dataset.drawn")
+        self.press("#theme")
+        self.wait(lambda: self.driver.execute_script(DRAWN))
 
     def downloaded(self, ending: str) -> bytes:
         """Return the content of the next downloaded file with this ending."""

@@ -104,8 +104,7 @@ def test_pictures_carry_their_origin(hostile: Browser) -> None:
 def test_axe_finds_no_violation(hostile: Browser, size: tuple[int, int], theme: str) -> None:
     hostile.resize(*size)
     if hostile.driver.execute_script("return document.documentElement.dataset.theme") != theme:
-        hostile.press("#theme")
-        hostile.wait(lambda: hostile.driver.execute_script(DRAWN))
+        hostile.change_theme()
     for details in hostile.all("details"):
         hostile.driver.execute_script("arguments[0].open = true", details)
     check_accessible(hostile, size[0])
