@@ -297,7 +297,7 @@ def test_a_device_that_was_replaced_is_refused_by_the_lab(replaced: Any, tmp_pat
     work = Workload("mine", (Step("work", "true"),), disk_bytes=MIB)
     lab = NativeLab(find_binaries(), real_disks={str(replaced.path): replaced})
     before = counters(replaced.path)
-    with pytest.raises(HostError, match="is not the disk that was confirmed"):
+    with pytest.raises(HostError, match="is no longer the disk that was confirmed"):
         lab.run(Cell(chosen, work, 0, 1, 0), LabOptions(tmp_path / "cell", 16 * MIB), print)
     assert counters(replaced.path) == before
 

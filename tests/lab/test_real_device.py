@@ -196,7 +196,7 @@ def test_another_disk_under_the_same_name_is_refused(tmp_path: Path) -> None:
         replace_image(node, images[1])
         before = images[1].read_bytes()
         assert node.stat().st_rdev == os.makedev(*found.number)
-        with pytest.raises(HostError, match="is not the disk that was confirmed"):
+        with pytest.raises(HostError, match="is no longer the disk that was confirmed"):
             found.refuse_if_busy()
         assert images[1].read_bytes() == before
 

@@ -154,8 +154,9 @@ def test_ci_runs_what_a_person_runs() -> None:
     text = script.read_text()
     steps = re.findall(r"^(?:exec )?(make .*)$", text, re.MULTILINE)
     families = " ".join((*NATIVE, *GUESTS))
-    soak = f'make soak SECONDS=60 TARGETS="{families}" LONG="$long"'
-    assert steps == ["make tools", "make check", "make docs", "make test", soak]
+    test = 'make test PYTEST="--hypothesis-seed=$seed"'
+    soak = f'make soak SECONDS=60 SEED="$seed" TARGETS="{families}" LONG="$long"'
+    assert steps == ["make tools", "make check", "make docs", test, soak]
     long = re.findall(r"(tests/[\w/.]+)", text)
     assert len(long) > 3
     assert all((ROOT / path).exists() for path in long)

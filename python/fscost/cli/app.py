@@ -25,9 +25,9 @@ LEAST_ADDRESS_SPACE_BYTES = 1 << 30
 COMPLETE = "_FSCOST_COMPLETE"
 """Environment variable set by a shell that asks for completions (`fscost completion`)."""
 EPILOG = (
-    "Exit status: 0 done; 1 a cell (one profile, one repetition) failed, a file is damaged, or a "
-    "--fail-if condition holds; 2 usage error, or nothing could run; 130 interrupted, "
-    "143 terminated: finished cells are kept."
+    "Exit status: 0 done; 1 a cell (one profile, one repetition) failed, `recording verify` found "
+    "damage, or a --fail-if condition holds; 2 usage error, unusable input, or nothing could run; "
+    "130 interrupted, 143 terminated: finished cells are kept."
 )
 HELP = {"help_option_names": ["-h", "--help"]}
 """Both spellings of the help option, as in other tools. Click passes them to subcommands."""

@@ -53,7 +53,7 @@ RULES = (
     (
         "A claim is reproduced when all of its criteria hold, reversed when all are reversed, not"
         " reproduced here when all fail or are reversed, and partly reproduced when some hold and"
-        " some do not. Otherwise, it is inconclusive."
+        " all others fail or are reversed. Otherwise, it is inconclusive."
     ),
 )
 
