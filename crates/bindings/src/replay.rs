@@ -22,7 +22,10 @@ pub fn replay<'py>(
     seed: u64,
     completions: &[u8],
 ) -> PyResult<Bound<'py, PyList>> {
-    let waits: Vec<Waits> = waits.iter().map(named).collect::<PyResult<_>>()?;
+    let waits: Vec<Waits> = waits
+        .iter()
+        .map(|each| named(each))
+        .collect::<PyResult<_>>()?;
     let models = models.iter().map(|(file, text)| Model::parse(file, text));
     let models: Vec<Model> = models.collect::<Result<_, _>>().map_err(refused)?;
     let found = py.detach(|| -> fscost_recording::Result<Vec<Vec<IntervalTimes>>> {
@@ -44,8 +47,8 @@ pub fn replay<'py>(
     PyList::new(py, replays.collect::<PyResult<Vec<_>>>()?)
 }
 
-fn named(waits: &String) -> PyResult<Waits> {
-    match waits.as_str() {
+fn named(waits: &str) -> PyResult<Waits> {
+    match waits {
         "flushes" => Ok(Waits::ForFlushes),
         "all" => Ok(Waits::ForAll),
         other => {
