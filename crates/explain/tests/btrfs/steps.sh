@@ -7,7 +7,8 @@ truncate -s 160M "$image"
 mkfs.btrfs -q "$@" "$image" 2>"$states/mkfs.log"
 mkdir "$states/mnt"
 cp --sparse=always "$image" "$states/00-mkfs.img"
-mount -o loop,noatime,$options "$image" "$states/mnt"
+# Without commits by time (every 30 s), which would end the logs of a state on a busy machine.
+mount -o loop,noatime,commit=300,$options "$image" "$states/mnt"
 cd "$states/mnt"
 mkdir d e
 for n in $(seq 40); do head -c $((n * 700)) /dev/urandom >d/f$n; done
