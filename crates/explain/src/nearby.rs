@@ -1,6 +1,7 @@
 //! Prediction of the content that families will read, for the threads that unpack it ahead of them.
-//! An event is predicted to be read if the last write to the same region was read, because file
-//! systems keep data and metadata in separate regions.
+//! An event is predicted to be read if the last write of about the same length to the same region
+//! was read: file systems keep data and metadata in separate regions, and long writes are mostly
+//! data.
 
 use fscost_recording::{Event, Header};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -8,15 +9,17 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 /// Number of regions of a disk. Frames are unpacked some MiB ahead of the families, so a region
 /// must be much larger than that.
 const REGIONS: u64 = 64;
+/// Least length of a long write.
+const LONG_BYTES: u64 = 128 << 10;
 
-/// For each region of each disk: whether its last write was read.
+/// For each region of each disk: whether its last short and its last long write were read.
 pub struct Nearby {
     disks: Vec<Disk>,
 }
 
 struct Disk {
     region_bytes: u64,
-    was_read: Vec<AtomicBool>,
+    was_read: Vec<[AtomicBool; 2]>,
 }
 
 impl Nearby {
@@ -24,7 +27,9 @@ impl Nearby {
     pub fn new(header: &Header) -> Nearby {
         let disks = header.disks.iter().map(|disk| Disk {
             region_bytes: (disk.size_bytes / REGIONS).max(1),
-            was_read: (0..=REGIONS).map(|_| AtomicBool::new(true)).collect(),
+            was_read: (0..=REGIONS)
+                .map(|_| [true, true].map(AtomicBool::new))
+                .collect(),
         });
         Nearby {
             disks: disks.collect(),
@@ -46,7 +51,8 @@ impl Nearby {
     fn region(&self, event: &Event) -> Option<&AtomicBool> {
         let disk = self.disks.get(usize::from(event.disk))?;
         let number = event.offset / disk.region_bytes;
-        disk.was_read.get(usize::try_from(number).ok()?)
+        let region = disk.was_read.get(usize::try_from(number).ok()?)?;
+        region.get(usize::from(event.length >= LONG_BYTES))
     }
 }
 

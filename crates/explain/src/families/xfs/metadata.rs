@@ -11,7 +11,14 @@ use crate::hash::HashMap;
 use crate::track::inodes::Inodes;
 use crate::track::names::{Entry, Names};
 use crate::{Rows, Structure};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
+
+/// Size of the regions in which metadata is remembered. The headers and first roots of a group take
+/// less.
+const REGION_BYTES: u64 = 64 << 10;
+/// Least length of a write that is too long for a value of an attribute: 64 KiB, with a header in
+/// each block.
+const ALONE_BYTES: u64 = 128 << 10;
 
 /// Last known state of a metadata block.
 #[derive(Debug, Clone, Copy)]
@@ -80,6 +87,8 @@ pub struct Metadata {
     pub owners: Owners,
     pub(super) inodes: Inodes<Inode>,
     known: HashMap<u64, Known>,
+    /// Regions that have held metadata, by their number on the disk.
+    regions: HashSet<u64>,
     /// Directory data and extent tree blocks, by byte offset. They are kept because the log
     /// contains only changes to them.
     contents: HashMap<u64, Vec<u8>>,
@@ -100,6 +109,7 @@ impl Metadata {
             owners: Owners::default(),
             inodes: Inodes::default(),
             known: HashMap::default(),
+            regions: HashSet::new(),
             contents: HashMap::default(),
             leaf_extents: HashMap::default(),
             moved: Vec::new(),
@@ -121,6 +131,7 @@ impl Metadata {
         owner: u64,
         home: Option<u32>,
     ) -> Option<Known> {
+        self.mark(offset, self.geometry.block_bytes);
         let before = self.known(offset);
         let known = Known {
             structure,
@@ -129,6 +140,28 @@ impl Metadata {
         };
         self.known.insert(offset, known);
         before
+    }
+
+    /// Records that a range of at most [`REGION_BYTES`], the largest buffer, holds metadata.
+    pub(super) fn mark(&mut self, offset: u64, length: u64) {
+        let last = offset.saturating_add(length.clamp(1, REGION_BYTES) - 1);
+        self.regions
+            .extend([offset / REGION_BYTES, last / REGION_BYTES]);
+    }
+
+    /// Returns whether a write to the range may contain metadata. The log describes a block before
+    /// it is written home, except for the values of attributes, in buffers of their own
+    /// (`xfs_attr_rmtval_set_value`), and for the first blocks of a group when the file system grows
+    /// (`xfs_ag_init_headers`).
+    pub(super) fn may_be_at(&self, offset: u64, length: u64) -> bool {
+        if length < ALONE_BYTES {
+            return true;
+        }
+        let last = offset.saturating_add(length - 1);
+        let group_bytes = self.geometry.ag_blocks * self.geometry.block_bytes;
+        let headers_end = (last / group_bytes * group_bytes).saturating_add(REGION_BYTES);
+        let mut regions = offset / REGION_BYTES..=last / REGION_BYTES;
+        offset < headers_end || regions.any(|region| self.regions.contains(&region))
     }
 
     /// Forgets the block at `offset`, which was freed.
@@ -371,5 +404,37 @@ fn structure_of(kind: Kind) -> Structure {
         }
         Kind::XattrLeaf | Kind::XattrValue => Structure::Xattr,
         Kind::Symlink => Structure::Symlink,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::geometry;
+    use super::*;
+
+    #[test]
+    fn a_long_write_is_read_only_where_metadata_is_or_a_group_begins() {
+        let mut metadata = Metadata::new(geometry());
+        let (long, group) = (ALONE_BYTES, 1000 * 4096);
+        assert!(metadata.may_be_at(1 << 20, long - 1));
+        assert!(!metadata.may_be_at(1 << 20, long));
+        for (offset, is_read) in [
+            (0, true),
+            (REGION_BYTES - 1, true),
+            (REGION_BYTES, false),
+            (group - long, false),
+            (group - long + 1, true),
+            (group + REGION_BYTES, false),
+        ] {
+            assert_eq!(metadata.may_be_at(offset, long), is_read, "{offset}");
+        }
+        metadata.mark((1 << 20) + long - 512, 1024);
+        assert!(metadata.may_be_at(1 << 20, long));
+        assert!(metadata.may_be_at((1 << 20) + long, long));
+        assert!(!metadata.may_be_at((1 << 20) + 2 * long, long));
+        metadata.know(2 << 20, Structure::InodeChunk, 0, None);
+        assert!(metadata.may_be_at(2 << 20, long));
+        metadata.mark(u64::MAX, u64::MAX);
+        assert!(metadata.may_be_at(u64::MAX - 1, u64::MAX));
     }
 }

@@ -3,7 +3,8 @@
 //! Metadata blocks in their home place (outside the log) identify themselves by a magic number,
 //! their address and the UUID. Blocks that no metadata claims are data, and belong to the inode
 //! whose extents contain them. The log is also read, because names, owners and causes reach the
-//! disk there first: inodes and directories are written home much later.
+//! disk there first: inodes and directories are written home much later. A long write to a place
+//! where the log has named no metadata is data, and its content is not read.
 
 mod forks;
 mod home;
@@ -115,6 +116,21 @@ impl Family for Xfs {
 
     fn owns(&self, disk: u16) -> bool {
         disk == self.disk || disk == self.area.disk
+    }
+
+    fn reads_all(&self) -> bool {
+        false
+    }
+
+    /// Returns whether the content must be read. Without the log, metadata is known by its content
+    /// alone.
+    fn reads(&self, disk: u16, offset: u64, length: u64) -> bool {
+        let (before_log, is_in_log) = self.area.part(disk, offset, length);
+        self.formatting
+            || self.area.bytes == 0
+            || is_in_log
+            || before_log < length
+            || self.metadata.may_be_at(offset, length)
     }
 
     fn write(&mut self, write: &Write<'_>, _disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {

@@ -130,6 +130,7 @@ fn inode(
         data: data.0,
         xattr: xattr.0,
     };
+    metadata.mark(item.place, metadata.geometry.inode_bytes);
     let before = metadata.inode_logged(item.inode, version, data.1, xattr.1, rows, late);
     Some(Explanation {
         home: Some(Structure::InodeChunk),
@@ -158,6 +159,7 @@ fn buffer(
 ) -> Option<Explanation> {
     let item = BufferItem::parse(format)?;
     let offset = item.offset;
+    metadata.mark(offset, item.length as u64);
     let known = metadata.known(offset);
     if item.is_cancelled {
         metadata.forget_block(offset);
