@@ -69,6 +69,9 @@ pub enum Written {
     Kept,
 }
 
+/// Largest number of transactions that may lie in a page of 4 KiB, in blocks of 1 KiB.
+const MOST_IN_A_PAGE: u32 = 4;
+
 /// State of the journal.
 #[derive(Debug)]
 pub struct Journal {
@@ -80,6 +83,10 @@ pub struct Journal {
     expected: HashMap<u32, (u32, usize, bool)>,
     /// Copies that were written before the descriptor that announces them.
     early: BTreeMap<u32, Copy>,
+    /// Sequence number of the last transaction that was complete.
+    complete: Option<u32>,
+    /// The event that wrote the newest commit block.
+    commit: (u32, u64),
     /// Copies of transactions that never became complete, with their home blocks if they were
     /// announced.
     abandoned: Vec<(Option<u64>, Copy)>,
@@ -94,6 +101,8 @@ impl Journal {
             transactions: BTreeMap::new(),
             expected: HashMap::default(),
             early: BTreeMap::new(),
+            complete: None,
+            commit: (0, 0),
             abandoned: Vec::new(),
         }
     }
@@ -137,11 +146,18 @@ impl Journal {
         }
         match jbd2::control(content) {
             Some((Control::Descriptor, sequence)) => {
-                self.announce(position, sequence, content);
+                if !self.is_again(sequence) {
+                    self.announce(position, sequence, content);
+                }
                 Written::Own(Structure::JournalDescriptor, Some(sequence))
             }
             Some((Control::Commit, sequence)) => {
-                self.transactions.entry(sequence).or_default().committed = true;
+                if !self.is_again(sequence) {
+                    self.transactions.entry(sequence).or_default().committed = true;
+                    if self.commit.0 != sequence {
+                        self.commit = (sequence, piece.event);
+                    }
+                }
                 Written::Own(Structure::JournalCommit, Some(sequence))
             }
             Some((Control::Revoke, sequence)) => {
@@ -159,6 +175,13 @@ impl Journal {
         }
     }
 
+    /// Returns whether a block belongs to one of the last transactions that were complete. RAID 4, 5
+    /// and 6 write pages of 4 KiB, and with them the smaller blocks beside a new one.
+    fn is_again(&self, sequence: u32) -> bool {
+        let since = self.complete.and_then(|last| last.checked_sub(sequence));
+        since.is_some_and(|since| since < MOST_IN_A_PAGE)
+    }
+
     fn announce(&mut self, position: u32, sequence: u32, descriptor: &[u8]) {
         let mut at = position;
         for Tag { home, escaped } in self.superblock.tags(descriptor) {
@@ -172,8 +195,14 @@ impl Journal {
             {
                 older.missing = older.missing.saturating_sub(1);
             }
-            if let Some(copy) = self.early.remove(&at) {
-                self.arrive(at, copy);
+            // What came with the commit block before it is what the place held earlier.
+            let early = self.early.remove(&at);
+            if let Some(copy) = early {
+                if copy.piece.event > self.commit.1 {
+                    self.arrive(at, copy);
+                } else {
+                    self.abandoned.push((None, copy));
+                }
             }
         }
     }
@@ -208,6 +237,7 @@ impl Journal {
         let copies = older.into_values().flat_map(|t| t.copies);
         self.abandoned
             .extend(copies.filter_map(|(home, copy)| Some((Some(home), copy?))));
+        self.complete = Some(sequence);
         Some((sequence, self.transactions.remove(&sequence)?))
     }
 
@@ -289,6 +319,36 @@ mod tests {
         // Block 9 is escaped: it begins with the magic number.
         assert_eq!(copies(&transaction), [(50, 5), (9, 0xC0)]);
         assert!(journal.committed().is_none() && journal.abandoned().is_empty());
+    }
+
+    #[test]
+    fn blocks_beside_new_ones_are_what_they_were() {
+        let mut journal = journal();
+        let write = |journal: &mut Journal, event, position, content: &[u8]| {
+            let piece = Piece {
+                event,
+                disk: 0,
+                offset: 0,
+                length: 1024,
+            };
+            journal.write(position, content, piece)
+        };
+        let (commit, stale) = (block(&[MAGIC, 2, 3]), block(&[7 << 24]));
+        write(&mut journal, 1, 1, &descriptor(3, &[50]));
+        write(&mut journal, 1, 2, &block(&[1 << 24]));
+        // A page with the commit block, and what is left of an earlier round.
+        write(&mut journal, 2, 3, &commit);
+        write(&mut journal, 2, 5, &stale);
+        assert_eq!(copies(&journal.committed().unwrap().1), [(50, 1)]);
+        write(&mut journal, 3, 1, &descriptor(3, &[50]));
+        write(&mut journal, 3, 2, &block(&[1 << 24]));
+        write(&mut journal, 3, 3, &commit);
+        assert!(journal.committed().is_none(), "that was complete before");
+        write(&mut journal, 3, 4, &descriptor(4, &[51]));
+        write(&mut journal, 3, 5, &block(&[8 << 24]));
+        write(&mut journal, 4, 6, &block(&[MAGIC, 2, 4]));
+        let (sequence, transaction) = journal.committed().unwrap();
+        assert_eq!((sequence, copies(&transaction)), (4, vec![(51, 8)]));
     }
 
     #[test]
