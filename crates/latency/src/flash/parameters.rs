@@ -190,7 +190,7 @@ impl Units {
             close_ns: fields.us(
                 "unit_close_us",
                 Some(0.0),
-                "microseconds to close a unit of which nothing was rewritten: all of it is copied",
+                "microseconds to close a unit in which nothing was rewritten; the whole unit is copied",
             )?,
             out_of_order_ns: fields.us(
                 "out_of_order_us",
