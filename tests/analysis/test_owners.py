@@ -129,9 +129,10 @@ def test_data_is_its_own_files(name: str, profile: str, tmp_path: Path) -> None:
     work = Workload(
         "mine", (Step("work", "python3 {input}/work.py"),), disk_bytes=MIB, input=tmp_path / "input"
     )
-    # A host that stalls for 5 s would otherwise bring a commit into the sequence.
-    has_journal = profile.startswith(("ext3", "ext4")) and "^has_journal" not in profile
-    options = " -o commit=600" if has_journal else ""
+    # A host that stalls for 5 s, or for 30 s on btrfs, would otherwise bring a commit into the
+    # sequence.
+    commits = profile.startswith(("ext3", "ext4", "btrfs")) and "^has_journal" not in profile
+    options = " -o commit=300" if commits else ""
     table = explain(record(profile + options, work, tmp_path / "cell", case.disk_mib)).table
     is_data = pc.and_(pc.equal(table["structure"], "file_data"), pc.equal(table["phase"], "work"))
     data = table.filter(is_data).combine_chunks()

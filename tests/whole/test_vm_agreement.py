@@ -35,6 +35,22 @@ OF_ITS_OWN = re.compile(
 """Lines of a superblock that differ between any two file systems. The last two change with each
 commit of btrfs: whether there was one since mkfs depends on how soon the thread `btrfs-uuid` runs
 after the mount."""
+BIG_METADATA = 0x20
+"""Flag of btrfs whose nodes are larger than a page. mkfs omits it; the kernel adds it at the mount
+(`open_ctree` in fs/btrfs/disk-io.c), and the first commit writes it."""
+
+
+def superblock(facts: Mapping[str, Any]) -> list[str]:
+    """Return the lines of a superblock that do not depend on when it was read."""
+    lines = [
+        line
+        for line in facts["inspect"]["superblock"].splitlines()
+        if not OF_ITS_OWN.search(line) and line.split() != ["BIG_METADATA", "|"]
+    ]
+    for at, line in enumerate(lines):
+        if line.startswith("incompat_flags"):
+            lines[at] = f"incompat_flags {int(line.split()[1], 16) & ~BIG_METADATA:#x}"
+    return lines
 
 
 def without_uuid(command: list[str]) -> list[str]:
@@ -124,14 +140,7 @@ def only(profile: str) -> pytest.MarkDecorator:
 @pytest.mark.parametrize("profile", VARIANTS)
 def test_both_labs_make_the_same_file_system(of: Of, profile: str) -> None:
     labs = of(profile)
-    made = [
-        [
-            line
-            for line in lab.facts[profile]["inspect"]["superblock"].splitlines()
-            if not OF_ITS_OWN.search(line)
-        ]
-        for lab in labs
-    ]
+    made = [superblock(lab.facts[profile]) for lab in labs]
     assert made[0] == made[1]
     assert len(made[0]) > 40
     assert (
