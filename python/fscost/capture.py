@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
 from fscost import files
-from fscost.errors import DefectError, HostError, InputError
+from fscost.errors import DefectError, FscostError, HostError, InputError
 
 if TYPE_CHECKING:
     # pyarrow is imported where it is used: the import takes 0.2 s, while the native module can
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from fscost._native import Explanation, Recording, Requests, Workload
 
 COMPRESSION = "zstd"
+PACKING_LEVEL = 3
+"""zstd level of recordings that are kept."""
 VERIFY = "`fscost recording verify` says how much of it is readable"
 """Remedy for a damaged recording."""
 _REMEDIES = {
@@ -115,6 +117,7 @@ class Explaining:
         self.recording = recording
         with errors(recording):
             self.source = _open(recording)
+        self.not_packed: str | None = None
         self._found: Explanation | None = None
         self._failed: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="explain", daemon=True)
@@ -137,9 +140,30 @@ class Explaining:
         except BaseException as error:  # noqa: BLE001 # Raised where it is waited for.
             self._failed = error
 
+    def pack(self) -> "Explaining":
+        """Explain on this thread, so that an interrupt leaves nothing behind, and compress the
+        recording in place in the same pass; return self.
+
+        If the process is killed meanwhile, the file is either the old or the new recording,
+        complete. A failure to compress is only noted in `not_packed`: an uncompressed recording is
+        just as usable.
+        """
+        with errors(self.recording):
+            try:
+                with files.replacing(self.recording) as packed, errors(self.recording):
+                    path = str(self.recording)
+                    self._found = self.source.explain_and_pack(packed.fileno(), path, PACKING_LEVEL)
+                    self._found.check_packed()
+            except FscostError as error:
+                self.not_packed = str(error)
+            if self._found is None:
+                self._found = self.source.explain()
+        return self
+
     def result(self) -> "Explanation":
         """Wait for the native explanation and return it."""
-        self._thread.join()
+        if self.is_started:
+            self._thread.join()
         if self._failed is not None:
             raise self._failed
         assert self._found is not None, "the thread ends with either"
@@ -173,13 +197,6 @@ def verify(recording: Path) -> dict[str, Any]:
     and totals of the readable part."""
     with errors(recording):
         return dict(_open(recording).verify())
-
-
-def pack(recording: Path, level: int = 3) -> None:
-    """Compress a finished recording in place. If the process is killed meanwhile, the file is
-    either the old or the new recording, complete."""
-    with errors(recording), files.replacing(recording) as packed:
-        _open(recording).pack(packed.fileno(), str(recording), level)
 
 
 def strip(recording: Path, out: Path, names: str, announce: Announce = lambda _: None) -> int:

@@ -1,8 +1,11 @@
 """The table of a recording, its sums, and `fscost explain`."""
 
+import filecmp
 import json
 import os
 import re
+import resource
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -83,6 +86,46 @@ def test_a_file_is_found_with_its_path_and_its_inode(recording: Path) -> None:
     assert "/d" in names[By.DIRECTORY]
     assert ".txt" in names[By.EXTENSION]
     assert names[By.TRANSACTION] == {"(of no transaction)"}
+
+
+def test_a_recording_is_packed_in_the_pass_that_explains_it(
+    recording: Path, tmp_path: Path
+) -> None:
+    packed = tmp_path / "packed"
+    shutil.copy(recording, packed)
+    begun = capture.Explaining(packed).pack()
+    assert begun.not_packed is None
+    assert packed.stat().st_size < recording.stat().st_size / 2
+    plain = analyze.explain(recording)
+    for explained in (analyze.explain(packed, begun), analyze.explain(packed)):
+        assert explained.table.equals(plain.table)
+    assert capture.verify(packed)["whole"]
+    before, after = (pa.Table.from_batches(capture.requests(f)) for f in (recording, packed))
+    assert before.equals(after)
+    for name in ("before", "after"):
+        found = recording if name == "before" else packed
+        capture.export_image(found, "main", tmp_path / name)
+    assert filecmp.cmp(tmp_path / "before", tmp_path / "after", shallow=False)
+
+
+def test_a_recording_that_cannot_be_packed_is_explained_and_stays(
+    recording: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    copy = folder / "copy"
+    shutil.copy(recording, copy)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (512, limits[1]))
+    try:
+        begun = capture.Explaining(copy).pack()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert begun.not_packed is not None
+    assert "File too large" in begun.not_packed
+    assert filecmp.cmp(copy, recording, shallow=False)
+    assert [path.name for path in folder.iterdir()] == ["copy"]
+    assert analyze.explain(copy, begun).table.equals(analyze.explain(recording).table)
 
 
 @pytest.mark.parametrize("by", list(By))

@@ -56,7 +56,7 @@ class Bench:
         explanation = analyze.Explanation.of(
             table, families or {"main": "ext"}, list(counted), frozenset()
         )
-        self.monkeypatch.setattr(analyze, "explain", lambda recording: explanation)
+        self.monkeypatch.setattr(analyze, "explain", lambda *_: explanation)
         disks = {
             phase: {"main": {"write_bytes": count, "zero_bytes": 0}}
             for phase, count in (recorded or {}).items()
@@ -251,7 +251,7 @@ def test_a_disk_with_no_file_system_that_is_known_is_not_explained(bench: Bench)
 
 
 def test_a_classifier_that_gives_up_costs_no_cell(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(recording: Path) -> analyze.Explanation:
+    def broken(*_: object) -> analyze.Explanation:
         raise InputError("a tree of btrfs that is none")
 
     monkeypatch.setattr(analyze, "explain", broken)

@@ -48,7 +48,7 @@ def test_task_and_result_can_be_sent(task: Task) -> None:
 def test_ctrl_c_while_it_is_explained_leaves_no_recording(
     task: Task, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupt(*_: object) -> None:
+    def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(explained, "add_to", interrupt)

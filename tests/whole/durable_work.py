@@ -36,7 +36,7 @@ def main() -> None:
         capture.import_dm_log_writes(log, result.recording)
         capture.write_requests(result.recording, cell_dir / "requests.parquet")
         if repetition != 1:  # one that fails conservation stays as it was recorded
-            capture.pack(result.recording)
+            capture.Explaining(result.recording).pack()
         capture.export_image(result.recording, "main", cell_dir / "exported")
         store.add(*record(result, folder, 1.0))
     store.manifest.state = "finished"

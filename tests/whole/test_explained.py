@@ -12,7 +12,7 @@ import pytest
 from tests.schemas import valid
 from tests.variants import some
 
-from fscost import analyze
+from fscost import analyze, capture
 from fscost.results import load, written
 from fscost.run import explained
 
@@ -133,6 +133,8 @@ def test_a_recording_that_is_kept_is_packed_and_explained_alike(tmp_path: Path) 
         tmp_path / "run", "--workload", "small-files", "--scale", "0.1", *on("btrfs")
     )
     [recording] = (tmp_path / "run").glob("cells/*/recording.fscost")
+    facts = capture.info(recording)
+    assert facts["content_bytes"] > 1.5 * recording.stat().st_size
     sums = explained.sums(analyze.explain(recording))
     assert sums is not None
     for phase in ("mkfs", "unpack", "delete"):
@@ -146,8 +148,8 @@ def test_an_explanation_that_lost_a_block_fails_the_cell_and_its_recording_stays
     """The lab is real, with a classifier that drops the first row of the work."""
     explain = analyze.explain
 
-    def forgetful(recording: Path) -> analyze.Explanation:
-        whole = explain(recording)
+    def forgetful(recording: Path, begun: capture.Explaining) -> analyze.Explanation:
+        whole = explain(recording, begun)
         return without_row(whole, whole.table["phase"].to_pylist().index("work"))
 
     monkeypatch.setattr(analyze, "explain", forgetful)

@@ -1,12 +1,15 @@
 //! An explained recording as columns.
 
 use fscost_explain::{NO_INODE, Row, RowIter, Structure, Table};
-use fscost_recording::{self as recording};
+use fscost_recording::{self as recording, Output, Packer};
 use pyo3::{
     prelude::*,
     types::{PyBytes, PyDict},
 };
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, PoisonError},
+};
 
 /// Rows per batch.
 const BATCH_ROWS: usize = 1 << 18;
@@ -21,12 +24,37 @@ const PART_ROWS: usize = 1 << 10;
 #[pyclass(frozen, module = "fscost._native")]
 pub struct Explanation {
     pub table: Table,
+    /// Outcome of packing in the same pass.
+    packed: Mutex<Option<recording::Result<()>>>,
 }
 
 impl Explanation {
     pub fn new(source: &recording::Recording) -> recording::Result<Self> {
         Ok(Self {
             table: Table::new(source)?,
+            packed: Mutex::default(),
+        })
+    }
+
+    /// Explains the recording and packs it in the same pass. A failure to pack does not end the
+    /// explanation.
+    pub fn packing(
+        source: &recording::Recording,
+        out: Output,
+        level: i32,
+    ) -> recording::Result<Self> {
+        let mut packer = Packer::new(source, out, level);
+        let table = Table::with(source, |frame| {
+            if let Ok(writer) = &mut packer
+                && let Err(error) = writer.add(frame)
+            {
+                packer = Err(error);
+            }
+        })?;
+        let packed = packer.and_then(Packer::finish).map(|_| ());
+        Ok(Self {
+            table,
+            packed: Mutex::new(Some(packed)),
         })
     }
 }
@@ -82,6 +110,12 @@ impl Explanation {
             *found.entry(name.to_owned()).or_default() += bytes;
         }
         found
+    }
+
+    /// Raise the error that ended the packing, if one did. The error is raised once.
+    fn check_packed(&self) -> PyResult<()> {
+        let mut packed = self.packed.lock().unwrap_or_else(PoisonError::into_inner);
+        packed.take().unwrap_or(Ok(())).map_err(crate::error)
     }
 
     /// Return the file system family of each disk: `ext`, `xfs`, `btrfs`, or None.

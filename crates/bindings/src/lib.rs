@@ -157,6 +157,21 @@ impl Recording {
         py.detach(|| Explanation::new(&self.inner)).map_err(error)
     }
 
+    /// Explain the recording, and write it with content compressed at the given zstd level to the
+    /// empty file behind a descriptor, in one pass. `Explanation.check_packed` raises the error of
+    /// the second part.
+    fn explain_and_pack(
+        &self,
+        py: Python<'_>,
+        descriptor: i32,
+        path: PathBuf,
+        level: i32,
+    ) -> PyResult<Explanation> {
+        let out = Output::of_descriptor(descriptor, &path).map_err(error)?;
+        py.detach(|| Explanation::packing(&self.inner, out, level))
+            .map_err(error)
+    }
+
     /// Return the requests of one disk as a workload for an SSD model: see `wear.rs`.
     #[pyo3(signature = (disk, device, measured, explanation=None, by=None))]
     fn workload(
@@ -274,15 +289,6 @@ impl Recording {
         announce.call1((image.content_bytes(),))?;
         let out = Output::of_descriptor(descriptor, &path).map_err(error)?;
         py.detach(|| image.export(out.file())).map_err(error)
-    }
-
-    /// Write the same recording, compressed at the given zstd level, to the empty file behind a
-    /// descriptor; return its size.
-    fn pack(&self, py: Python<'_>, descriptor: i32, path: PathBuf, level: i32) -> PyResult<u64> {
-        let out = Output::of_descriptor(descriptor, &path).map_err(error)?;
-        py.detach(|| recording::pack(&self.inner, out, level))
-            .map(|s| s.file_bytes)
-            .map_err(error)
     }
 
     /// Write the same recording without file contents to the empty file behind a descriptor; return

@@ -40,14 +40,14 @@ pub fn explain(recording: &Recording) -> Result<Explained> {
 }
 
 /// Explains every written byte of a recording of any size. Memory is bounded: rows are read from a
-/// temporary file. `visit` gets every frame in order, so that callers can collect other data in the
-/// same pass.
+/// temporary file. `visit` gets every frame in order, with some content still packed, so that
+/// callers can collect other data in the same pass.
 ///
 /// The file system on a disk is detected from the recorded content. Until the file system's
 /// superblock is found, writes are kept; they are explained as soon as it is known.
 pub fn explain_streamed(
     recording: &Recording,
-    mut visit: impl FnMut(&Frame) -> Result<()>,
+    mut visit: impl FnMut(&mut Frame) -> Result<()>,
 ) -> Result<Explained<SortedRows>> {
     let mut engine = Engine {
         disks: Disks::new(recording)?,

@@ -19,9 +19,18 @@ pub struct Table {
 impl Table {
     /// Explains a recording.
     pub fn new(recording: &Recording) -> Result<Table> {
+        Self::with(recording, |_| {})
+    }
+
+    /// Explains a recording; `visit` gets every frame in order, with some content still packed.
+    pub fn with(recording: &Recording, mut visit: impl FnMut(&mut Frame)) -> Result<Table> {
         let mut timeline = Timeline::default();
         timeline.begin(BEFORE);
-        let explained = explain_streamed(recording, |frame| timeline.add(frame))?;
+        let explained = explain_streamed(recording, |frame| {
+            timeline.add(frame)?;
+            visit(frame);
+            Ok(())
+        })?;
         Ok(Table {
             explained,
             timeline,

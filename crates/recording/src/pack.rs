@@ -1,29 +1,58 @@
 //! Compression of a recording to keep. Content is not compressed while recording, because that
 //! would take CPU time from the workload.
 
-use crate::{End, Error, ErrorKind, Op, Output, Recording, Result, Summary, Writer};
+use crate::{End, Error, ErrorKind, Frame, Op, Output, Recording, Result, Summary, Writer};
+
+/// Writes a finished recording again, with compressed content, frame by frame. An analysis that
+/// reads the recording passes its frames on, so that nothing is read twice.
+pub struct Packer {
+    writer: Writer,
+}
+
+impl Packer {
+    /// Begins a compressed copy at zstd's `level` in an empty file.
+    pub fn new(recording: &Recording, out: Output, level: i32) -> Result<Packer> {
+        if *recording.end() != End::Finished {
+            return Err(Error::new(
+                ErrorKind::Invalid,
+                "a truncated or damaged recording cannot be compressed",
+            )
+            .in_file(recording.path()));
+        }
+        let writer = Writer::fill_compressed(out, recording.header(), level)?;
+        Ok(Packer { writer })
+    }
+
+    /// Adds the next frame of the recording. Unpacks content that is still packed.
+    pub fn add(&mut self, frame: &mut Frame) -> Result<()> {
+        for number in 0..frame.events.len() {
+            let event = frame.events[number];
+            frame.unpack(&event)?;
+            if event.op == Op::Mark {
+                self.writer
+                    .mark(&frame.mark_of(&event)?, event.complete_ns)?;
+                continue;
+            }
+            let content = frame.content_of(&event);
+            self.writer.space()[..content.len()].copy_from_slice(content);
+            self.writer.append(event)?;
+        }
+        Ok(())
+    }
+
+    /// Stores the rest and the end of the copy.
+    pub fn finish(self) -> Result<Summary> {
+        self.writer.finish()
+    }
+}
 
 /// Writes a finished recording's events and content to an empty file, compressed at zstd's `level`.
 pub fn pack(recording: &Recording, out: Output, level: i32) -> Result<Summary> {
-    if *recording.end() != End::Finished {
-        return Err(Error::new(
-            ErrorKind::Invalid,
-            "a truncated or damaged recording cannot be compressed",
-        )
-        .in_file(recording.path()));
+    let mut packer = Packer::new(recording, out, level)?;
+    let mut frame = Frame::default();
+    for index in 0..recording.frames().len() {
+        recording.read_frame(index, true, &mut frame)?;
+        packer.add(&mut frame)?;
     }
-    let mut writer = Writer::fill_compressed(out, recording.header(), level)?;
-    recording.for_each_frame(true, |_, frame| {
-        for event in &frame.events {
-            if event.op == Op::Mark {
-                writer.mark(&frame.mark_of(event)?, event.complete_ns)?;
-                continue;
-            }
-            let content = frame.content_of(event);
-            writer.space()[..content.len()].copy_from_slice(content);
-            writer.append(*event)?;
-        }
-        Ok(true)
-    })?;
-    writer.finish()
+    packer.finish()
 }

@@ -13,14 +13,21 @@ from fscost.results import written
 WHOLE = "device_write_bytes"
 NOT_EXPLAINED = "not_explained"
 """Cell fact with the reason why the cell's writes are not explained."""
+NOT_PACKED = "recording_not_packed"
+"""Cell fact with the reason why a kept recording is not compressed."""
 _BEFORE = "before"
 
 
-def add_to(result: CellResult, recording: Path) -> analyze.Explanation | None:
-    """Explain a finished cell's recording. A cell with unaccounted bytes fails; a cell that cannot
-    be explained records the reason as a fact."""
+def add_to(
+    result: CellResult, recording: Path, *, packs: bool = False
+) -> analyze.Explanation | None:
+    """Explain a finished cell's recording, and compress it with `packs`. A cell with unaccounted
+    bytes fails; a cell that cannot be explained records the reason as a fact."""
     try:
-        explanation = analyze.explain(recording)
+        packed = capture.Explaining(recording).pack() if packs else None
+        if packed is not None and packed.not_packed is not None:
+            result.facts[NOT_PACKED] = packed.not_packed
+        explanation = analyze.explain(recording, packed)
         # The finer sums come first, so that the others are derived from them in one pass over the
         # rows.
         of_disks = sums_of_disks(explanation) if len(explanation.families) > 1 else {}

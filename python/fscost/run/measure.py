@@ -1,12 +1,10 @@
 """One cell from start to end: a lab records and verifies it, then the recording is explained, and
-packed or removed. Tasks and results are plain data, so another process can do the work."""
+kept or removed. Tasks and results are plain data, so another process can do the work."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from fscost import capture
-from fscost.errors import FscostError
 from fscost.lab.base import CellResult, Lab, LabOptions
 from fscost.lab.cell import plan
 from fscost.matrix import Cell
@@ -34,12 +32,9 @@ def measure(lab: Lab, task: Task, on_step: Callable[[str], None]) -> CellResult:
     keep = False
     try:
         if result.recorded:
-            # Explain before packing, because an uncompressed recording is faster to read.
             _explain(task, result, recording)
         if task.keep_recording and result.status == "done":
             keep = True
-            if result.recorded:
-                _pack(recording, result)
         keep = keep or result.keep_recording or result.kind == "conservation"
     finally:
         # Remove it even on Ctrl-C: it was not requested, and it may be large.
@@ -53,19 +48,10 @@ def measure(lab: Lab, task: Task, on_step: Callable[[str], None]) -> CellResult:
 def _explain(task: Task, result: CellResult, recording: Path) -> None:
     first_writes.add_to(result)
     timed.add_to(result, recording.parent)
-    explanation = explained.add_to(result, recording)
+    explanation = explained.add_to(result, recording, packs=task.keep_recording)
     if explanation is not None:
         reasons.add_to(result, explanation)
     if task.ssd:
         modelled.add_to(result, recording, task.ssd)
     if task.wear_device is not None and result.status == "done":
         worn.add_to(result, recording, task.wear_device)
-
-
-def _pack(recording: Path, result: CellResult) -> None:
-    """Compress a recording that is kept. Compressing while recording would take CPU time from the
-    workload. A failure is only noted: an uncompressed recording is just as usable."""
-    try:
-        capture.pack(recording)
-    except (FscostError, OSError) as error:
-        result.facts["recording_not_packed"] = str(error)
