@@ -184,7 +184,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
     parser.add_argument("--pairs", type=int, default=7)
     parser.add_argument("--profile", default="ext4")
-    parser.add_argument("--only", help="a workload")
+    parser.add_argument(
+        "--only", choices=[case.workload.name for case in cases()], help="a workload"
+    )
     parser.add_argument(
         "--floor",
         action="store_true",

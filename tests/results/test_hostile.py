@@ -58,7 +58,7 @@ def changed(run: Path, change: Callable[[dict[str, Any]], object]) -> None:
         (lambda m: m["workload"].pop("name"), "workload.name is missing"),
         (
             lambda m: m["cells"][1].update(status="done"),
-            "cell 'xfs.0' is done in manifest.json and has no samples",
+            "cell 'xfs.0' is done in manifest.json but has no samples",
         ),
     ],
 )
@@ -103,9 +103,12 @@ def set_column(name: str, values: pa.Array) -> Callable[[pa.Table], pa.Table]:
             set_column("value", pa.array([1.0, float("nan")])),
             "column value holds something that is not a finite number",
         ),
-        (set_column("profile", pa.array(["xfs", "xfs"])), "cell 'ext4.0' is of profile 'xfs' here"),
+        (
+            set_column("profile", pa.array(["xfs", "xfs"])),
+            "cell 'ext4.0' belongs to profile 'xfs' here",
+        ),
         (lambda t: pa.concat_tables([t, t]), "two samples have the same cell"),
-        (lambda t: t.slice(0, 0), "cell 'ext4.0' is done in manifest.json and has no samples"),
+        (lambda t: t.slice(0, 0), "cell 'ext4.0' is done in manifest.json but has no samples"),
     ],
 )
 def test_each_wrong_column_is_named(

@@ -1,7 +1,7 @@
 //! Metadata space of a btrfs, read from sysfs; none for other file systems.
 //!
 //! This is the only place where the agent knows a file system by name. statvfs cannot tell metadata
-//! from data, and btrfs is the only file system that reports metadata without reading its
+//! from data, and btrfs is the only file system whose metadata can be counted without reading its
 //! structures (fs/btrfs/sysfs.c, `allocation/metadata/bytes_used`).
 
 use std::path::Path;

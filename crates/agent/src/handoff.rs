@@ -44,8 +44,8 @@ impl Handoff {
 /// Takes over an inherited descriptor, and marks it close-on-exec so that children do not inherit
 /// it.
 pub fn adopt(fd: RawFd) -> Result<OwnedFd> {
-    // SAFETY: `supervisor` opened it for this process and told the number once; nothing else here
-    // uses it.
+    // SAFETY: `supervisor` opened it for this process and passed its number once; nothing else
+    // here uses it.
     let fd = unsafe { OwnedFd::from_raw_fd(fd) };
     rustix::io::fcntl_setfd(&fd, rustix::io::FdFlags::CLOEXEC)
         .context(Kind::Internal, || "adopt an inherited descriptor")?;

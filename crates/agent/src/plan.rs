@@ -186,7 +186,7 @@ pub fn parse(text: &[u8]) -> Result<Plan> {
         .context(Kind::Plan, || "the plan is not JSON with a version")?;
     if versioned.version != VERSION {
         return Err(bad(format!(
-            "the plan has version {}, this agent runs version {VERSION}",
+            "the plan has version {}, but this agent supports version {VERSION}; run `make setup`",
             versioned.version
         )));
     }

@@ -65,7 +65,7 @@ fn start() -> Result<Supervisor> {
         return Err(CellError::new(
             Kind::Plan,
             format!(
-                "the plan names {} as parent, but it is {parent}",
+                "the plan names process {} as the parent, but the parent is {parent}",
                 plan.parent_pid
             ),
         ));

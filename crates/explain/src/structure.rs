@@ -45,7 +45,7 @@ structures! {
     // Journals and logs
     JournalSuperblock "journal_superblock" "the superblock of the journal",
     JournalDescriptor "journal_descriptor" "list of the blocks that a journal transaction copies",
-    JournalCopy "journal_copy" "copy of a block in a journal; its home structure is the block's",
+    JournalCopy "journal_copy" "copy of a block in a journal; its home structure is the original's",
     JournalRevoke "journal_revoke" "list of older copies that must not be replayed",
     JournalCommit "journal_commit" "the end of a journal transaction",
     JournalFastCommit "journal_fast_commit" "fast-commit area of ext4",

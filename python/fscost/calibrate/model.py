@@ -179,7 +179,7 @@ def _hard_disk(
         f"random reads of 4 KiB in {SHORT_SHARE * 100:.0f} % of the device, mean",
     )
     section.put(
-        "full_seek_us", track_seek_us + slope_us, "random reads of 4 KiB on all of it, mean"
+        "full_seek_us", track_seek_us + slope_us, "random reads of 4 KiB on the whole device, mean"
     )
     section.put("command_us", same, "reads of the same 4 KiB, from the buffer, mean")
     section.assume("interface_bytes_per_s", int(outer) * _SPARE, "no bottleneck")

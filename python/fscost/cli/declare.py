@@ -7,8 +7,8 @@ from typing import Any
 
 
 def with_fields(command: Callable[..., None]) -> Callable[..., None]:
-    """Declare the fields of the command's last parameter, a dataclass, in place of it. Typer reads
-    parameters from the signature, and passes each by name."""
+    """Replace the command's last parameter, a dataclass, with the fields of that dataclass. Typer
+    reads parameters from the signature, and passes each by name."""
     *own, options = signature(command).parameters.values()
 
     @wraps(command)

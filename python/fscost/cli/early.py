@@ -18,7 +18,8 @@ _begun: "list[Explaining]" = []
 
 def begin(arguments: Sequence[str]) -> None:
     """Print the title and start explaining the recording on other threads, if it is the only
-    argument and a regular file. Errors are ignored: the command meets and reports them again."""
+    argument and a regular file. Errors are ignored: the command will encounter them again and
+    report them."""
     _begun.clear()
     if len(arguments) != 2 or arguments[0] != "explain" or arguments[1].startswith("-"):
         return

@@ -71,7 +71,7 @@ def info(recording: Source, json_: Json = False) -> None:
         sys.stdout.write(document.text("recording-info", {**facts, "intervals": table}))
         return
     # Recordings of emulated guests and of dm-log-writes have no date, because their times are not
-    # those of the disk's user.
+    # on the clock of the system that used the disk.
     began = (
         f"began {datetime.fromtimestamp(facts['begin_unix_ns'] / 1e9, UTC):%Y-%m-%d %H:%M:%S} UTC"
         if facts["begin_unix_ns"]

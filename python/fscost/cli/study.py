@@ -126,6 +126,7 @@ class RunOptions:
         typer.Option(
             metavar="native|vm",
             help="Run on this kernel as root, or in guests. (default: native if it can run here)",
+            show_default=False,
         ),
     ] = AUTO
     kernel: Annotated[

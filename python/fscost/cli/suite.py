@@ -58,7 +58,7 @@ class _Options(_Table):
     aged: float | None = None
     """Days by which the times of prepared files are set back."""
     settle: Literal["sync", "remount", "none"] | None = None
-    """End of each phase: sync, remount, or nothing."""
+    """End of each phase: sync, remount or none."""
     drop_caches: bool | None = None
     """Empty the page cache before each phase."""
     probe: int | None = None

@@ -335,7 +335,7 @@ def _variants(sweep: str, device: "Device", fill: float) -> "list[tuple[str, Dev
     if not (0 < low <= high <= most and step > 0 and (high - low) / step <= _MOST_STEPS):
         raise InputError(
             f"--sweep {sweep!r} is out of range",
-            f"{name} goes from more than 0 to {most} percent, in at most {_MOST_STEPS} steps",
+            f"give {name} above 0 and up to {most} percent, in at most {_MOST_STEPS} steps",
         )
     count = int((high - low) / step + 1e-9) + 1
     values = [low + step * number for number in range(count)]

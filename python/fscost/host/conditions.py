@@ -55,9 +55,9 @@ def base_directory(candidates: Iterable[Path] | None = None) -> Path:
         except OSError:
             continue
     raise HostError(
-        f"no directory to mount on: none of {', '.join(tried)} is empty and not already a mount"
-        " point",
-        "empty one of them, for example `mkdir -p /srv`",
+        f"no directory to mount on: each of {', '.join(tried)} is missing, not empty, or already"
+        " a mount point",
+        "empty or create one of them, for example `mkdir -p /srv`",
     )
 
 

@@ -85,8 +85,8 @@ class Lab(Protocol):
 
     @property
     def side_by_side(self) -> int:
-        """Number of cells that may run at once without affecting each other's measurements. Read
-        after `check`."""
+        """Number of cells that may run at once without affecting each other's measurements. Valid
+        only after `check`."""
         ...
 
     def interrupt(self) -> None:

@@ -7,8 +7,8 @@ _CHOICE = re.compile(r"\{([^{}]*,[^{}]*)\}")
 
 
 def expand(spelling: str) -> list[str]:
-    """Return every combination, with the last brace changing first, or only the spelling itself if
-    it has no braces to expand."""
+    """Return every combination, with the last brace changing fastest, or only the spelling itself
+    if it has no braces to expand."""
     found = _CHOICE.search(spelling)
     if found is None:
         return [spelling]

@@ -93,8 +93,8 @@ def _fitted(disk: DiskSpec, device: RealDevice, size_bytes: int) -> DiskSpec:
         )
     if chosen_bytes > _LARGEST_BYTES:
         raise InputError(
-            f"disk {disk.name}: {disk.device} has {whole_bytes} bytes, and a recorded disk at"
-            " most 1T",
+            f"disk {disk.name}: {disk.device} has {whole_bytes} bytes, but a recorded disk"
+            " can have at most 1T",
             f"use a part of it: --disk {disk.name}={disk.device},size=1T",
         )
     return replace(

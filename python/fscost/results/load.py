@@ -142,7 +142,8 @@ def _check_size(path: Path, source: IO[bytes], claims: pq.FileMetaData) -> None:
     to."""
     if os.fstat(source.fileno()).st_size > _LARGEST_SAMPLES_BYTES:
         raise InputError(
-            f"{path} is larger than {_LARGEST_SAMPLES_BYTES >> 20} MiB: not samples of fscost",
+            f"{path} is larger than {_LARGEST_SAMPLES_BYTES >> 20} MiB:"
+            " not a samples file of fscost",
             REMEDY,
         )
     if claims.num_rows > _MOST_SAMPLES:
@@ -206,12 +207,12 @@ def _check_values(path: Path, table: pa.Table, manifest: Manifest) -> pa.Table:
     for cell, profile in sorted(pairs):
         if owners[cell] != profile:
             raise InputError(
-                f"{path}: cell {cell!r} is of profile {profile!r} here and of {owners[cell]!r} in"
-                f" {MANIFEST}",
+                f"{path}: cell {cell!r} belongs to profile {profile!r} here and to"
+                f" {owners[cell]!r} in {MANIFEST}",
                 REMEDY,
             )
     for cell in owners.keys() - {cell for cell, _ in pairs}:
-        raise InputError(f"{path}: cell {cell!r} is done in {MANIFEST} and has no samples", REMEDY)
+        raise InputError(f"{path}: cell {cell!r} is done in {MANIFEST} but has no samples", REMEDY)
     key = ["cell", "phase", "disk", "metric"]
     if table.group_by(key).aggregate([]).num_rows != table.num_rows:
         raise InputError(f"{path}: two samples have the same cell, phase, disk and metric", REMEDY)

@@ -122,7 +122,7 @@ def compared(before: RunResults, after: RunResults) -> Changes:
     labs = [results.manifest.lab for results in (before, after)]
     if labs[0] != labs[1]:
         raise InputError(
-            f"the runs are of different labs, {labs[0]} and {labs[1]}",
+            f"the runs come from different labs, {labs[0]} and {labs[1]}",
             "measure both in the same lab: `fscost compare --lab`",
         )
     values = [_values(results) for results in (before, after)]

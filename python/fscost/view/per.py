@@ -23,6 +23,6 @@ def parse_per(text: str) -> Per:
     if found is None or not int(found[1]):
         raise InputError(
             f"--per {text!r} is not a number of operations",
-            "write --per 500:tx, or --per 500: how many the workload does, and what one is called",
+            "give the number of operations, optionally with the name of one, as in --per 500:tx",
         )
     return Per(int(found[1]), (found[2] or _WORD).strip())

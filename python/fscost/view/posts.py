@@ -213,4 +213,4 @@ def _missing(by_study: Mapping[str, Sequence[Column]]) -> Iterator[str]:
         for columns in by_study.values()
         for column in columns
     ):
-        yield "Unless its line says so, no study ran at the published scale (--scale full)."
+        yield "No study ran at the published scale (--scale full) unless its line says so."

@@ -208,7 +208,7 @@ def _smart(environment: Mapping[str, Any]) -> list[str]:
         return [f"SMART: unavailable, because {because}."]
     counted = smart.difference(before, after)
     words = [f"{label} {human_bytes(counted[name])}" for name, label in _COUNTED if name in counted]
-    told = ", ".join(words) or "no counter of writes"
+    told = ", ".join(words) or "no write counter"
     return [f"SMART ({after.get('model', 'unknown drive')}), over the whole run: {told}."]
 
 

@@ -39,7 +39,7 @@ def from_builtin(
         )
         raise InputError(
             f"--scale {scale:g} {what}",
-            "1 is small, a few seconds; 0.1 a tenth of that, 10 ten times",
+            "1 is the default size (a few seconds); 0.1 is a tenth of it, 10 is ten times it",
         )
     values = read_options(builtin.name, builtin.options, given, scale)
     recipe = _recipe(builtin, values, source)

@@ -80,7 +80,7 @@ impl Shape {
         self.map.copies()
     }
 
-    /// Returns the member that a recorded disk is, if any.
+    /// Returns the role of a recorded disk in the array, if it is a member.
     pub fn member(&self, disk: u16) -> Option<usize> {
         self.members.iter().position(|&(known, _)| known == disk)
     }

@@ -32,8 +32,8 @@ class Outputs:
         if [self.json, self.csv == STDOUT, self.markdown == STDOUT].count(True) > 1:
             raise InputError(
                 "two tables would be mixed on standard output",
-                "leave one of --json, --csv - and --markdown - there, and name files for the"
-                " others",
+                "send only one of --json, --csv - and --markdown - there, and name files for"
+                " the others",
             )
         for option, name in (("--csv", self.csv), ("--markdown", self.markdown)):
             if name == "":

@@ -74,8 +74,8 @@ class NativeLab:
         profile = cell.profile
         if self._device is not None and (timed := plan.timed_disks(cell)):
             return (
-                f"{profile.name} names a model for disk {timed[0].name} and --device a real device;"
-                " drop one of the two"
+                f"{profile.name} names a model for disk {timed[0].name}, and --device names a real"
+                " device; drop one of the two"
             )
         if self._device is not None and len(profile.disks) != 1:
             return (

@@ -32,8 +32,8 @@ _KERNEL_WORDS = (
     "console=ttyS0 quiet panic=-1 norandmaps cryptomgr.notests mitigations=off random.trust_cpu=on"
     " rodata=off initcall_blacklist=jent_mod_init,trace_eval_init"
 )
-"""Kernel command line. `norandmaps`: the addresses of a program would depend on the timing of
-earlier interrupts, and its run time on its addresses."""
+"""Kernel command line. Without `norandmaps`, the addresses of a program would depend on the timing
+of earlier interrupts, and its run time on its addresses."""
 _REASON = re.compile(
     r"Kernel panic|BUG:|Oops|Out of memory|general protection fault|invalid opcode|unable to"
     r" mount|I/O error|fscost-agent guest:"
@@ -46,7 +46,7 @@ _KILLS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _NOW = "2037-01-01T00:00:00"
 """Start of the guest's clock: the same in every cell, and later than any file of the host. For
 files from the future, make would rebuild and relatime update again and again. It is before 2038,
-where the clocks of ext3, jfs and reiserfs end."""
+when the clocks of ext3, jfs and reiserfs end."""
 
 
 @dataclass(frozen=True)

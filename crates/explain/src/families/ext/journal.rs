@@ -195,7 +195,7 @@ impl Journal {
             {
                 older.missing = older.missing.saturating_sub(1);
             }
-            // What came with the commit block before it is what the place held earlier.
+            // A copy no newer than the last commit block is the earlier content of this place.
             let early = self.early.remove(&at);
             if let Some(copy) = early {
                 if copy.piece.event > self.commit.1 {

@@ -42,8 +42,8 @@ struct Called {
 #[derive(Debug)]
 struct Told {
     generation: u32,
-    /// Directory and name; `None` for an inode that is now another file than in its table and has
-    /// no name yet.
+    /// Directory and name; `None` if the inode now belongs to another file than its table shows,
+    /// and that file has no name yet.
     name: Option<(u32, Box<[u8]>)>,
 }
 

@@ -160,7 +160,7 @@ impl Home<'_, '_> {
             }
             match why.only() {
                 Some(Cause::Unchanged) => {}
-                // Free slots come with the inodes that are created among them.
+                // Free slots are written together with the inodes created among them.
                 Some(Cause::Allocation) => {}
                 _ => {
                     causes = causes.and(why);
