@@ -125,7 +125,9 @@ impl Ntfs {
             {
                 part.causes = self.causes(number, &record, rows);
                 part.inode = record.base(number);
-                if record.is_in_use() {
+                // A record that a neighbour's change brought along may be older than the inode in
+                // memory, which may have given up clusters.
+                if record.is_in_use() && part.causes != Causes::one(Cause::Unchanged) {
                     self.learn(number, &record, rows);
                 }
             }
@@ -140,7 +142,7 @@ impl Ntfs {
         Some((at + offset - from) / self.geometry.record_bytes)
     }
 
-    fn causes(&mut self, number: u64, record: &Record, rows: &Rows) -> Causes {
+    fn causes(&mut self, number: u64, record: &Record, rows: &mut Rows) -> Causes {
         let sequence = record.sequence();
         if !record.is_in_use() {
             self.rename(number, record.base(number), BTreeMap::new());
@@ -235,5 +237,79 @@ fn structure(inode: u64, attribute: u32) -> Structure {
         (_, ntfs::LIST) => Structure::ExtentMap,
         (_, ntfs::REPARSE) => Structure::Symlink,
         _ => Structure::Xattr,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DATA_AT: u64 = 64 << 12;
+
+    /// Builds a record in use, with a time and one cluster of data.
+    fn record(time: u8) -> Vec<u8> {
+        let mut bytes = vec![0; 1024];
+        bytes[..4].copy_from_slice(b"FILE");
+        (bytes[4], bytes[6], bytes[20], bytes[22]) = (0x30, 3, 0x38, 1);
+        // Times: resident, a value of 48 bytes after a header of 24.
+        let mut times = vec![0; 72];
+        (times[0], times[4], times[16], times[20], times[24]) = (0x10, 72, 48, 24, time);
+        // Data: not resident, with the run "1 cluster at cluster 64".
+        let mut data = vec![0; 72];
+        (data[0], data[4], data[8], data[32]) = (ntfs::DATA as u8, 72, 1, 0x40);
+        data[64..68].copy_from_slice(&[0x11, 1, 64, 0]);
+        bytes[0x38..0x38 + 72].copy_from_slice(&times);
+        bytes[0x80..0x80 + 72].copy_from_slice(&data);
+        bytes[0xc8..0xcc].copy_from_slice(&[0xff; 4]);
+        bytes
+    }
+
+    fn write(event: u64, offset: u64, content: &[u8]) -> Write<'_> {
+        Write {
+            event,
+            time_ns: 0,
+            disk: 0,
+            offset,
+            length: content.len() as u64,
+            content,
+            formatting: false,
+        }
+    }
+
+    #[test]
+    fn only_a_record_that_changed_confirms_the_owner_of_data() {
+        let mut rows = Rows::default();
+        let mut family = Ntfs {
+            disk: 0,
+            geometry: Geometry {
+                cluster_bytes: 4096,
+                record_bytes: 1024,
+                mft: 0,
+                end: 1 << 20,
+            },
+            files: Files::doubting(ROOT, Structure::FileData),
+            first: None,
+            mft: vec![(0, 0, 16 << 12)],
+            records: HashMap::new(),
+            names: HashMap::new(),
+        };
+        let steps = [
+            (1, 40 << 10, record(1)),
+            (2, DATA_AT, vec![1; 4096]),
+            (3, 40 << 10, record(1)),
+            (4, 40 << 10, record(2)),
+        ];
+        let mut found = Vec::new();
+        for (event, offset, content) in &steps {
+            let write = write(*event, *offset, content);
+            family.files.begin(&write, &mut rows);
+            match *offset {
+                DATA_AT => family.files.add_owned(&write, &mut rows),
+                _ => family.records(&write, false, &mut rows),
+            }
+            let rows = rows.to_vec().into_iter();
+            found.extend(rows.filter(|row| row.event == 2).map(|row| row.is_doubtful));
+        }
+        assert_eq!(found, [true, true, false]);
     }
 }

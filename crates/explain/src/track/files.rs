@@ -341,7 +341,7 @@ impl Files {
     }
 
     /// Marks the inode as reused by another file.
-    pub fn revive(&mut self, inode: u64, rows: &Rows) {
+    pub fn revive(&mut self, inode: u64, rows: &mut Rows) {
         self.buried.remove(&inode);
         self.forget(inode, rows);
     }

@@ -40,7 +40,7 @@ impl Reiserfs {
 
     /// Reads the inodes and names of a leaf. A name that moves to another leaf does so within one
     /// transaction.
-    pub(super) fn learn(&mut self, block: u64, content: &[u8], rows: &Rows) {
+    pub(super) fn learn(&mut self, block: u64, content: &[u8], rows: &mut Rows) {
         let mut names: BTreeMap<u64, Vec<Entry<'_>>> = BTreeMap::new();
         let mut inodes = Vec::new();
         for item in leaf::items(content) {
@@ -108,7 +108,7 @@ impl Reiserfs {
     }
 
     /// Removes what the freed leaves held and no other leaf has taken over.
-    pub(super) fn forget_freed(&mut self, rows: &Rows) {
+    pub(super) fn forget_freed(&mut self, rows: &mut Rows) {
         for block in std::mem::take(&mut self.freed) {
             self.learn(block, &[], rows);
             self.known.remove(&block);

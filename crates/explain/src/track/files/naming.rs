@@ -23,6 +23,7 @@ impl Files {
     pub(super) fn known_path(&mut self, inode: u64, rows: &mut Rows) -> Option<PathId> {
         match (inode, self.is_doubting) {
             (NO_INODE, _) => None,
+            (_, true) if self.forgotten.contains(&inode) => None,
             (_, true) => self.names.live_path(inode, &mut rows.paths),
             (_, false) => self.names.path(inode, &mut rows.paths),
         }
@@ -64,13 +65,21 @@ impl Files {
         self.names
             .rewrite((0, directory), directory, &[(name, inode)], &[]);
         if !self.names.has_another(directory, (name, inode)) {
-            self.forget(inode, rows);
+            self.end(inode, rows);
         }
     }
 
     /// Marks the inode as free or reused, so that rows of the old file and of the new file never
     /// share names. Names added before the next settling belong to the new file.
-    pub fn forget(&mut self, inode: u64, rows: &Rows) {
+    pub fn forget(&mut self, inode: u64, rows: &mut Rows) {
+        // The inode itself shows it, so the names so far belong to the previous file.
+        if self.is_doubting {
+            self.settle(rows);
+        }
+        self.end(inode, rows);
+    }
+
+    fn end(&mut self, inode: u64, rows: &Rows) {
         self.names.forget(inode);
         self.forgotten.insert(inode);
         self.renewed.insert(inode, self.now(rows));
@@ -201,7 +210,7 @@ mod tests {
         files.commit(1, &mut rows);
         let either = add(&mut files, &mut rows, 6);
         for inode in [5, 6] {
-            files.forget(inode, &rows);
+            files.forget(inode, &mut rows);
         }
         let entries: [Entry<'_>; 2] = [(b"new", 5), (b"newer", 6)];
         files.rename((0, 2), 2, &[(b"old", 6)], &entries);
@@ -276,5 +285,60 @@ mod tests {
         let found: Vec<_> = found.map(|row| (row.inode, row.is_doubtful)).collect();
         let expected = [(5, false), (5, false), (5, true), (6, false), (6, true)];
         assert_eq!(found, expected);
+    }
+
+    /// Writes data where the inode of the owner has been known since, as metadata without a log
+    /// shows it.
+    fn data_of(files: &mut Files, rows: &mut Rows, inode: u64) -> usize {
+        let number = rows.next();
+        files.add_owned(&write(&[1; 4]), rows);
+        let structure = Structure::FileData;
+        files.own(0, 4, Owner { inode, structure }, rows);
+        number
+    }
+
+    #[test]
+    fn without_a_log_files_of_one_inode_between_two_flushes_keep_their_names_apart() {
+        let (mut files, mut rows) = (Files::doubting(2, Structure::FileData), Rows::default());
+        files.begin(&write(&[1; 4]), &mut rows);
+        let mut found = Vec::new();
+        let mut before: Vec<Entry<'_>> = Vec::new();
+        for after in [None, Some(b"one"), Some(b"two"), None, Some(b"six")] {
+            let after: Vec<Entry<'_>> = after.iter().map(|name| (&name[..], 5)).collect();
+            files.forget(5, &mut rows);
+            files.rename((5, 2), 2, &before, &after);
+            found.push(data_of(&mut files, &mut rows, 5));
+            before = after;
+        }
+        files.flush(&mut rows);
+        let paths: Vec<_> = found.iter().map(|&row| path(&rows, row)).collect();
+        let expected = [None, Some("/one"), Some("/two"), None, Some("/six")];
+        assert_eq!(paths, expected.map(|path| path.map(str::to_owned)));
+    }
+
+    #[test]
+    fn data_written_after_its_inode_was_reused_has_no_name_of_before() {
+        let (mut files, mut rows) = (Files::doubting(2, Structure::FileData), Rows::default());
+        files.rename((5, 2), 2, &[], &[(b"old", 5)]);
+        data_of(&mut files, &mut rows, 5);
+        files.flush(&mut rows);
+        files.forget(5, &mut rows);
+        files.rename((5, 2), 2, &[(b"old", 5)], &[(b"new", 5)]);
+        let row = rows.next();
+        files.add_owned(&write(&[1; 4]), &mut rows);
+        // Names are settled when another inode is freed.
+        files.forget(7, &mut rows);
+        let structure = Structure::FileData;
+        files.own(
+            0,
+            4,
+            Owner {
+                inode: 5,
+                structure,
+            },
+            &mut rows,
+        );
+        files.flush(&mut rows);
+        assert_eq!(path(&rows, row).as_deref(), Some("/new"));
     }
 }
