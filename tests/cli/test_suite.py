@@ -77,7 +77,7 @@ def test_one_workload_shows_its_own_table(fscost: Run, tmp_path: Path) -> None:
         ("= 1", "fscost.toml: Invalid", "docs/suites.md"),
         (
             "version = 1\n[workloads.a]\n",
-            "workloads.a sets neither of command and",
+            "workloads.a sets neither command nor builtin",
             "give exactly one",
         ),
         (

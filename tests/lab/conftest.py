@@ -54,6 +54,33 @@ class PanicException(BaseException):
 
 
 @dataclass
+class FakeExplanation:
+    """Fake explanation of a recording without a file system, packed unless there is an error."""
+
+    pack_error: str
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return iter(())
+
+    def check_packed(self) -> None:
+        if self.pack_error:
+            raise RecordingError(self.pack_error)
+
+    def names(self) -> dict[str, list[str]]:
+        names = ("structures", "journal_structures", "causes", "intervals", "paths")
+        return {name: [] for name in names}
+
+    def families(self) -> list[str | None]:
+        return [None]
+
+    def marks(self) -> list[tuple[int, str, str | None]]:
+        return []
+
+    def punched_bytes(self) -> dict[str, int]:
+        return {}
+
+
+@dataclass
 class FakeNative:
     """Fake native module whose recordings exist only as numbers. `error` is raised by reading one,
     `panic` by explaining one."""
@@ -72,7 +99,7 @@ class FakeNative:
                     raise RecordingError(fake.error)
 
             def info(self) -> dict[str, Any]:
-                return {"disks": [{"name": "main"}]}
+                return {"disks": [{"name": "main"}], "end": "finished", "begin_unix_ns": 1}
 
             def intervals(self) -> list[dict[str, Any]]:
                 return fake.intervals
@@ -83,12 +110,12 @@ class FakeNative:
             def explain(self) -> Any:
                 if fake.panic:
                     raise PanicException(fake.panic)
-                raise RecordingError("it holds no file system")
+                return FakeExplanation(fake.pack_error)
 
-            def pack(self, descriptor: int, path: str, level: int) -> int:
-                if fake.pack_error:
-                    raise RecordingError(fake.pack_error)
-                return os.write(descriptor, b"packed")
+            def explain_and_pack(self, descriptor: int, path: str, level: int) -> Any:
+                explanation = self.explain()
+                os.write(descriptor, b"packed")
+                return explanation
 
             def requests(self) -> "Requests":
                 return Requests()

@@ -124,6 +124,7 @@ def test_a_recording_that_cannot_be_packed_stays_as_it_is(stage: Any) -> None:
     assert result.status == "done"
     assert "no room" in result.facts["recording_not_packed"]
     assert [path.name for path in stage.options.cell_dir.glob("recording*")] == ["recording.fscost"]
+    assert stage.recording.read_bytes() != b"packed"
 
 
 def test_a_classifier_that_panics_costs_no_cell_and_keeps_the_recording(stage: Any) -> None:

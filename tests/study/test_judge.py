@@ -272,7 +272,7 @@ def test_each_claim_on_snapshots_fails_by_its_own_numbers(reported: Reported) ->
         is Verdict.NOT_REPRODUCED
     )
     report = reported("snapshot-atime", snapshots(0, 0.01, 0.0011))
-    assert the(report, "Meanwhile others stall").verdict is Verdict.NOT_REPRODUCED
+    assert the(report, "Meanwhile, other programs stall").verdict is Verdict.NOT_REPRODUCED
     assert the(report, "makes them stall").verdict is Verdict.NOT_REPRODUCED
     assert the(report, "unshares its metadata").verdict is Verdict.REPRODUCED
 

@@ -86,8 +86,8 @@ pub struct DiskPlan {
     /// Identity of the disk behind `device` when a person released it for the cell.
     #[serde(default)]
     pub identity: Option<DeviceIdentity>,
-    /// True if the device was created for this cell: the kernel's reads when it found the device
-    /// count too.
+    /// True if the device was created for this cell: its counters then include the kernel's
+    /// reads while it probed the device.
     #[serde(default)]
     pub is_new: bool,
 }

@@ -2,7 +2,7 @@
 
 use crate::{mirrored::Mirrored, parity::Parity, striped::Striped};
 
-/// Bounds within which no product of two of these overflows.
+/// Bounds within which the arithmetic of a map cannot overflow.
 const MOST_MEMBERS: usize = 512;
 const MOST_MEMBER_BYTES: u64 = 1 << 48;
 /// Largest number of copies: they are counted in the bits of a `u64`.

@@ -5,7 +5,7 @@
 #[inline]
 pub fn fail_point(place: &str) {
     #[cfg(feature = "fail-points")]
-    #[expect(clippy::panic, reason = "it is what this is for")]
+    #[expect(clippy::panic, reason = "a panic is its purpose")]
     if std::env::var_os("FSCOST_PANIC_AT").is_some_and(|named| named == place) {
         panic!("injected at {place}");
     }

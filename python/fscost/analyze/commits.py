@@ -79,7 +79,7 @@ def reasons(
     called = np.searchsorted(calls, end_ns, side="right") > np.searchsorted(
         calls, before_begin, side="right"
     )
-    # If many calls needed no commit, the last one before the timer's needed none either.
+    # If an earlier call needed no commit, the last call before the timer's commit needed none.
     first = np.append(calls, np.iinfo(np.int64).max)[
         np.searchsorted(calls, before_end, side="right")
     ]

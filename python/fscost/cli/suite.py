@@ -155,9 +155,9 @@ def requests(suite: Suite, path: Path) -> dict[str, Request]:
     the suite's file, `path`."""
     for name, entry in suite.workloads.items():
         if (entry.command is None) == (entry.builtin is None):
-            there = "neither" if entry.command is None else "both"
+            there = "neither command nor" if entry.command is None else "both command and"
             raise InputError(
-                f"{path}: workloads.{name} sets {there} of command and builtin",
+                f"{path}: workloads.{name} sets {there} builtin",
                 "give exactly one of them",
             )
     folder = path.absolute().parent

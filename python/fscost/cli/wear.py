@@ -127,7 +127,7 @@ class Options:
     top: Annotated[
         int,
         typer.Option(
-            metavar="N", min=1, help="Rows of the table by cause or --by; the rest share one row."
+            metavar="N", min=1, help="Number of rows in the --by table; the rest share one row."
         ),
     ] = TOP
     trust: Annotated[

@@ -45,7 +45,7 @@ class CellResult:
     """JSON-compatible facts about what the kernel really did: mountinfo, features, queue, device
     model, commands."""
     recorded: Sequence[RecordedInterval] = ()
-    """Bytes in the recording by interval, for a cell that was recorded and is being examined."""
+    """Bytes in the recording by interval, if the cell was recorded."""
     recording: Path | None = None
     output: Path | None = None
     keep_recording: bool = False

@@ -21,7 +21,7 @@ class Waits(Enum):
     FLUSHES = "flushes"
     """Flushes and FUA alone order requests. The result is a lower bound of the time."""
     ALL = "all"
-    """Each request waits for all requests that had completed when it was submitted."""
+    """Each request waits for all requests that completed before its submission in the recording."""
 
 
 @dataclass(frozen=True)
@@ -94,8 +94,8 @@ class Replay:
     least_s: float
     """Lower bound of the time: only flushes and FUA order requests."""
     closed_s: float
-    """Time of the closed replay: each request waits for all requests that had completed before
-    it."""
+    """Time of the closed replay: each request waits for all requests that completed before its
+    submission in the recording."""
     disks: Sequence[DiskTimes]
 
 

@@ -1,4 +1,4 @@
-"""Output of a run for a terminal or a pipe; in a pipe, without colour and trailing spaces."""
+"""Output of a run for a terminal or a pipe; in a pipe, without colour or trailing spaces."""
 
 from collections.abc import Iterator, Sequence
 from typing import TextIO

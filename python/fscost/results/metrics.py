@@ -187,13 +187,13 @@ METRICS: dict[str, Metric] = {
             "lifetime_runs",
             "count",
             Combine.ONLY,
-            "runs of the workload until a block of that device is worn out",
+            "runs of the workload until a block of the --ssd device is worn out",
         ),
         Metric(
             "lifetime_years",
             "years",
             Combine.ONLY,
-            "lifetime of that device if the workload runs as often as on the baseline",
+            "lifetime of the --ssd device, for runs back to back at the speed of the baseline",
         ),
         *(_bytes(name, meaning) for name, meaning in MEANINGS.items()),
     )

@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn the_lead_covers_nearly_all_wake_ups() {
-        // Most wake-ups take 5 to 15 µs, one of 1,000 takes 5 ms: no lead is worth that.
+        // Most wake-ups take 5 to 15 µs, one in 1,000 takes 5 ms: no lead is worth that.
         let mut random = 7_u64;
         let mut draw = |below: u64| {
             random = random

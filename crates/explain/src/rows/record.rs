@@ -33,7 +33,7 @@ const HAS_HOME: u8 = 1;
 const HAS_HOME_OFFSET: u8 = 2;
 const HAS_PATH: u8 = 4;
 const HAS_TRANSACTION: u8 = 8;
-/// Flag for a field of its own, which needs only one bit.
+/// Not the flag of an optional field, but a field itself: it needs only one bit.
 const IS_DOUBTFUL: u8 = 16;
 
 /// Appends the row's record to `bytes`.

@@ -116,7 +116,7 @@ mod tests {
         open.next(during, during);
         let mut reused = Reused::default();
         reused.add(103, 4, 12, 13);
-        reused.add(108, 4, 14, 13); // of another than the row
+        reused.add(108, 4, 14, 13); // not the row's inode
         reused.add(90, 11, 12, 15);
         assert_eq!(reused.settle(&open, &mut rows).len(), 2);
         let mut found: Vec<_> = rows

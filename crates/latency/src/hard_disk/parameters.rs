@@ -88,7 +88,7 @@ impl HardDisk {
 
 impl Mechanics {
     fn read(fields: &mut Fields<'_>) -> Result<Mechanics, Error> {
-        let rpm = "revolutions in a minute";
+        let rpm = "revolutions per minute";
         Ok(Mechanics {
             capacity_bytes: fields.bytes(
                 "capacity_bytes",

@@ -126,7 +126,10 @@ def _notes(report: Report) -> Iterator[str]:
         return
     yield "recorded: on the recorded disk, as fast as memory. The other times are modelled."
     yield "at least: only flushes and FUA make requests wait. A lower bound."
-    yield "in order: requests also wait for all that had completed before them (docs/time.md)."
+    yield (
+        "in order: requests also wait for all that completed earlier in the recording"
+        " (docs/time.md)."
+    )
 
 
 def _values(entry: Entry) -> dict[str, Any]:

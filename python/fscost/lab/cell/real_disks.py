@@ -26,7 +26,7 @@ def differences(recording: Any) -> list[str]:
         for kind, (least, most) in bounds.items():
             if not least <= (counted := kernel[f"{kind}_bytes"]) <= most:
                 found.append(
-                    f"disk {disk}: {least} bytes to {kind} in the recording, "
+                    f"disk {disk}: {least} bytes of {kind} requests in the recording, "
                     f"{counted} by the kernel's counter of {account['device']}"
                 )
     return found

@@ -8,8 +8,8 @@ from pathlib import Path
 from fscost.workload.recipes.request import Request
 from fscost.workload.recipes.text import text
 
-# Default, for workloads that do not set the number of directories. It is close to published N's
-# 126,229 files in 22,683 directories.
+# Default, for workloads that do not set the number of directories. It is close to the
+# published 126,229 files in 22,683 directories of the study nine-filesystems.
 FILES_PER_DIRECTORY = 6
 _FAN_OUT = 8
 _MTIME_S = 1_230_768_000  # 2009-01-01: any time in the past, so that a fresh atime is newer
