@@ -34,8 +34,8 @@ const AGENT: &str = "/run/fscost/agent";
 /// Interval between signs of life: the host considers a silent guest dead.
 const ALIVE_PAUSE_NS: u64 = 2_000_000_000;
 
-/// Time limit for the host's acknowledgement. Without a host process, no answer arrives, and the
-/// machine is killed with it.
+/// Time limit for the host's acknowledgement. If the host's process dies, no answer arrives, but
+/// the host's kernel then kills the machine, too.
 const HEARD_LIMIT: Duration = Duration::from_secs(60);
 
 /// Order from the host.

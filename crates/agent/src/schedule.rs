@@ -1,10 +1,11 @@
 //! Start times of intervals in an emulated machine: the same instruction of its clock in every run.
 //!
 //! Under QEMU's `-icount shift=0` the time-stamp counter counts the guest's instructions
-//! (docs/devel/tcg-icount.rst). Waiting for the host also takes some of the host's time. The
-//! timer's ticks would then hit the following work at other points, and its threads would be
-//! scheduled differently. Nothing is measured between intervals, so the agent waits there, exact to
-//! the instruction, for an instant that depends only on the end of the last interval.
+//! (docs/devel/tcg-icount.rst). While the guest waits for the host, the counter advances by an
+//! amount that depends on the host. The timer's ticks would then hit the following work at other
+//! points, and its threads would be scheduled differently. Nothing is measured between intervals,
+//! so the agent waits there, exact to the instruction, for an instant that depends only on the end
+//! of the last interval.
 
 /// Grid of start times, a multiple of every kernel's tick (1, 3⅓, 4 or 10 ms).
 const GRID: u64 = 20_000_000;

@@ -14,8 +14,8 @@ pub const ARGUMENT: &str = "never_idle";
 pub fn start() {
     std::thread::spawn(|| {
         let parameters = nix::libc::sched_param { sched_priority: 0 };
-        // SAFETY: reads `parameters`, which live. It cannot fail (sched(7): no privilege is
-        // needed).
+        // SAFETY: reads `parameters`, which live until the call returns. It cannot fail (sched(7):
+        // no privilege is needed).
         unsafe { nix::libc::sched_setscheduler(0, nix::libc::SCHED_IDLE, &raw const parameters) };
         loop {
             pass_time();

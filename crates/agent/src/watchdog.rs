@@ -219,7 +219,7 @@ impl Guard {
     }
 
     /// Reports that the main thread hangs in the kernel, and exits. `supervisor` then ends the disk
-    /// server, which ends the hanging.
+    /// server, so that the hanging call returns.
     fn give_up(&self) -> ! {
         let verdict = lock(&self.state)
             .verdict

@@ -71,7 +71,7 @@ pub enum Ready<'a> {
     Mount(BorrowedFd<'a>),
     /// Block devices, in the order of the disks.
     Devices(&'a [PathBuf]),
-    /// Exports of the socket that the agent has named.
+    /// Exports on the socket that the command line names.
     Socket,
 }
 

@@ -1,4 +1,5 @@
-//! `fscost-disk`: serves recorded disks. Started by `fscost-agent`; see `docs/cell-protocol.md`.
+//! `fscost-disk`: serves recorded disks. Started by `fscost-agent` or, for guests, by the VM lab;
+//! see `docs/cell-protocol.md`.
 
 mod control;
 mod fuse;

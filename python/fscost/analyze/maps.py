@@ -192,7 +192,7 @@ class _Disk:
         # Ranges follow each other without gaps, so those that overlap a cell are neighbours.
         first = np.searchsorted(self._before, edges, "right") - 1
         end = np.append(np.searchsorted(self._before, edges[1:], "left"), len(self.writes))
-        # reduceat takes no index at the end, so one more value is there.
+        # reduceat rejects an index equal to the length, so one more value is appended.
         pairs = np.column_stack([first, end]).ravel()
         most: Numbers = np.maximum.reduceat(np.append(self.writes, 0), pairs)[::2]
         return most

@@ -277,7 +277,7 @@ def _workload(request: Request) -> Workload:
         )
     for option, given, remedy in (
         ("--prepare", request.prepare, "drop it: built-in workloads prepare themselves"),
-        ("--conclude", request.conclude, "drop it: built-in workloads conclude themselves"),
+        ("--conclude", request.conclude, "drop it: built-in workloads have their own steps"),
         ("--env", request.env, "drop it: built-in workloads have their own environment"),
         (
             "--ignore-failure",

@@ -125,8 +125,8 @@ impl Ntfs {
             {
                 part.causes = self.causes(number, &record, rows);
                 part.inode = record.base(number);
-                // A record that a neighbour's change brought along may be older than the inode in
-                // memory, which may have given up clusters.
+                // A record that was written only because a neighbour changed may be older than the
+                // inode in memory, which may have given up clusters.
                 if record.is_in_use() && part.causes != Causes::one(Cause::Unchanged) {
                     self.learn(number, &record, rows);
                 }

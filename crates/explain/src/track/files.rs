@@ -96,7 +96,7 @@ pub struct Files {
     forgotten: HashSet<u64>,
     /// The moment at which each inode was freed or reused.
     renewed: HashMap<u64, At>,
-    /// True if writes belong to the files that the next settling knows.
+    /// True if writes belong to the files that have their inodes at the next settling.
     are_new: bool,
     /// The last flush, and the flush before it.
     flushed: (At, At),
@@ -186,8 +186,8 @@ impl Files {
         number
     }
 
-    /// Sets whether later writes belong to the files that the next settling knows, or may belong to
-    /// earlier ones.
+    /// Sets whether later writes belong to the files that have their inodes at the next settling,
+    /// or may belong to earlier ones.
     pub fn set_new(&mut self, are_new: bool) {
         self.are_new = are_new;
     }

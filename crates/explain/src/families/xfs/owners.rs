@@ -191,8 +191,8 @@ impl Owners {
             }
         }
         let settled = reused.settle(&self.open, rows);
-        // The time at which a checkpoint was closed and the next one opened is not known; it was
-        // after the last one.
+        // The time at which this checkpoint was closed and the next one opened is not known, except
+        // that the previous checkpoint was in the log by then.
         self.open.next(0, rows.next());
         settled
     }

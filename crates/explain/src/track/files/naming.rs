@@ -287,8 +287,8 @@ mod tests {
         assert_eq!(found, expected);
     }
 
-    /// Writes data where the inode of the owner has been known since, as metadata without a log
-    /// shows it.
+    /// Writes data, and then makes `inode` its owner, as metadata without a log does. Returns the
+    /// number of the row.
     fn data_of(files: &mut Files, rows: &mut Rows, inode: u64) -> usize {
         let number = rows.next();
         files.add_owned(&write(&[1; 4]), rows);
