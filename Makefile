@@ -73,7 +73,7 @@ demo: setup ## Compare ext4, ext4 noatime, ext4 without journal, xfs and btrfs o
 .PHONY: test
 test: tools setup .venv/.dev-packages ## Run all tests, Rust's beside Python's, then each fuzz target (as root: without it those that mount are skipped)
 	@$(MAKE) --no-print-directory SYSTEM= --jobs=2 test-rust test-python
-	fuzz/run 3
+	fuzz/run 1
 
 # The Python tests mostly wait for disks, timers and guests, so the Rust tests compile meanwhile.
 # Neither may inherit this make's jobserver, because cargo would use it as its own.

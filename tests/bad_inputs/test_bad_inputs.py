@@ -21,7 +21,7 @@ from tests.bad_inputs import plain_log
 from tests.bad_inputs.cases import HERE, TRIAL, Case, left_out, load
 from tests.variants import some
 
-SHARE = 3
+SHARE = 6
 AT_ONCE = 3
 """Number of cases that run at once. It exceeds the processors, because some cases wait for
 processes that were left running."""

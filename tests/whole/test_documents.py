@@ -133,7 +133,7 @@ READ, MEASURE = each_once(measures=False), each_once(measures=True)
 
 @pytest.mark.root
 @pytest.mark.slow
-@pytest.mark.parametrize("document", some(READ, 2, ["README.md"]))
+@pytest.mark.parametrize("document", some(READ, 1, ["README.md"]))
 def test_its_lines_run(document: str, folder: Path) -> None:
     for line in READ[document]:
         run(line, folder, 300)

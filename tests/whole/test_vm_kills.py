@@ -16,6 +16,7 @@ pytestmark = [pytest.mark.guest, pytest.mark.slow]
 MANY = int(os.environ.get("FSCOST_TEST_KILLS", "20"))
 
 
+@pytest.mark.long
 def test_a_few_kills(
     tmp_path: Path, vm_lab: VmLab, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -70,6 +70,7 @@ def total(repeated: Bytes) -> int:
     return sum(value for phase, value in repeated if phase in WORK)
 
 
+@pytest.mark.long
 def test_three_repeats_of_a_cell_write_the_same_bytes(repeat: Callable[[str], Bytes]) -> None:
     seen: Counter[Bytes] = Counter()
     while max(seen.values(), default=0) < ENOUGH and seen.total() < MOST:

@@ -287,7 +287,7 @@ def compare(made: Run, type_: str) -> Counter[str]:
     return compared
 
 
-@pytest.mark.parametrize("name", some(PROFILES, 2))
+@pytest.mark.parametrize("name", some(PROFILES, 1))
 def test_what_was_written_is_what_the_tools_say(name: str, tmp_path: Path) -> None:
     type_ = profile.resolve(name).type
     compared = compare(exercised(name, tmp_path, DUMPSEG if type_ == "nilfs2" else "true"), type_)

@@ -104,7 +104,7 @@ def value(result: CellResult, phase: str, metric: str, disk: str = "") -> float:
     return found
 
 
-@pytest.mark.parametrize("type_", some(TYPES, 2))
+@pytest.mark.parametrize("type_", some(TYPES, 1))
 def test_content_survives_a_remount(run_in_guest: RunInGuest, type_: str) -> None:
     result = done(run_in_guest(profile.resolve(type_), *STEPS))
     assert result.facts["mount"]["type"] == type_
@@ -169,7 +169,7 @@ def test_the_cleaner_of_nilfs2_frees_what_is_overwritten(run_in_guest: RunInGues
     assert value(with_it, "over", "space_used_bytes") < 100_000_000
 
 
-@pytest.mark.parametrize("name", some(GUESTS_OWN, 2))
+@pytest.mark.parametrize("name", some(GUESTS_OWN, 1))
 def test_a_profile_that_only_guests_have_mounts(run_in_guest: RunInGuest, name: str) -> None:
     """tests/profile/test_mounts.py covers the other profiles."""
     found = profile.resolve(name)
