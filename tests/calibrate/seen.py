@@ -52,38 +52,43 @@ class Seen:
         return Answer(median(latencies), fmean(latencies), 1, median(latencies), fmean(latencies))
 
     def bytes_per_s(self, *, settled: bool = False) -> tuple[float, float]:
-        """Return the lowest and the highest throughput of all intervals that begin in the first
-        fifth and end in the last fifth of the job, or of its second half. fio's interval is not
-        known, and a stall of the host may lie at either end of it."""
-        rows = self.rows
+        """Return the lowest and the highest throughput that fio may have measured: of all intervals
+        that begin in the first fifth and end in the last fifth of the job, or of its second half.
+        fio's interval is not known. A stall of the host may lie before its first request or after
+        its last reply, between the jobs before and after it."""
+        rows, begun_ns = self.rows, self.before_ns[0]
         if settled:
-            middle = (rows[0]["submit_ns"] + rows[-1]["submit_ns"]) / 2
-            rows = [row for row in rows if row["submit_ns"] >= middle]
+            middle = (rows[0]["submit_ns"] + rows[-1]["submit_ns"]) // 2
+            rows, begun_ns = [row for row in rows if row["submit_ns"] >= middle], middle
         replies = sorted((_reply_ns(row), row["length"]) for row in rows)
         times = np.array([rows[0]["submit_ns"]] + [at for at, _ in replies], float)
         done = np.cumsum([0] + [length for _, length in replies])
         fifth = max(1, len(times) // 5)
         took_ns = times[-fifth:] - times[:fifth, None]
         rates = (done[-fifth:] - done[:fifth, None]) / took_ns * 1e9
-        return float(rates.min()), float(rates.max())
+        stalled = done[-1] / (self.after_ns[-1] - begun_ns) * 1e9
+        return float(min(rates.min(), stalled)), float(rates.max())
 
 
 def _reply_ns(row: Row) -> int:
     return int(row["submit_ns"] + row["latency_ns"] + row["late_ns"])
 
 
-def requests(folder: Path) -> list[Row]:
-    """Return the requests of the disk served there, by submission time."""
+def requests(folder: Path, ended_unix_ns: int) -> list[Row]:
+    """Return the requests of the disk served there, by submission time. The last row, an operation
+    `end`, stands for the end of the program that made them."""
     table = folder / "seen.parquet"
     capture.write_requests(folder / "recording", table, Completions(folder / "completions"))
     rows: list[Row] = pq.read_table(table).to_pylist()
-    return sorted(rows, key=lambda row: row["submit_ns"])
+    ended_ns = ended_unix_ns - capture.info(folder / "recording")["begin_unix_ns"]
+    end = {"op": "end", "offset": 0, "length": 0, "submit_ns": ended_ns}
+    return [*sorted(rows, key=lambda row: row["submit_ns"]), end]
 
 
 def seen(rows: list[Row], first: int, end: int, op: str = "") -> Seen:
     """Return the requests of an operation within a range."""
     chosen = [at for at in range(first, end) if rows[at]["op"].startswith(op)]
-    # Something precedes and follows every job but perhaps the first and the last.
+    # Something precedes every job but perhaps the first.
     chosen = [at for at in chosen if 0 < at < len(rows) - 1]
     return Seen(
         [rows[at] for at in chosen],

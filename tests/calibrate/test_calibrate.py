@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import time
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -65,7 +66,8 @@ def test_a_flash_device_is_measured_and_found_back(fscost: Fscost, tmp_path: Pat
     with served_device(FLASH, 256 * MIB, tmp_path) as node:
         arguments = ["--write", "--erase-device", str(node), "--seconds", "3", "--kind", "flash"]
         fscost("calibrate", str(node), *arguments, "--out", "mine.toml")
-    jobs = flash_jobs(requests(tmp_path))
+        ended_unix_ns = time.time_ns()
+    jobs = flash_jobs(requests(tmp_path, ended_unix_ns))
     found = values((tmp_path / "mine.toml").read_text())
     command_us, rate = found["command_us"], found["interface_bytes_per_s"]
     moved_us = {name: 4096 / found[name] * 1e6 for name in RATES}
@@ -123,7 +125,8 @@ def test_a_hard_disk_is_measured_and_found_back(fscost: Fscost, tmp_path: Path) 
     with served_device(model.text, size_bytes, tmp_path) as node:
         words = ["--kind", "hard-disk", "--seconds", "2"]
         found = values(fscost("calibrate", str(node), *words).stdout)
-    jobs = hard_disk_jobs(requests(tmp_path), size_bytes)
+        ended_unix_ns = time.time_ns()
+    jobs = hard_disk_jobs(requests(tmp_path, ended_unix_ns), size_bytes)
     assert within(found["command_us"], *jobs["same-read"].latency_us(mean=True))
     for end in ("outer", "inner"):
         rate = found[f"{end}_track_bytes"] / (REVOLUTION_US + found["track_seek_us"]) * 1e6
