@@ -40,9 +40,7 @@ BOUNDS = {
     ),
     "f2fs": Bound(0.02, 0.15, 0.1, "a block written twice before any node of it is"),
     "nilfs2": Bound(0.02, 0.1, 0.1, "names of a file that an fdatasync wrote before a checkpoint"),
-    "jfs": Bound(
-        0.12, 0.95, 0.3, "nointegrity has no log: a block may have had another file since"
-    ),
+    "jfs": Bound(0.2, 0.95, 0.3, "nointegrity has no log: a block may have had another file since"),
     "reiserfs": Bound(0.06, 0.2, 0.2, "a block that changes owner twice in a transaction"),
     "ntfs3": Bound(0.015, 0.3, 0.1, "no log: a cluster may have had a file that no record had"),
     "exfat": Bound(0.1, 0.7, 0.2, "inodes are first clusters: no numbers, no generations"),
