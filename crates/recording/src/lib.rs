@@ -42,7 +42,7 @@ pub use file::{Output, open_regular};
 pub use format::{DiskInfo, Header, MAX_DISKS, MAX_REQUEST_BYTES, SECTOR_BYTES, Stripped, VERSION};
 pub use image::{Image, Instant};
 pub use intervals::{Interval, Survey, intervals};
-pub use pack::{Packer, pack};
+pub use pack::Packer;
 pub use reader::{Contents, End, Frame, FrameInfo, MarkReader, Recording};
 pub use room::Room;
 pub use totals::Totals;

@@ -45,14 +45,3 @@ impl Packer {
         self.writer.finish()
     }
 }
-
-/// Writes a finished recording's events and content to an empty file, compressed at zstd's `level`.
-pub fn pack(recording: &Recording, out: Output, level: i32) -> Result<Summary> {
-    let mut packer = Packer::new(recording, out, level)?;
-    let mut frame = Frame::default();
-    for index in 0..recording.frames().len() {
-        recording.read_frame(index, true, &mut frame)?;
-        packer.add(&mut frame)?;
-    }
-    packer.finish()
-}

@@ -88,7 +88,7 @@ impl State {
 
 impl Writer {
     /// Begins a recording at `path`, which must not exist. Content is stored uncompressed:
-    /// [`pack`](crate::pack) compresses a finished recording.
+    /// a [`Packer`](crate::Packer) compresses a finished recording.
     pub fn create(path: &Path, header: &Header) -> Result<Writer> {
         Self::fill(Output::create(path)?, header)
     }

@@ -316,7 +316,10 @@ fn a_packed_recording_says_the_same_in_fewer_bytes() {
     let requests: Vec<_> = (0..60).map(write_of).collect();
     write(&path, &requests);
     let recording = Recording::open(&path).unwrap();
-    let summary = pack(&recording, Output::create(&packed).unwrap(), 3).unwrap();
+    let mut packer = Packer::new(&recording, Output::create(&packed).unwrap(), 3).unwrap();
+    let add = |_, frame: &Frame| packer.add(&mut frame.clone()).map(|()| true);
+    recording.for_each_frame(true, add).unwrap();
+    let summary = packer.finish().unwrap();
     assert!(summary.file_bytes < fs::metadata(&path).unwrap().len() * 3 / 4);
     let packed = Recording::open(&packed).unwrap();
     let (before, after) = (verify(&recording).unwrap(), verify(&packed).unwrap());
@@ -332,15 +335,11 @@ fn marks_divide_the_requests_into_intervals() {
     let mut writer = Writer::create(&path, &header(1)).unwrap();
     for (number, name) in ["mkfs", "clone", "end"].iter().enumerate() {
         let at = number as u64 * 10;
-        writer
-            .mark(
-                &Mark {
-                    name: (*name).into(),
-                    detail: serde_json::json!({"kernel": number}),
-                },
-                at,
-            )
-            .unwrap();
+        let mark = Mark {
+            name: (*name).into(),
+            detail: serde_json::json!({"kernel": number}),
+        };
+        writer.mark(&mark, at).unwrap();
         if *name != "end" {
             writer
                 .append(event(Op::WriteZeroes, 0, 0, 4096 << number, at + 1))
