@@ -51,6 +51,10 @@ impl Error {
         Self::new(ErrorKind::Corrupt, format!("at byte {at_byte}: {what}"))
     }
 
+    pub(crate) fn io_at(at_byte: u64, source: io::Error) -> Self {
+        Self::new(ErrorKind::Io, format!("at byte {at_byte}: {source}"))
+    }
+
     /// Creates an error for an impossible request, with the reason.
     pub fn invalid(why: impl Into<String>) -> Self {
         Self::new(ErrorKind::Invalid, why)
@@ -62,10 +66,9 @@ impl Error {
             source.kind(),
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge
         );
-        let kind = if full {
-            ErrorKind::HostDiskFull
-        } else {
-            ErrorKind::Io
+        let kind = match full {
+            true => ErrorKind::HostDiskFull,
+            false => ErrorKind::Io,
         };
         Self {
             kind,

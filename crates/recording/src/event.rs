@@ -2,6 +2,7 @@
 
 use crate::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 
 /// An operation of a disk. The numbers are part of the format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -89,6 +90,32 @@ pub struct Event {
     pub fua: bool,
 }
 
+impl Event {
+    /// Creates an event of the first disk at an instant, with no range.
+    pub(crate) fn new(op: Op, at_ns: u64) -> Event {
+        Event {
+            submit_ns: at_ns,
+            complete_ns: at_ns,
+            offset: 0,
+            length: 0,
+            content_offset: 0,
+            disk: 0,
+            op,
+            fua: false,
+        }
+    }
+
+    /// Range of the event's content in its frame's content; empty if the event has none.
+    pub(crate) fn content_range(&self) -> Range<usize> {
+        let length = match self.op.has_content() {
+            true => self.length as usize,
+            false => 0,
+        };
+        let from = self.content_offset as usize;
+        from..from + length
+    }
+}
+
 /// A named instant, sent by the lab.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mark {
@@ -103,18 +130,22 @@ impl Mark {
     /// Maximum length of a mark's JSON form, in bytes.
     pub const MAX_BYTES: usize = 256 * 1024;
 
+    /// Creates a mark without additional data.
+    pub(crate) fn new(name: impl Into<String>) -> Mark {
+        Mark {
+            name: name.into(),
+            detail: serde_json::Value::Null,
+        }
+    }
+
     pub(crate) fn to_bytes(&self) -> Result<Vec<u8>> {
-        let bytes = serde_json::to_vec(self)
-            .map_err(|e| Error::new(ErrorKind::Invalid, format!("mark {}: {e}", self.name)))?;
-        if bytes.len() > Self::MAX_BYTES {
-            return Err(Error::new(
-                ErrorKind::Invalid,
-                format!(
-                    "mark {} is longer than {} bytes",
-                    self.name,
-                    Self::MAX_BYTES
-                ),
-            ));
+        let (name, most) = (&self.name, Self::MAX_BYTES);
+        let bytes =
+            serde_json::to_vec(self).map_err(|e| Error::invalid(format!("mark {name}: {e}")))?;
+        if bytes.len() > most {
+            return Err(Error::invalid(format!(
+                "mark {name} is longer than {most} bytes"
+            )));
         }
         Ok(bytes)
     }

@@ -13,6 +13,17 @@ pub struct Location {
     pub content_offset: u32,
 }
 
+impl Location {
+    /// Returns the location of the content `bytes` further on.
+    pub(crate) fn after(self, bytes: u64) -> Location {
+        let content_offset = self.content_offset + bytes as u32;
+        Location {
+            content_offset,
+            ..self
+        }
+    }
+}
+
 /// A run of sectors with the same origin, returned by [`ExtentMap::segments`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Segment {
@@ -40,13 +51,9 @@ struct Extent {
 impl Extent {
     /// Returns the extent without its first `sectors`.
     fn after(self, sectors: u32) -> Extent {
-        let skipped = sectors * SECTOR_BYTES as u32;
         Extent {
             sectors: self.sectors - sectors,
-            location: Location {
-                content_offset: self.location.content_offset + skipped,
-                ..self.location
-            },
+            location: self.location.after(u64::from(sectors) * SECTOR_BYTES),
         }
     }
 }
@@ -76,13 +83,8 @@ impl ExtentMap {
         let Some((start, end)) = self.clear_range(offset, length) else {
             return;
         };
-        self.extents.insert(
-            start,
-            Extent {
-                sectors: end - start,
-                location,
-            },
-        );
+        let sectors = end - start;
+        self.extents.insert(start, Extent { sectors, location });
     }
 
     /// Records that the range now reads as zeros.
@@ -96,19 +98,13 @@ impl ExtentMap {
         if start >= end {
             return None;
         }
-        if let Some((&first, &extent)) = self.extents.range(..start).next_back() {
-            let extent_end = first + extent.sectors;
-            if extent_end > start {
-                self.extents.insert(
-                    first,
-                    Extent {
-                        sectors: start - first,
-                        ..extent
-                    },
-                );
-                if extent_end > end {
-                    self.extents.insert(end, extent.after(end - first));
-                }
+        if let Some((&first, extent)) = self.extents.range_mut(..start).next_back()
+            && first + extent.sectors > start
+        {
+            let whole = *extent;
+            extent.sectors = start - first;
+            if first + whole.sectors > end {
+                self.extents.insert(end, whole.after(end - first));
             }
         }
         while let Some((&first, &extent)) = self.extents.range(start..end).next() {
@@ -135,53 +131,26 @@ impl ExtentMap {
             if at >= end {
                 return None;
             }
-            while let Some((start, extent)) =
-                extents.peek().map(|&(&start, &extent)| (start, extent))
-            {
-                let extent_start = u64::from(start) * SECTOR_BYTES;
-                let extent_end = extent_start + u64::from(extent.sectors) * SECTOR_BYTES;
-                if extent_end <= at {
-                    extents.next();
-                    continue;
-                }
-                let segment = if extent_start > at {
-                    Segment {
-                        offset: at,
-                        length: extent_start.min(end) - at,
-                        location: None,
-                    }
-                } else {
-                    let location = Location {
-                        content_offset: extent.location.content_offset + (at - extent_start) as u32,
-                        ..extent.location
-                    };
-                    Segment {
-                        offset: at,
-                        length: extent_end.min(end) - at,
-                        location: Some(location),
-                    }
-                };
-                at += segment.length;
-                return Some(segment);
-            }
+            let bytes = |sectors: u32| u64::from(sectors) * SECTOR_BYTES;
+            let is_before =
+                |&(&start, extent): &(&u32, &Extent)| bytes(start + extent.sectors) <= at;
+            while extents.next_if(is_before).is_some() {}
+            let (to, location) = match extents.peek() {
+                Some(&(&start, _)) if bytes(start) > at => (bytes(start), None),
+                Some(&(&start, extent)) => (
+                    bytes(start + extent.sectors),
+                    Some(extent.location.after(at - bytes(start))),
+                ),
+                None => (end, None),
+            };
             let segment = Segment {
                 offset: at,
-                length: end - at,
-                location: None,
+                length: to.min(end) - at,
+                location,
             };
-            at = end;
+            at += segment.length;
             Some(segment)
         })
-    }
-
-    /// Returns the number of extents of the map.
-    pub fn len(&self) -> usize {
-        self.extents.len()
-    }
-
-    /// True if the map is empty.
-    pub fn is_empty(&self) -> bool {
-        self.extents.is_empty()
     }
 }
 

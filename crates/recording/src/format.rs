@@ -1,8 +1,8 @@
 //! Byte layout of a recording (`docs/recording-format.md`). All integers are little-endian.
 
-use crate::{Error, ErrorKind, Event, Op, Result};
+use crate::{Error, ErrorKind, Event, Mark, Op, Result};
 use zerocopy::{
-    FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned,
+    FromBytes, FromZeros as _, Immutable, IntoBytes, KnownLayout, Unaligned,
     little_endian::{U16, U32, U64},
 };
 
@@ -77,7 +77,7 @@ impl Stripped {
 }
 
 /// The header of the file.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Header {
     /// Wall-clock time at the recording's instant 0, nanoseconds since 1970.
     pub begin_unix_ns: u64,
@@ -155,7 +155,7 @@ pub(crate) struct RawPiece {
     pub crc32c: U32,
 }
 
-#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned, Clone, Copy)]
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned, Debug, Clone, Copy)]
 #[repr(C)]
 pub(crate) struct RawEvent {
     submit_ns: U64,
@@ -173,27 +173,24 @@ const FLAG_FUA: u8 = 1;
 impl Header {
     /// Encodes the header.
     pub(crate) fn to_bytes(&self) -> Result<Vec<u8>> {
-        let invalid = |what: String| Error::new(ErrorKind::Invalid, what);
-        if self.disks.is_empty() || self.disks.len() > MAX_DISKS {
-            return Err(invalid(format!(
-                "a recording has 1 to {MAX_DISKS} disks, not {}",
-                self.disks.len()
-            )));
+        let count = self.disks.len();
+        if !(1..=MAX_DISKS).contains(&count) {
+            let what = format!("a recording has 1 to {MAX_DISKS} disks, not {count}");
+            return Err(Error::invalid(what));
         }
-        let header_bytes = HEADER_BYTES + self.disks.len() * DISK_BYTES;
+        let header_bytes = HEADER_BYTES + count * DISK_BYTES;
         let mut raw = RawHeader {
             magic: FILE_MAGIC,
             version: VERSION.into(),
-            disk_count: (self.disks.len() as u16).into(),
+            disk_count: (count as u16).into(),
             header_bytes: (header_bytes as u32).into(),
             begin_unix_ns: self.begin_unix_ns.into(),
             stripped: self.stripped as u8,
-            reserved: [0; 35],
-            crc32c: 0.into(),
+            ..RawHeader::new_zeroed()
         };
         let mut disks = Vec::new();
         for disk in &self.disks {
-            disk.check().map_err(invalid)?;
+            disk.check().map_err(Error::invalid)?;
             let mut name = [0; 32];
             name[..disk.name.len()].copy_from_slice(disk.name.as_bytes());
             let raw = RawDisk {
@@ -215,23 +212,20 @@ impl Header {
         let (raw, _) =
             RawHeader::ref_from_prefix(first).map_err(|_| format("too short to be a recording"))?;
         if raw.magic != FILE_MAGIC {
-            return Err(format(
-                "not a recording of fscost (its first bytes are not FSCOSTRC)",
-            ));
+            let what = "not a recording of fscost (its first bytes are not FSCOSTRC)";
+            return Err(format(what));
         }
-        if raw.version.get() != VERSION {
-            return Err(format(&format!(
-                "version {} of the format; this program reads version {VERSION}",
-                raw.version
-            )));
+        let version = raw.version;
+        if version.get() != VERSION {
+            let what =
+                format!("version {version} of the format; this program reads version {VERSION}");
+            return Err(format(&what));
         }
-        let count = usize::from(raw.disk_count.get());
+        let (count, bytes) = (usize::from(raw.disk_count.get()), raw.header_bytes);
         let length = HEADER_BYTES + count * DISK_BYTES;
-        if count == 0 || count > MAX_DISKS || raw.header_bytes.get() as usize != length {
-            return Err(Error::corrupt(
-                10,
-                format!("{count} disks in a header of {} bytes", raw.header_bytes),
-            ));
+        if !(1..=MAX_DISKS).contains(&count) || bytes.get() as usize != length {
+            let what = format!("{count} disks in a header of {bytes} bytes");
+            return Err(Error::corrupt(10, what));
         }
         Ok(length)
     }
@@ -252,12 +246,8 @@ impl Header {
         let mut disks = Vec::with_capacity(entries.len());
         for (index, entry) in entries.iter().enumerate() {
             let at = (HEADER_BYTES + index * DISK_BYTES) as u64;
-            let end = entry
-                .name
-                .iter()
-                .position(|&b| b == 0)
-                .unwrap_or(entry.name.len());
-            let name = std::str::from_utf8(&entry.name[..end])
+            let name = entry.name.split(|&byte| byte == 0).next();
+            let name = std::str::from_utf8(name.unwrap_or_default())
                 .map_err(|_| Error::corrupt(at, "a disk's name is not UTF-8"))?;
             let disk = DiskInfo {
                 name: name.to_owned(),
@@ -268,13 +258,11 @@ impl Header {
             disk.check().map_err(|what| Error::corrupt(at, what))?;
             disks.push(disk);
         }
-        let stripped = Stripped::from_number(raw.stripped).ok_or_else(|| {
-            Error::corrupt(24, format!("unknown stripping mode {}", raw.stripped))
-        })?;
+        let unknown = || Error::corrupt(24, format!("unknown stripping mode {}", raw.stripped));
         Ok(Header {
             begin_unix_ns: raw.begin_unix_ns.get(),
             disks,
-            stripped,
+            stripped: Stripped::from_number(raw.stripped).ok_or_else(unknown)?,
         })
     }
 }
@@ -283,20 +271,13 @@ impl DiskInfo {
     /// Checks a disk, and describes any error found.
     pub fn check(&self) -> std::result::Result<(), String> {
         let name = &self.name;
-        if name.is_empty()
-            || name.len() > 32
-            || !name
-                .bytes()
-                .all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
-        {
-            return Err(format!(
-                "disk name {name:?}: 1 to 32 letters, digits, '-', '_', '.'"
-            ));
+        let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+        if !(1..=32).contains(&name.len()) || !name.bytes().all(is_allowed) {
+            let allowed = "1 to 32 letters, digits, '-', '_', '.'";
+            return Err(format!("disk name {name:?}: {allowed}"));
         }
-        let (logical, physical) = (
-            u64::from(self.logical_block_bytes),
-            u64::from(self.physical_block_bytes),
-        );
+        let blocks = [self.logical_block_bytes, self.physical_block_bytes];
+        let [logical, physical] = blocks.map(u64::from);
         if !logical.is_power_of_two() || !(SECTOR_BYTES..=65536).contains(&logical) {
             return Err(format!(
                 "disk {name}: logical block size {logical} is not a power of two from 512 to 65536"
@@ -307,13 +288,10 @@ impl DiskInfo {
                 "disk {name}: physical block size {physical}: not a power of two from {logical} to 1048576"
             ));
         }
-        if self.size_bytes == 0
-            || self.size_bytes > MAX_DISK_BYTES
-            || !self.size_bytes.is_multiple_of(logical)
-        {
+        let size = self.size_bytes;
+        if !(1..=MAX_DISK_BYTES).contains(&size) || !size.is_multiple_of(logical) {
             return Err(format!(
-                "disk {name}: size {} is not a multiple of {logical} up to {MAX_DISK_BYTES}",
-                self.size_bytes
+                "disk {name}: size {size} is not a multiple of {logical} up to {MAX_DISK_BYTES}"
             ));
         }
         Ok(())
@@ -329,20 +307,16 @@ impl RawFrameHeader {
 
     /// Checks a header read at `at_byte` as far as possible without its body.
     pub(crate) fn check(&self, at_byte: u64, sequence: u32) -> Result<FrameKind> {
+        let corrupt = |what: &str| Err(Error::corrupt(at_byte, what));
         if self.magic != FRAME_MAGIC {
-            return Err(Error::corrupt(at_byte, "no frame begins here"));
+            return corrupt("no frame begins here");
         }
         if self.seal().header_crc32c != self.header_crc32c {
-            return Err(Error::corrupt(
-                at_byte,
-                "a frame header's checksum is wrong",
-            ));
+            return corrupt("a frame header's checksum is wrong");
         }
-        if self.sequence.get() != sequence {
-            return Err(Error::corrupt(
-                at_byte,
-                format!("found frame {}, expected frame {sequence}", self.sequence),
-            ));
+        let found = self.sequence.get();
+        if found != sequence {
+            return corrupt(&format!("found frame {found}, expected frame {sequence}"));
         }
         let (content, pieces) = (
             self.content_raw_bytes.get() as usize,
@@ -357,9 +331,8 @@ impl RawFrameHeader {
         match self.kind {
             1 if bounded && self.event_count.get() > 0 => Ok(FrameKind::Events),
             2 if self.body_bytes() == 0 && self.event_count.get() == 0 => Ok(FrameKind::End),
-            kind => Err(Error::corrupt(
-                at_byte,
-                format!("frame header of kind {kind} with impossible sizes"),
+            kind => corrupt(&format!(
+                "frame header of kind {kind} with impossible sizes"
             )),
         }
     }
@@ -397,7 +370,7 @@ impl RawEvent {
         content_bytes: usize,
     ) -> std::result::Result<(), String> {
         let Some(op) = Op::from_number(self.op) else {
-            return Err(self.wrong_bits());
+            return Err(self.wrong(disks));
         };
         let event = self.event(op);
         let content_end = u64::from(event.content_offset).checked_add(event.length);
@@ -426,17 +399,14 @@ impl RawEvent {
     }
 
     #[cold]
-    fn wrong_bits(&self) -> String {
-        format!("operation {} is unknown", self.op)
-    }
-
-    #[cold]
     fn wrong(&self, disks: &[DiskInfo]) -> String {
-        let event = self.event(Op::from_number(self.op).unwrap_or(Op::Read));
+        let Some(op) = Op::from_number(self.op) else {
+            return format!("operation {} is unknown", self.op);
+        };
         if self.flags & !FLAG_FUA != 0 {
             return format!("flags {:#x} are unknown", self.flags);
         }
-        match event.check(disks) {
+        match self.event(op).check(disks) {
             Err(what) => what,
             Ok(()) => "content reaches past the frame's end".into(),
         }
@@ -448,7 +418,7 @@ impl Event {
     #[inline(always)]
     fn is_possible(&self, disks: &[DiskInfo]) -> bool {
         if self.op == Op::Mark {
-            return self.length as usize <= MARK_MAX;
+            return self.length as usize <= Mark::MAX_BYTES;
         }
         let Some(disk) = disks.get(usize::from(self.disk)) else {
             return false;
@@ -463,25 +433,19 @@ impl Event {
     /// Checks that the event is possible on these disks.
     pub(crate) fn check(&self, disks: &[DiskInfo]) -> std::result::Result<(), String> {
         if self.op == Op::Mark {
-            return if self.length as usize <= MARK_MAX {
-                Ok(())
-            } else {
-                Err("a mark is too long".into())
-            };
+            let too_long = || "a mark is too long".into();
+            return self.is_possible(disks).then_some(()).ok_or_else(too_long);
         }
         let disk = disks
             .get(usize::from(self.disk))
             .ok_or_else(|| format!("disk {} does not exist", self.disk))?;
-        let end = self.offset.checked_add(self.length);
-        let aligned =
-            self.offset.is_multiple_of(SECTOR_BYTES) && self.length.is_multiple_of(SECTOR_BYTES);
+        let (op, length, offset) = (self.op.name(), self.length, self.offset);
+        let end = offset.checked_add(length);
+        let aligned = (offset | length).is_multiple_of(SECTOR_BYTES);
         if end.is_none_or(|end| end > disk.size_bytes) || !aligned {
+            let name = &disk.name;
             return Err(format!(
-                "{} of {} bytes at {} does not fit disk {}",
-                self.op.name(),
-                self.length,
-                self.offset,
-                disk.name
+                "{op} of {length} bytes at {offset} does not fit disk {name}"
             ));
         }
         if self.submit_ns > self.complete_ns {
@@ -493,5 +457,3 @@ impl Event {
         Ok(())
     }
 }
-
-const MARK_MAX: usize = crate::Mark::MAX_BYTES;

@@ -11,7 +11,7 @@ use std::{
     io::{self, Write},
     ops::Range,
 };
-use zerocopy::IntoBytes;
+use zerocopy::{FromZeros as _, IntoBytes};
 
 /// A frame that is being filled or waits to be stored.
 pub(crate) struct FrameBuffer {
@@ -52,9 +52,10 @@ impl FrameBuffer {
         &mut self.content[self.content_bytes..]
     }
 
-    /// Adds an event whose content (`content_bytes` bytes) is already at the beginning of
-    /// [`space`](Self::space).
-    pub fn push(&mut self, mut event: Event, content_bytes: usize) -> u32 {
+    /// Adds an event whose content, if any, is already at the beginning of
+    /// [`space`](Self::space). Returns the offset of the content.
+    pub fn push(&mut self, mut event: Event) -> u32 {
+        let content_bytes = event.content_range().len();
         let at = self.content_bytes as u32;
         event.content_offset = if content_bytes > 0 { at } else { 0 };
         self.events.push(event);
@@ -89,9 +90,16 @@ pub(crate) struct EncodedFrame {
 }
 
 /// A run of pieces that are stored consecutively.
-enum Part {
-    AsItIs(Range<usize>),
-    Packed(Range<usize>),
+struct Part {
+    source: Source,
+    range: Range<usize>,
+}
+
+/// The buffer that holds a part.
+#[derive(PartialEq)]
+enum Source {
+    AsItIs,
+    Packed,
 }
 
 impl EncodedFrame {
@@ -103,23 +111,21 @@ impl EncodedFrame {
     pub fn write(&self, frame: &FrameBuffer, out: &mut impl Write) -> io::Result<()> {
         out.write_all(&self.index)?;
         for part in &self.parts {
-            match part {
-                Part::AsItIs(range) => out.write_all(&frame.content()[range.clone()])?,
-                Part::Packed(range) => out.write_all(&self.packed[range.clone()])?,
-            }
+            let from = match part.source {
+                Source::AsItIs => frame.content(),
+                Source::Packed => &self.packed,
+            };
+            out.write_all(&from[part.range.clone()])?;
         }
         Ok(())
     }
 
-    fn add(&mut self, part: Part) {
-        match (self.parts.last_mut(), &part) {
-            (Some(Part::AsItIs(last)), Part::AsItIs(next)) if last.end == next.start => {
-                last.end = next.end
+    fn add(&mut self, source: Source, range: Range<usize>) {
+        match self.parts.last_mut() {
+            Some(last) if last.source == source && last.range.end == range.start => {
+                last.range.end = range.end;
             }
-            (Some(Part::Packed(last)), Part::Packed(next)) if last.end == next.start => {
-                last.end = next.end
-            }
-            _ => self.parts.push(part),
+            _ => self.parts.push(Part { source, range }),
         }
     }
 }
@@ -138,7 +144,7 @@ impl Encoder {
             Content::Compressed(level) => level,
         };
         let compressor = zstd::bulk::Compressor::new(level)
-            .map_err(|e| Error::new(ErrorKind::Invalid, format!("zstd level {level}: {e}")))?;
+            .map_err(|e| Error::invalid(format!("zstd level {level}: {e}")))?;
         Ok(Self {
             compressor,
             content,
@@ -149,10 +155,8 @@ impl Encoder {
     /// Encodes `frame` into `out`.
     pub fn encode(&mut self, frame: &FrameBuffer, out: &mut EncodedFrame) -> Result<()> {
         let failed = |e: io::Error| {
-            Error::new(
-                ErrorKind::Io,
-                format!("compressing frame {}: {e}", frame.sequence),
-            )
+            let what = format!("compressing frame {}: {e}", frame.sequence);
+            Error::new(ErrorKind::Io, what)
         };
         out.index.clear();
         out.index.resize(FRAME_HEADER_BYTES, 0);
@@ -177,7 +181,6 @@ impl Encoder {
         let header = RawFrameHeader {
             magic: FRAME_MAGIC,
             kind: 1,
-            reserved: [0; 3],
             sequence: frame.sequence.into(),
             event_count: (frame.events.len() as u32).into(),
             events_stored_bytes: ((out.index.len() - events_at) as u32).into(),
@@ -187,8 +190,7 @@ impl Encoder {
             first_complete_ns: frame.events.first().map_or(0, |e| e.complete_ns).into(),
             last_complete_ns: frame.events.last().map_or(0, |e| e.complete_ns).into(),
             index_crc32c: crc32c::crc32c(&out.index[FRAME_HEADER_BYTES..]).into(),
-            reserved2: [0; 8],
-            header_crc32c: 0.into(),
+            ..RawFrameHeader::new_zeroed()
         };
         out.index[..FRAME_HEADER_BYTES].copy_from_slice(header.seal().as_bytes());
         Ok(())
@@ -205,12 +207,12 @@ impl Encoder {
                 .compress_to_buffer(piece, &mut out.packed[from..])?;
             out.packed.truncate(from + stored);
             if stored < piece.len() {
-                out.add(Part::Packed(from..from + stored));
+                out.add(Source::Packed, from..from + stored);
                 return Ok(piece_entry(&out.packed[from..]));
             }
             out.packed.truncate(from);
         }
-        out.add(Part::AsItIs(at..at + piece.len()));
+        out.add(Source::AsItIs, at..at + piece.len());
         Ok(piece_entry(piece))
     }
 }
@@ -227,18 +229,10 @@ pub(crate) fn end_frame(sequence: u32, last_complete_ns: u64) -> RawFrameHeader 
     RawFrameHeader {
         magic: FRAME_MAGIC,
         kind: 2,
-        reserved: [0; 3],
         sequence: sequence.into(),
-        event_count: 0.into(),
-        events_stored_bytes: 0.into(),
-        content_raw_bytes: 0.into(),
-        content_stored_bytes: 0.into(),
-        piece_count: 0.into(),
         first_complete_ns: last_complete_ns.into(),
         last_complete_ns: last_complete_ns.into(),
-        index_crc32c: 0.into(),
-        reserved2: [0; 8],
-        header_crc32c: 0.into(),
+        ..RawFrameHeader::new_zeroed()
     }
     .seal()
 }

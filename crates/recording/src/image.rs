@@ -4,7 +4,7 @@ use crate::{
     Contents, Error, ErrorKind, Event, ExtentMap, Location, Op, Recording, Result,
     piece_cache::PieceCache, reader::Frame,
 };
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, fs::File, io, os::unix::fs::FileExt as _};
 
 /// A point in a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,12 +32,7 @@ pub struct Image<'a> {
 impl Recording {
     /// Returns disk `disk` at `instant`. Walks the events before it; no content is copied.
     pub fn image_at(&self, disk: u16, instant: &Instant) -> Result<Image<'_>> {
-        let info = self.header().disks.get(usize::from(disk)).ok_or_else(|| {
-            Error::new(
-                ErrorKind::Invalid,
-                format!("{}: there is no disk {disk}", self.path().display()),
-            )
-        })?;
+        let size_bytes = self.disk(disk)?.size_bytes;
         let mut map = ExtentMap::default();
         let mut count = 0;
         let mut found = !matches!(instant, Instant::Mark(_));
@@ -55,11 +50,11 @@ impl Recording {
             Ok(true)
         })?;
         match instant {
-            Instant::Mark(name) if !found => Err(Error::new(
-                ErrorKind::Invalid,
-                format!("{}: there is no mark {name:?}", self.path().display()),
-            )),
-            _ => self.assembled(disk, info.size_bytes, map),
+            Instant::Mark(name) if !found => {
+                let missing = Error::invalid(format!("there is no mark {name:?}"));
+                Err(missing.in_file(self.path()))
+            }
+            _ => self.assembled(disk, size_bytes, map),
         }
     }
 
@@ -89,14 +84,12 @@ impl ExtentMap {
     /// Applies one more event of this disk to the map; `frame` is the frame that holds it.
     pub fn apply(&mut self, frame: u32, event: &Event) {
         if event.op == Op::Write {
-            self.write(
-                event.offset,
-                event.length,
-                Location {
-                    frame,
-                    content_offset: event.content_offset,
-                },
-            );
+            let content_offset = event.content_offset;
+            let location = Location {
+                frame,
+                content_offset,
+            };
+            self.write(event.offset, event.length, location);
         } else if event.op.clears() {
             self.clear(event.offset, event.length);
         }
@@ -109,11 +102,6 @@ impl Image<'_> {
         self.size_bytes
     }
 
-    /// Returns the locations of the disk's content.
-    pub fn map(&self) -> &ExtentMap {
-        &self.map
-    }
-
     /// Applies one more event of this disk to the view; `frame` is the frame that holds it. Callers
     /// that walk the events themselves use this to advance the image.
     pub fn apply(&mut self, frame: u32, event: &Event) {
@@ -122,15 +110,12 @@ impl Image<'_> {
 
     /// Reads any bytes of the disk.
     pub fn read_at(&mut self, offset: u64, into: &mut [u8]) -> Result<()> {
+        let bytes = into.len() as u64;
         let end = offset
-            .checked_add(into.len() as u64)
+            .checked_add(bytes)
             .filter(|&end| end <= self.size_bytes);
-        let end = end.ok_or_else(|| {
-            Error::new(
-                ErrorKind::Invalid,
-                format!("{} bytes at {offset} are past the disk's end", into.len()),
-            )
-        })?;
+        let past = || Error::invalid(format!("{bytes} bytes at {offset} are past the disk's end"));
+        let end = end.ok_or_else(past)?;
         // Segments consist of whole sectors: widen the range, then copy the requested part.
         let sector = crate::SECTOR_BYTES;
         let (from, to) = (offset / sector * sector, end.next_multiple_of(sector));
@@ -141,19 +126,11 @@ impl Image<'_> {
             match segment.location {
                 None => part.fill(0),
                 Some(location) => {
-                    let content_offset = location.content_offset + (begin - segment.offset) as u32;
-                    let frames = self.recording.frames();
-                    let frame = frames
-                        .get(location.frame as usize)
-                        .ok_or_else(|| Error::corrupt(0, "a frame is missing"))?;
-                    self.cache.read(
-                        frame.at_byte,
-                        Location {
-                            content_offset,
-                            ..location
-                        },
-                        part,
-                    )?;
+                    let missing = || Error::corrupt(0, "a frame is missing");
+                    let frame = self.recording.frames().get(location.frame as usize);
+                    let at_byte = frame.ok_or_else(missing)?.at_byte;
+                    let location = location.after(begin - segment.offset);
+                    self.cache.read(at_byte, location, part)?;
                 }
             }
         }
@@ -171,17 +148,13 @@ impl Image<'_> {
     }
 
     /// Writes the whole disk to `out` as a sparse file. Ranges that read as zeros remain holes.
-    pub fn export(&self, out: &std::fs::File) -> std::result::Result<(), Error> {
-        use std::os::unix::fs::FileExt as _;
-        let failed = |e: std::io::Error| {
-            Error::new(
-                if e.kind() == std::io::ErrorKind::StorageFull {
-                    ErrorKind::HostDiskFull
-                } else {
-                    ErrorKind::Io
-                },
-                format!("writing the image: {e}"),
-            )
+    pub fn export(&self, out: &File) -> Result<()> {
+        let failed = |e: io::Error| {
+            let kind = match e.kind() {
+                io::ErrorKind::StorageFull => ErrorKind::HostDiskFull,
+                _ => ErrorKind::Io,
+            };
+            Error::new(kind, format!("writing the image: {e}"))
         };
         out.set_len(self.size_bytes).map_err(failed)?;
         let segments = self.map.segments(0, self.size_bytes);

@@ -29,16 +29,12 @@ impl Survey {
     /// Creates a survey of a recording with `disks` disks. Requests before the first mark belong to
     /// the interval `before`.
     pub fn new(disks: usize) -> Survey {
-        let before = Mark {
-            name: "before".into(),
-            detail: serde_json::Value::Null,
-        };
         let mut survey = Survey {
             intervals: Vec::new(),
             first_writes: (0..disks).map(|_| FirstWrites::default()).collect(),
             marks: MarkReader::default(),
         };
-        survey.begin(before, 0);
+        survey.begin(Mark::new("before"), 0);
         survey
     }
 

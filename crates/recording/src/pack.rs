@@ -1,7 +1,7 @@
 //! Compression of a recording to keep. Content is not compressed while recording, because that
 //! would take CPU time from the workload.
 
-use crate::{End, Error, ErrorKind, Frame, Op, Output, Recording, Result, Summary, Writer};
+use crate::{End, Error, Frame, Op, Output, Recording, Result, Summary, Writer};
 
 /// Writes a finished recording again, with compressed content, frame by frame. An analysis that
 /// reads the recording passes its frames on, so that nothing is read twice.
@@ -13,11 +13,8 @@ impl Packer {
     /// Begins a compressed copy at zstd's `level` in an empty file.
     pub fn new(recording: &Recording, out: Output, level: i32) -> Result<Packer> {
         if *recording.end() != End::Finished {
-            return Err(Error::new(
-                ErrorKind::Invalid,
-                "a truncated or damaged recording cannot be compressed",
-            )
-            .in_file(recording.path()));
+            let error = Error::invalid("a truncated or damaged recording cannot be compressed");
+            return Err(error.in_file(recording.path()));
         }
         let writer = Writer::fill_compressed(out, recording.header(), level)?;
         Ok(Packer { writer })
@@ -29,8 +26,8 @@ impl Packer {
             let event = frame.events[number];
             frame.unpack(&event)?;
             if event.op == Op::Mark {
-                self.writer
-                    .mark(&frame.mark_of(&event)?, event.complete_ns)?;
+                let mark = frame.mark_of(&event)?;
+                self.writer.mark(&mark, event.complete_ns)?;
                 continue;
             }
             let content = frame.content_of(&event);

@@ -2,7 +2,7 @@
 //! metadata never reads.
 
 use crate::{
-    Error, ErrorKind, Result,
+    Error, Result,
     format::PIECE_BYTES,
     raw_frame::{RawFrame, check_piece, expand_piece},
 };
@@ -31,7 +31,7 @@ impl PackedPieces {
         self.stored
             .resize(frame.header.content_stored_bytes.get() as usize, 0);
         file.read_exact_at(&mut self.stored, self.at)
-            .map_err(|e| Error::new(ErrorKind::Io, format!("at byte {}: {e}", self.at)))?;
+            .map_err(|e| Error::io_at(self.at, e))?;
         let mut from = 0;
         for piece in &frame.pieces {
             let range = from..from + piece.stored_bytes.get() as usize;
@@ -46,10 +46,7 @@ impl PackedPieces {
     /// Unpacks the pieces of `content` that overlap the range and are still packed.
     pub fn unpack(&mut self, range: Range<usize>, content: &mut [u8]) -> Result<()> {
         for number in range.start / PIECE_BYTES..range.end.div_ceil(PIECE_BYTES) {
-            let Some(piece) = self.pieces.get_mut(number) else {
-                continue;
-            };
-            let Some(stored) = piece.clone() else {
+            let Some(Some(stored)) = self.pieces.get(number).cloned() else {
                 continue;
             };
             let at = self.at + stored.start as u64;
@@ -57,7 +54,7 @@ impl PackedPieces {
             let to = (from + PIECE_BYTES).min(content.len());
             let stored = self.stored.get(stored).unwrap_or_default();
             expand_piece(at, stored, &mut content[from..to])?;
-            *piece = None;
+            self.pieces[number] = None;
         }
         Ok(())
     }

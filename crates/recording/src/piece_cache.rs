@@ -1,11 +1,11 @@
 //! Content by location, unpacked one piece at a time.
 
 use crate::{
-    Error, ErrorKind, Location, Result,
+    Error, Location, Result,
     format::PIECE_BYTES,
-    raw_frame::{RawFrame, unpack_piece},
+    raw_frame::{RawFrame, stored_bytes, unpack_piece},
 };
-use std::{fs::File, os::unix::fs::FileExt as _};
+use std::{fs::File, os::unix::fs::FileExt as _, path::Path};
 
 /// Reads content by location, and caches the pieces unpacked last.
 pub(crate) struct PieceCache {
@@ -24,12 +24,15 @@ struct Slot {
 const CACHE_SLOTS: usize = 64;
 
 impl PieceCache {
-    pub fn new(file: File) -> Self {
-        Self {
-            file,
+    /// Creates an empty cache that shares the open file of a recording.
+    pub fn new(file: &File, path: &Path) -> Result<Self> {
+        Ok(Self {
+            file: file
+                .try_clone()
+                .map_err(|e| Error::io("opening", path, e))?,
             slots: (0..CACHE_SLOTS).map(|_| Slot::default()).collect(),
             stored: Vec::new(),
-        }
+        })
     }
 
     /// Copies the content at `location` in the frame that begins at `frame_at`.
@@ -41,10 +44,7 @@ impl PieceCache {
             let content = self.piece(frame_at, location.frame, piece)?;
             let available = content.get(within..).unwrap_or_default();
             if available.is_empty() {
-                return Err(Error::corrupt(
-                    frame_at,
-                    "content lies past the frame's end",
-                ));
+                return Err(past_end(frame_at));
             }
             let count = available.len().min(rest.len());
             let (now, later) = rest.split_at_mut(count);
@@ -60,28 +60,22 @@ impl PieceCache {
         if self.slots[slot].key != Some((frame, index)) {
             self.slots[slot].key = None;
             let raw = RawFrame::read(&self.file, frame_at)?;
-            let piece = raw
-                .pieces
-                .get(index)
-                .ok_or_else(|| Error::corrupt(frame_at, "content lies past the frame's end"))?;
-            let before: u64 = raw.pieces[..index]
-                .iter()
-                .map(|p| u64::from(p.stored_bytes.get()))
-                .sum();
-            let at = raw.content_at() + before;
+            let piece = raw.pieces.get(index).ok_or_else(|| past_end(frame_at))?;
+            let at = raw.content_at() + stored_bytes(&raw.pieces[..index]);
             self.stored.resize(piece.stored_bytes.get() as usize, 0);
             self.file
                 .read_exact_at(&mut self.stored, at)
-                .map_err(|e| Error::new(ErrorKind::Io, format!("at byte {at}: {e}")))?;
+                .map_err(|e| Error::io_at(at, e))?;
             let content = &mut self.slots[slot].content;
-            content.resize(
-                (raw.header.content_raw_bytes.get() as usize - index * PIECE_BYTES)
-                    .min(PIECE_BYTES),
-                0,
-            );
+            let left = raw.header.content_raw_bytes.get() as usize - index * PIECE_BYTES;
+            content.resize(left.min(PIECE_BYTES), 0);
             unpack_piece(at, piece, &self.stored, content)?;
             self.slots[slot].key = Some((frame, index));
         }
         Ok(&self.slots[slot].content)
     }
+}
+
+fn past_end(frame_at: u64) -> Error {
+    Error::corrupt(frame_at, "content lies past the frame's end")
 }

@@ -1,15 +1,15 @@
 //! A frame as stored: its verified header and piece table, and functions to unpack it.
 
 use crate::{
-    Error, ErrorKind, Event, Op, Result,
+    Error, Event, Op, Result,
     format::{
-        EVENT_BYTES, FRAME_HEADER_BYTES, FRAME_MAX_PIECES, PIECE_BYTES, PIECE_ENTRY_BYTES,
-        RawEvent, RawFrameHeader, RawPiece,
+        FRAME_HEADER_BYTES, FRAME_MAX_PIECES, PIECE_BYTES, PIECE_ENTRY_BYTES, RawEvent,
+        RawFrameHeader, RawPiece,
     },
     reader::{Contents, Frame},
 };
 use std::{cell::RefCell, fs::File, io, os::unix::fs::FileExt as _};
-use zerocopy::FromBytes;
+use zerocopy::{FromBytes, FromZeros as _, IntoBytes as _};
 
 /// A frame's header and piece table, read and verified.
 pub(crate) struct RawFrame {
@@ -20,7 +20,6 @@ pub(crate) struct RawFrame {
 
 impl RawFrame {
     pub(crate) fn read(file: &File, at: u64) -> Result<RawFrame> {
-        let failed = |e: io::Error| Error::new(ErrorKind::Io, format!("at byte {at}: {e}"));
         let mut bytes = [0; FRAME_HEADER_BYTES + FRAME_MAX_PIECES * PIECE_ENTRY_BYTES];
         let mut filled = 0;
         while filled < bytes.len() {
@@ -28,7 +27,7 @@ impl RawFrame {
                 Ok(0) => break,
                 Ok(count) => filled += count,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) => return Err(failed(e)),
+                Err(e) => return Err(Error::io_at(at, e)),
             }
         }
         let cut = || Error::corrupt(at, "the frame is truncated");
@@ -39,8 +38,7 @@ impl RawFrame {
         let (pieces, _) =
             <[RawPiece]>::ref_from_prefix_with_elems(rest, count).map_err(|_| cut())?;
         let pieces = pieces.to_vec();
-        let stored: u64 = pieces.iter().map(|p| u64::from(p.stored_bytes.get())).sum();
-        if stored != u64::from(header.content_stored_bytes.get()) {
+        if stored_bytes(&pieces) != u64::from(header.content_stored_bytes.get()) {
             return Err(Error::corrupt(at, "the piece table's checksum is wrong"));
         }
         Ok(RawFrame { at, header, pieces })
@@ -66,28 +64,26 @@ impl RawFrame {
         let index = &mut frame.stored;
         index.resize((self.content_at() - self.table_at()) as usize, 0);
         file.read_exact_at(index, self.table_at())
-            .map_err(|e| Error::new(ErrorKind::Io, format!("at byte {}: {e}", self.at)))?;
+            .map_err(|e| Error::io_at(self.at, e))?;
         if crc32c::crc32c(index) != self.header.index_crc32c.get() {
-            return Err(Error::corrupt(
-                self.at,
-                "the checksum of a frame's events is wrong",
-            ));
+            let what = "the checksum of a frame's events is wrong";
+            return Err(Error::corrupt(self.at, what));
         }
-        let expected = self.header.event_count.get() as usize * EVENT_BYTES;
         let events = &mut frame.raw;
-        events.resize(expected, 0);
+        events.resize(
+            self.header.event_count.get() as usize,
+            RawEvent::new_zeroed(),
+        );
         let stored = &index[self.pieces.len() * PIECE_ENTRY_BYTES..];
-        let count = decompress(stored, events)
+        let count = decompress(stored, events.as_mut_bytes())
             .map_err(|e| Error::corrupt(self.at, format!("a frame's events do not unpack: {e}")))?;
-        if count != expected {
+        if count != events.as_bytes().len() {
             return Err(Error::corrupt(self.at, "a frame's events are too few"));
         }
         let content_bytes = self.header.content_raw_bytes.get() as usize;
         frame.events.clear();
-        frame.events.reserve(events.len() / EVENT_BYTES);
-        for raw in events.as_chunks::<EVENT_BYTES>().0 {
-            let raw = RawEvent::ref_from_bytes(raw)
-                .map_err(|_| Error::corrupt(self.at, "an event is truncated"))?;
+        frame.events.reserve(events.len());
+        for raw in events {
             raw.parse_into(&mut frame.events, disks, content_bytes)
                 .map_err(|what| Error::corrupt(self.at, what))?;
         }
@@ -111,7 +107,7 @@ impl RawFrame {
         let mut at = self.content_at();
         let mut stored = Vec::new();
         for (piece, into) in self.pieces.iter().zip(content.chunks_mut(PIECE_BYTES)) {
-            let failed = |e: io::Error| Error::new(ErrorKind::Io, format!("at byte {at}: {e}"));
+            let failed = |e| Error::io_at(at, e);
             let stored_bytes = piece.stored_bytes.get() as usize;
             if stored_bytes == into.len() {
                 // Stored uncompressed: read into its final place.
@@ -126,6 +122,14 @@ impl RawFrame {
         }
         Ok(())
     }
+}
+
+/// Number of bytes that these pieces take in the file.
+pub(crate) fn stored_bytes(pieces: &[RawPiece]) -> u64 {
+    pieces
+        .iter()
+        .map(|piece| u64::from(piece.stored_bytes.get()))
+        .sum()
 }
 
 /// Checks that each byte of a frame's content belongs to exactly one event. Otherwise a small frame
@@ -158,13 +162,9 @@ fn decompress(stored: &[u8], into: &mut [u8]) -> io::Result<usize> {
 }
 
 pub(crate) fn check_piece(at: u64, piece: &RawPiece, stored: &[u8]) -> Result<()> {
-    if crc32c::crc32c(stored) != piece.crc32c.get() {
-        return Err(Error::corrupt(
-            at,
-            "the checksum of a piece of content is wrong",
-        ));
-    }
-    Ok(())
+    let is_right = crc32c::crc32c(stored) == piece.crc32c.get();
+    let wrong = || Error::corrupt(at, "the checksum of a piece of content is wrong");
+    is_right.then_some(()).ok_or_else(wrong)
 }
 
 pub(crate) fn unpack_piece(
@@ -183,12 +183,8 @@ pub(crate) fn expand_piece(at: u64, stored: &[u8], into: &mut [u8]) -> Result<()
         into.copy_from_slice(stored);
         return Ok(());
     }
-    match decompress(stored, into) {
-        Ok(count) if count == into.len() => Ok(()),
-        Ok(_) => Err(Error::corrupt(at, "a piece of content is too short")),
-        Err(e) => Err(Error::corrupt(
-            at,
-            format!("a piece of content does not unpack: {e}"),
-        )),
-    }
+    let count = decompress(stored, into)
+        .map_err(|e| Error::corrupt(at, format!("a piece of content does not unpack: {e}")))?;
+    let short = || Error::corrupt(at, "a piece of content is too short");
+    (count == into.len()).then_some(()).ok_or_else(short)
 }

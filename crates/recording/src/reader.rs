@@ -1,8 +1,8 @@
 //! Reader of a recording, as far as it is intact.
 
 use crate::{
-    Error, ErrorKind, Event, Expected, Mark, Op, Result, file,
-    format::{FRAME_HEADER_BYTES, FrameKind, HEADER_BYTES, Header, RawFrameHeader},
+    DiskInfo, Error, ErrorKind, Event, Expected, Mark, Op, Result, file,
+    format::{FRAME_HEADER_BYTES, FrameKind, HEADER_BYTES, Header, RawEvent, RawFrameHeader},
     packed::PackedPieces,
     piece_cache::PieceCache,
     raw_frame::RawFrame,
@@ -12,7 +12,7 @@ use std::{
     os::unix::fs::FileExt as _,
     path::{Path, PathBuf},
 };
-use zerocopy::FromBytes;
+use zerocopy::{FromZeros as _, IntoBytes as _};
 
 /// State of the end of a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,8 +40,6 @@ pub struct FrameInfo {
     pub at_byte: u64,
     /// Number of events in the frame.
     pub event_count: u32,
-    /// Completion time of the first event.
-    pub first_complete_ns: u64,
     /// Completion time of the last event.
     pub last_complete_ns: u64,
     /// Size of the content before compression.
@@ -83,19 +81,14 @@ pub struct Frame {
     pub(crate) packed: PackedPieces,
     /// Reused buffers: piece table and events as stored, and events unpacked.
     pub(crate) stored: Vec<u8>,
-    pub(crate) raw: Vec<u8>,
+    pub(crate) raw: Vec<RawEvent>,
 }
 
 impl Frame {
     /// Unpacks the content of one of this frame's events, in a walk that leaves content packed.
     /// Before that, [`content_of`](Self::content_of) returns meaningless bytes.
     pub fn unpack(&mut self, event: &Event) -> Result<()> {
-        if event.op.has_content() {
-            let from = event.content_offset as usize;
-            let range = from..from + event.length as usize;
-            self.packed.unpack(range, &mut self.content)?;
-        }
-        Ok(())
+        self.packed.unpack(event.content_range(), &mut self.content)
     }
 
     /// Unpacks the content that is expected to be read. Content that cannot be unpacked stays
@@ -114,14 +107,7 @@ impl Frame {
 
     /// Returns the content of one of this frame's events; empty if it has none.
     pub fn content_of(&self, event: &Event) -> &[u8] {
-        let from = event.content_offset as usize;
-        if event.op.has_content() {
-            self.content
-                .get(from..from + event.length as usize)
-                .unwrap_or_default()
-        } else {
-            &[]
-        }
+        self.content.get(event.content_range()).unwrap_or_default()
     }
 
     /// Returns the mark that an event of this frame carries.
@@ -144,10 +130,8 @@ impl MarkReader {
     pub fn mark_of(&mut self, frame: &Frame, event: &Event) -> Result<Mark> {
         self.bytes += event.length;
         if self.bytes > Self::MAX_BYTES {
-            return Err(Error::new(
-                ErrorKind::Corrupt,
-                format!("more than {} MiB of marks", Self::MAX_BYTES >> 20),
-            ));
+            let what = format!("more than {} MiB of marks", Self::MAX_BYTES >> 20);
+            return Err(Error::new(ErrorKind::Corrupt, what));
         }
         frame.mark_of(event)
     }
@@ -159,92 +143,64 @@ impl Recording {
     pub fn open(path: &Path) -> Result<Recording> {
         let file = file::open_regular(path)?;
         let metadata = file.metadata().map_err(|e| Error::io("reading", path, e))?;
-        let mut reader = Recording {
+        let mut recording = Recording {
             path: path.to_owned(),
             file,
-            header: Header {
-                begin_unix_ns: 0,
-                disks: Vec::new(),
-                stripped: crate::Stripped::No,
-            },
+            header: Header::default(),
             frames: Vec::new(),
             end: End::Finished,
             file_bytes: metadata.len(),
         };
-        let header_bytes = reader.read_header().map_err(|e| e.in_file(path))?;
-        reader
-            .find_frames(header_bytes)
-            .map_err(|e| e.in_file(path))?;
-        Ok(reader)
+        recording.read_headers().map_err(|e| e.in_file(path))?;
+        Ok(recording)
     }
 
-    fn read_header(&mut self) -> Result<u64> {
+    fn read_exact_at(&self, bytes: &mut [u8], at: u64) -> Result<()> {
+        let read = self.file.read_exact_at(bytes, at);
+        read.map_err(|e| Error::io("reading", &self.path, e))
+    }
+
+    /// Reads the file's header and those of the frames.
+    fn read_headers(&mut self) -> Result<()> {
         let mut bytes = vec![0; HEADER_BYTES.min(self.file_bytes as usize)];
-        self.file
-            .read_exact_at(&mut bytes, 0)
-            .map_err(|e| Error::io("reading", &self.path, e))?;
+        self.read_exact_at(&mut bytes, 0)?;
         let length = Header::length(&bytes)?;
-        if (length as u64) > self.file_bytes {
-            return Err(Error::new(
-                ErrorKind::Format,
-                "too short: the header is truncated",
-            ));
-        }
-        bytes.resize(length, 0);
-        self.file
-            .read_exact_at(&mut bytes, 0)
-            .map_err(|e| Error::io("reading", &self.path, e))?;
+        bytes.resize(length.min(self.file_bytes as usize), 0);
+        self.read_exact_at(&mut bytes, 0)?;
         self.header = Header::from_bytes(&bytes)?;
-        Ok(length as u64)
+        self.end = self.find_frames(length as u64)?;
+        Ok(())
     }
 
-    fn find_frames(&mut self, mut at: u64) -> Result<()> {
+    /// Finds the frames from byte `at` on. Returns the state of the recording's end.
+    fn find_frames(&mut self, mut at: u64) -> Result<End> {
+        let corrupt = |at_byte, what| Ok(End::Corrupt { at_byte, what });
         loop {
-            let left = self.file_bytes - at;
-            let mut bytes = [0; FRAME_HEADER_BYTES];
-            if left < FRAME_HEADER_BYTES as u64 {
-                self.end = End::Cut { at_byte: at };
-                return Ok(());
+            let body_at = at + FRAME_HEADER_BYTES as u64;
+            if body_at > self.file_bytes {
+                return Ok(End::Cut { at_byte: at });
             }
-            self.file
-                .read_exact_at(&mut bytes, at)
-                .map_err(|e| Error::io("reading", &self.path, e))?;
-            let header = RawFrameHeader::read_from_bytes(&bytes)
-                .map_err(|_| Error::corrupt(at, "no frame begins here"))?;
+            let mut header = RawFrameHeader::new_zeroed();
+            self.read_exact_at(header.as_mut_bytes(), at)?;
+            let body_end = body_at + header.body_bytes();
             match header.check(at, self.frames.len() as u32) {
-                Ok(FrameKind::Events) if header.body_bytes() > left - FRAME_HEADER_BYTES as u64 => {
-                    self.end = End::Cut { at_byte: at };
-                    return Ok(());
+                Ok(FrameKind::Events) if body_end > self.file_bytes => {
+                    return Ok(End::Cut { at_byte: at });
                 }
-                Ok(FrameKind::Events) => {
-                    self.frames.push(FrameInfo {
-                        at_byte: at,
-                        event_count: header.event_count.get(),
-                        first_complete_ns: header.first_complete_ns.get(),
-                        last_complete_ns: header.last_complete_ns.get(),
-                        content_bytes: header.content_raw_bytes.get(),
-                        content_stored_bytes: header.content_stored_bytes.get(),
-                    });
-                    at += FRAME_HEADER_BYTES as u64 + header.body_bytes();
+                Ok(FrameKind::Events) => self.frames.push(FrameInfo {
+                    at_byte: at,
+                    event_count: header.event_count.get(),
+                    last_complete_ns: header.last_complete_ns.get(),
+                    content_bytes: header.content_raw_bytes.get(),
+                    content_stored_bytes: header.content_stored_bytes.get(),
+                }),
+                Ok(FrameKind::End) if body_at < self.file_bytes => {
+                    return corrupt(body_at, "bytes follow the end of the recording".into());
                 }
-                Ok(FrameKind::End) => {
-                    if left > FRAME_HEADER_BYTES as u64 {
-                        let what = "bytes follow the end of the recording".to_owned();
-                        self.end = End::Corrupt {
-                            at_byte: at + FRAME_HEADER_BYTES as u64,
-                            what,
-                        };
-                    }
-                    return Ok(());
-                }
-                Err(error) => {
-                    self.end = End::Corrupt {
-                        at_byte: at,
-                        what: error.context,
-                    };
-                    return Ok(());
-                }
+                Ok(FrameKind::End) => return Ok(End::Finished),
+                Err(error) => return corrupt(at, error.context),
             }
+            at = body_end;
         }
     }
 
@@ -256,6 +212,13 @@ impl Recording {
     /// Returns the header of the file.
     pub fn header(&self) -> &Header {
         &self.header
+    }
+
+    /// Returns a disk of the header.
+    pub(crate) fn disk(&self, number: u16) -> Result<&DiskInfo> {
+        let missing = || Error::invalid(format!("there is no disk {number}")).in_file(&self.path);
+        let disks = &self.header.disks;
+        disks.get(usize::from(number)).ok_or_else(missing)
     }
 
     /// Returns all frames that are intact according to their headers.
@@ -290,12 +253,8 @@ impl Recording {
         contents: Contents,
         frame: &mut Frame,
     ) -> Result<()> {
-        let info = self.frames.get(index).ok_or_else(|| {
-            Error::new(
-                ErrorKind::Invalid,
-                format!("{}: there is no frame {index}", self.path.display()),
-            )
-        })?;
+        let missing = || Error::invalid(format!("there is no frame {index}")).in_file(&self.path);
+        let info = self.frames.get(index).ok_or_else(missing)?;
         let unpacked = RawFrame::read(&self.file, info.at_byte)
             .and_then(|raw| raw.unpack(&self.file, &self.header.disks, contents, frame));
         unpacked.map_err(|e| e.in_file(&self.path))
@@ -335,10 +294,6 @@ impl Recording {
 
     /// Creates a cache that reads content by location.
     pub(crate) fn piece_cache(&self) -> Result<PieceCache> {
-        Ok(PieceCache::new(
-            self.file
-                .try_clone()
-                .map_err(|e| Error::io("opening", &self.path, e))?,
-        ))
+        PieceCache::new(&self.file, &self.path)
     }
 }

@@ -14,7 +14,7 @@ use std::{
     fs::File,
     io::Write as _,
     path::{Path, PathBuf},
-    sync::{Arc, Condvar, Mutex, MutexGuard},
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     thread::JoinHandle,
 };
 use zerocopy::IntoBytes;
@@ -71,9 +71,7 @@ struct State {
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
         // After a panic of the other thread, sums and queues are still consistent entry by entry.
-        self.state
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -110,9 +108,7 @@ impl Writer {
         let path = path.as_path();
         file.write_all(&bytes)
             .map_err(|e| Error::io("writing", path, e))?;
-        let reading = file
-            .try_clone()
-            .map_err(|e| Error::io("opening", path, e))?;
+        let cache = PieceCache::new(&file, path)?;
         let state = State {
             file_bytes: bytes.len() as u64,
             frames_in_memory: 1,
@@ -142,7 +138,7 @@ impl Writer {
             shared,
             sealed,
             storing,
-            cache: PieceCache::new(reading),
+            cache,
         })
     }
 
@@ -172,19 +168,12 @@ impl Writer {
     /// [`space`](Self::space); the returned location says where it is kept. Times must not run
     /// backwards.
     pub fn append(&mut self, event: Event) -> Result<Location> {
-        event
-            .check(&self.disks)
-            .map_err(|what| Error::new(ErrorKind::Invalid, what))?;
+        event.check(&self.disks).map_err(Error::invalid)?;
         if let Some(totals) = self.totals.get_mut(usize::from(event.disk)) {
             totals.add(&event);
         }
         self.requests += 1;
-        let content_bytes = if event.op == Op::Write {
-            event.length as usize
-        } else {
-            0
-        };
-        self.push(event, content_bytes)
+        self.push(event)
     }
 
     /// Logs a mark, and starts storing everything before it.
@@ -192,26 +181,20 @@ impl Writer {
         let bytes = mark.to_bytes()?;
         self.open.space()[..bytes.len()].copy_from_slice(&bytes);
         let event = Event {
-            submit_ns: at_ns,
-            complete_ns: at_ns,
-            offset: 0,
             length: bytes.len() as u64,
-            content_offset: 0,
-            disk: 0,
-            op: Op::Mark,
-            fua: false,
+            ..Event::new(Op::Mark, at_ns)
         };
-        self.push(event, bytes.len())?;
+        self.push(event)?;
         self.seal()
     }
 
-    fn push(&mut self, mut event: Event, content_bytes: usize) -> Result<Location> {
+    fn push(&mut self, mut event: Event) -> Result<Location> {
         // Once storing has failed, every request is refused, not only one that fills a frame.
         self.shared.lock().check()?;
         event.complete_ns = event.complete_ns.max(self.last_complete_ns);
         self.last_complete_ns = event.complete_ns;
         let frame = self.open.sequence;
-        let content_offset = self.open.push(event, content_bytes);
+        let content_offset = self.open.push(event);
         if self.open.is_full()
             && let Err(error) = self.seal()
         {
@@ -232,17 +215,14 @@ impl Writer {
         if self.open.is_empty() {
             return self.shared.lock().check();
         }
-        let mut state = self.shared.lock();
-        while state.free.is_empty()
-            && state.frames_in_memory >= FRAMES_IN_MEMORY
-            && state.failed.is_none()
-        {
-            state = self
-                .shared
-                .frame_stored
-                .wait(state)
-                .unwrap_or_else(std::sync::PoisonError::into_inner);
-        }
+        let must_wait = |state: &mut State| {
+            let is_full = state.frames_in_memory >= FRAMES_IN_MEMORY;
+            state.free.is_empty() && is_full && state.failed.is_none()
+        };
+        let stored = &self.shared.frame_stored;
+        let mut state = stored
+            .wait_while(self.shared.lock(), must_wait)
+            .unwrap_or_else(PoisonError::into_inner);
         state.check()?;
         let next = match state.free.pop() {
             Some(mut buffer) => {
@@ -277,13 +257,8 @@ impl Writer {
         }
         let at = state.frames_at.get(location.frame as usize).copied();
         drop(state);
-        let at = at.ok_or_else(|| {
-            Error::new(
-                ErrorKind::Invalid,
-                format!("frame {} was not stored", location.frame),
-            )
-        })?;
-        self.cache.read(at, location, into)
+        let missing = || Error::invalid(format!("frame {} was not stored", location.frame));
+        self.cache.read(at.ok_or_else(missing)?, location, into)
     }
 
     /// Returns the disks given at the beginning of the recording.
@@ -313,32 +288,23 @@ impl Writer {
 
     fn store(mut self, whole: bool) -> Result<Summary> {
         self.seal()?;
-        let Writer {
-            sealed,
-            storing,
-            shared,
-            totals,
-            requests,
-            ..
-        } = self;
-        drop(sealed);
-        let Ok(mut file) = storing.join() else {
-            return Err(Error::new(
-                ErrorKind::Io,
-                format!("the thread that stores {} panicked", shared.path.display()),
-            ));
+        drop(self.sealed);
+        let path = &self.shared.path;
+        let Ok(mut file) = self.storing.join() else {
+            let what = format!("the thread that stores {} panicked", path.display());
+            return Err(Error::new(ErrorKind::Io, what));
         };
-        let mut state = shared.lock();
+        let mut state = self.shared.lock();
         state.check()?;
         if whole {
             let end = end_frame(state.frames_at.len() as u32, self.last_complete_ns);
             file.write_all(end.as_bytes())
-                .map_err(|e| Error::io("writing", &shared.path, e))?;
+                .map_err(|e| Error::io("writing", path, e))?;
             state.file_bytes += end.as_bytes().len() as u64;
         }
         Ok(Summary {
-            totals,
-            requests,
+            totals: self.totals,
+            requests: self.requests,
             file_bytes: state.file_bytes,
         })
     }
@@ -357,25 +323,25 @@ fn store_frames(shared: &Arc<Shared>, mut file: File, mut frames: Frames) -> Fil
             Ok(encoded.stored_bytes())
         });
         let mut state = shared.lock();
-        let (room, before) = (state.room, state.file_bytes);
-        let stored = stored.and_then(|bytes| match room {
-            Some(room) => room
-                .check(&file, &shared.path, before + bytes)
-                .map(|()| bytes),
-            None => Ok(bytes),
+        let at = state.file_bytes;
+        let stored = stored.and_then(|bytes| {
+            let room = state
+                .room
+                .map(|room| room.check(&file, &shared.path, at + bytes));
+            room.unwrap_or(Ok(()))?;
+            Ok(bytes)
         });
-        let stored_bytes = match stored {
-            Ok(bytes) => bytes,
+        match stored {
+            Ok(bytes) => state.file_bytes += bytes,
             Err(error) => {
                 // Truncate a partial write: the file ends with its last complete frame.
-                let _ = file.set_len(state.file_bytes);
+                let _ = file.set_len(at);
                 state.failed = Some((error.kind, error.context));
                 shared.frame_stored.notify_all();
                 return file;
             }
-        };
-        state.frames_at.push(before);
-        state.file_bytes += stored_bytes;
+        }
+        state.frames_at.push(at);
         state.pending.pop_front();
         match Arc::try_unwrap(frame) {
             Ok(buffer) => state.free.push(buffer),
