@@ -48,7 +48,7 @@ struct RawEntry {
 /// Returns the size of the log that [`export`] writes. Zeros are content in the log, so it can be
 /// far larger than the recording.
 pub fn export_bytes(recording: &Recording, disk: u16) -> Result<u64> {
-    let sector = u64::from(disk_of(recording, disk)?.logical_block_bytes);
+    let sector = u64::from(recording.disk(disk)?.logical_block_bytes);
     let mut bytes = sector;
     recording.for_each_frame(false, |_, frame| {
         for event in &frame.events {
@@ -68,16 +68,6 @@ pub fn export_bytes(recording: &Recording, disk: u16) -> Result<u64> {
     Ok(bytes)
 }
 
-fn disk_of(recording: &Recording, disk: u16) -> Result<&DiskInfo> {
-    let disks = &recording.header().disks;
-    disks.get(usize::from(disk)).ok_or_else(|| {
-        Error::new(
-            ErrorKind::Invalid,
-            format!("{}: there is no disk {disk}", recording.path().display()),
-        )
-    })
-}
-
 /// Writes the requests of one disk as a dm-log-writes log. Returns the number of entries.
 ///
 /// Reads are omitted. A write-zeroes becomes writes of zeros. A discard or hole punch becomes a
@@ -85,7 +75,7 @@ fn disk_of(recording: &Recording, disk: u16) -> Result<&DiskInfo> {
 /// completion. The kernel's target differs: it logs a write without FUA only when a later flush has
 /// completed.
 pub fn export(recording: &Recording, disk: u16, out: Output) -> Result<u64> {
-    let info = disk_of(recording, disk)?;
+    let info = recording.disk(disk)?;
     let Output { file, path } = out;
     let failed = |e: io::Error| Error::io("writing", &path, e);
     let mut log = LogWriter {
@@ -95,22 +85,16 @@ pub fn export(recording: &Recording, disk: u16, out: Output) -> Result<u64> {
     };
     log.superblock().map_err(failed)?;
     recording.for_each_frame(true, |_, frame| {
-        for event in frame
-            .events
-            .iter()
-            .filter(|e| e.op == Op::Mark || e.disk == disk)
-        {
+        let is_logged = |event: &&Event| event.op == Op::Mark || event.disk == disk;
+        for event in frame.events.iter().filter(is_logged) {
+            let (offset, length) = (event.offset, event.length);
+            let fua = if event.fua { FUA } else { 0 };
             let written = match event.op {
                 Op::Read => Ok(()),
                 Op::Flush => log.entry(0, 0, FLUSH, &[]),
-                Op::Write => log.entry(
-                    event.offset,
-                    event.length,
-                    if event.fua { FUA } else { 0 },
-                    frame.content_of(event),
-                ),
-                Op::WriteZeroes => log.zeros(event.offset, event.length),
-                Op::Discard | Op::Punch => log.entry(event.offset, event.length, DISCARD, &[]),
+                Op::Write => log.entry(offset, length, fua, frame.content_of(event)),
+                Op::WriteZeroes => log.zeros(offset, length),
+                Op::Discard | Op::Punch => log.entry(offset, length, DISCARD, &[]),
                 Op::Mark => log.mark(&frame.mark_of(event)?.name),
             };
             written.map_err(failed)?;
@@ -149,7 +133,7 @@ impl LogWriter {
             sector: (offset / self.sector).into(),
             sectors: (length / self.sector).into(),
             flags: flags.into(),
-            data_bytes: 0.into(),
+            ..RawEntry::new_zeroed()
         };
         self.entries += 1;
         self.sector_of(raw.as_bytes(), &[])?;
@@ -171,10 +155,9 @@ impl LogWriter {
         let room = self.sector as usize - size_of::<RawEntry>() - 1;
         let text = &name.as_bytes()[..name.len().min(room)];
         let raw = RawEntry {
-            sector: 0.into(),
-            sectors: 0.into(),
             flags: MARK.into(),
             data_bytes: (text.len() as u64).into(),
+            ..RawEntry::new_zeroed()
         };
         self.entries += 1;
         self.sector_of(raw.as_bytes(), text)
@@ -192,35 +175,9 @@ impl LogWriter {
 /// furthest write is used. Times are entry numbers in nanoseconds; only their order is meaningful.
 /// Returns the number of entries.
 pub fn import(log: &Path, recording: Output) -> Result<u64> {
-    let mut reader = LogReader::open(log)?;
-    let imported = (|| {
-        let entries = reader.superblock()?;
-        let size_bytes = reader.furthest_byte(entries)?;
-        let disk = DiskInfo {
-            name: "main".into(),
-            size_bytes: size_bytes
-                .max(reader.sector)
-                .next_multiple_of(reader.sector),
-            logical_block_bytes: reader.sector as u32,
-            physical_block_bytes: (reader.sector as u32).max(4096),
-        };
-        disk.check().map_err(|what| Error::corrupt(0, what))?;
-        let mut writer = Writer::fill(
-            recording,
-            &Header {
-                begin_unix_ns: 0,
-                disks: vec![disk],
-                stripped: crate::Stripped::No,
-            },
-        )?;
-        reader.rewind()?;
-        for number in 0..entries {
-            reader.copy_entry(number, &mut writer)?;
-        }
-        writer.finish()?;
-        Ok(entries)
-    })();
-    imported.map_err(|e: Error| e.in_file(log))
+    let mut entries = Entries::open(log)?;
+    let imported = entries.copy(recording);
+    imported.map(|()| entries.count).map_err(|e| e.in_file(log))
 }
 
 /// True if a file begins like a log.
@@ -246,11 +203,16 @@ pub struct Entry {
     pub offset: u64,
     /// Length in bytes; 0 for a flush without data.
     pub length: u64,
+    /// Bytes of data that follow in the log.
+    data_bytes: u64,
 }
 
 /// The requests of a log in log order, without their data.
 pub struct Entries {
-    reader: LogReader,
+    input: BufReader<File>,
+    sector: u64,
+    log_bytes: u64,
+    at: u64,
     next: u64,
     count: u64,
 }
@@ -258,221 +220,182 @@ pub struct Entries {
 impl Entries {
     /// Opens a log.
     pub fn open(log: &Path) -> Result<Entries> {
-        let mut reader = LogReader::open(log)?;
-        let count = reader.superblock().map_err(|e| e.in_file(log))?;
-        Ok(Entries {
-            reader,
-            next: 0,
-            count,
-        })
-    }
-
-    /// Returns the next request; `None` at the end.
-    pub fn next_entry(&mut self) -> Result<Option<Entry>> {
-        while self.next < self.count {
-            let (number, at_byte) = (self.next, self.reader.at);
-            self.next += 1;
-            let (raw, _) = self.reader.entry()?;
-            self.reader.skip(self.reader.data_bytes(&raw))?;
-            let flags = raw.flags.get();
-            if flags & MARK == 0 {
-                return Ok(Some(Entry {
-                    number,
-                    at_byte,
-                    has_flush: flags & FLUSH != 0,
-                    is_discard: flags & DISCARD != 0,
-                    is_fua: flags & FUA != 0,
-                    offset: raw.sector.get() * self.reader.sector,
-                    length: raw.sectors.get() * self.reader.sector,
-                }));
-            }
-        }
-        Ok(None)
-    }
-}
-
-struct LogReader {
-    input: BufReader<File>,
-    sector: u64,
-    log_bytes: u64,
-    at: u64,
-}
-
-impl LogReader {
-    fn open(log: &Path) -> Result<LogReader> {
         let file = file::open_regular(log)?;
         let metadata = file.metadata();
-        Ok(LogReader {
+        let mut entries = Entries {
             input: BufReader::with_capacity(1 << 20, file),
             sector: 512,
             log_bytes: metadata.map_err(|e| Error::io("reading", log, e))?.len(),
             at: 0,
-        })
+            next: 0,
+            count: 0,
+        };
+        entries.superblock().map_err(|e| e.in_file(log))?;
+        Ok(entries)
+    }
+
+    /// Returns the next request; `None` at the end.
+    pub fn next_entry(&mut self) -> Result<Option<Entry>> {
+        while let Some((entry, mark)) = self.entry()? {
+            self.skip(entry.data_bytes)?;
+            if mark.is_none() {
+                return Ok(Some(entry));
+            }
+        }
+        Ok(None)
     }
 
     fn fill(&mut self, bytes: &mut [u8]) -> Result<()> {
         self.input.read_exact(bytes).map_err(|e| {
-            let kind = if e.kind() == io::ErrorKind::UnexpectedEof {
-                ErrorKind::Corrupt
-            } else {
-                ErrorKind::Io
+            let kind = match e.kind() {
+                io::ErrorKind::UnexpectedEof => ErrorKind::Corrupt,
+                _ => ErrorKind::Io,
             };
-            Error::new(
-                kind,
-                format!("at byte {}: the log is truncated ({e})", self.at),
-            )
+            let what = format!("at byte {}: the log is truncated ({e})", self.at);
+            Error::new(kind, what)
         })?;
         self.at += bytes.len() as u64;
         Ok(())
     }
 
-    fn superblock(&mut self) -> Result<u64> {
+    fn superblock(&mut self) -> Result<()> {
         let mut raw = RawSuper::new_zeroed();
         self.fill(raw.as_mut_bytes())?;
         if raw.magic.get() != MAGIC || raw.version.get() != LOG_VERSION {
-            return Err(Error::new(
-                ErrorKind::Format,
-                "not a log of dm-log-writes, version 1",
-            ));
+            let what = "not a log of dm-log-writes, version 1";
+            return Err(Error::new(ErrorKind::Format, what));
         }
         let sector = u64::from(raw.sector_bytes.get());
         if !sector.is_power_of_two() || !(SECTOR_BYTES..=65536).contains(&sector) {
-            return Err(Error::corrupt(
-                24,
-                format!("invalid sector size: {sector} bytes"),
-            ));
+            let what = format!("invalid sector size: {sector} bytes");
+            return Err(Error::corrupt(24, what));
         }
         self.sector = sector;
+        self.count = raw.entries.get();
         self.rewind()?;
-        let entries = raw.entries.get();
-        if entries > self.log_bytes / sector {
-            return Err(Error::corrupt(
-                16,
-                format!(
-                    "{entries} entries do not fit a log of {} bytes",
-                    self.log_bytes
-                ),
-            ));
+        let (count, bytes) = (self.count, self.log_bytes);
+        if count > bytes / sector {
+            let what = format!("{count} entries do not fit a log of {bytes} bytes");
+            return Err(Error::corrupt(16, what));
         }
-        Ok(entries)
+        Ok(())
     }
 
     /// Seeks to the first entry.
     fn rewind(&mut self) -> Result<()> {
-        self.seek_to(self.sector)
+        (self.at, self.next) = (self.sector, 0);
+        let sought = self.input.seek(SeekFrom::Start(self.at));
+        sought.map(drop).map_err(|e| Error::io_at(self.at, e))
     }
 
-    fn seek_to(&mut self, at: u64) -> Result<()> {
-        self.at = at;
-        self.input
-            .seek(SeekFrom::Start(at))
-            .map(drop)
-            .map_err(|e| Error::new(ErrorKind::Io, format!("at byte {at}: {e}")))
-    }
-
-    /// Reads the next entry and, for a mark, its text.
-    fn entry(&mut self) -> Result<(RawEntry, Vec<u8>)> {
-        let at = self.at;
+    /// Reads the next entry and, for a mark, its text. `None` at the end.
+    fn entry(&mut self) -> Result<Option<(Entry, Option<Vec<u8>>)>> {
+        if self.next == self.count {
+            return Ok(None);
+        }
+        let (number, at) = (self.next, self.at);
+        self.next += 1;
         let mut sector = vec![0; self.sector as usize];
         self.fill(&mut sector)?;
         let (raw, rest) = RawEntry::read_from_prefix(&sector)
             .map_err(|_| Error::corrupt(at, "an entry is truncated"))?;
         let impossible = || Error::corrupt(at, "an entry's numbers are invalid");
-        let end = raw
-            .sector
-            .get()
-            .checked_add(raw.sectors.get())
-            .and_then(|end| end.checked_mul(self.sector));
-        if end.is_none() || raw.flags.get() >= 32 {
+        let (first, count, flags) = (raw.sector.get(), raw.sectors.get(), raw.flags.get());
+        let end = first.checked_add(count);
+        let end = end.and_then(|end| end.checked_mul(self.sector));
+        if end.is_none() || flags >= 32 {
             return Err(impossible());
         }
-        let text = if raw.flags.get() & MARK != 0 {
+        let mut mark = None;
+        if flags & MARK != 0 {
             let length = usize::try_from(raw.data_bytes.get()).map_err(|_| impossible())?;
-            rest.get(..length).ok_or_else(impossible)?.to_vec()
-        } else {
-            Vec::new()
+            mark = Some(rest.get(..length).ok_or_else(impossible)?.to_vec());
+        }
+        let length = count * self.sector;
+        let entry = Entry {
+            number,
+            at_byte: at,
+            has_flush: flags & FLUSH != 0,
+            is_discard: flags & DISCARD != 0,
+            is_fua: flags & FUA != 0,
+            offset: first * self.sector,
+            length,
+            data_bytes: match flags & (DISCARD | MARK) {
+                0 => length,
+                _ => 0,
+            },
         };
-        Ok((raw, text))
+        Ok(Some((entry, mark)))
     }
 
-    fn data_bytes(&self, entry: &RawEntry) -> u64 {
-        if entry.flags.get() & (DISCARD | MARK) != 0 {
-            0
-        } else {
-            entry.sectors.get() * self.sector
+    /// Writes the whole log as a recording.
+    fn copy(&mut self, recording: Output) -> Result<()> {
+        let mut size_bytes = self.sector;
+        while let Some((entry, _)) = self.entry()? {
+            size_bytes = size_bytes.max(entry.offset + entry.length);
+            self.skip(entry.data_bytes)?;
         }
-    }
-
-    fn furthest_byte(&mut self, entries: u64) -> Result<u64> {
-        let mut furthest = 0;
-        for _ in 0..entries {
-            let (entry, _) = self.entry()?;
-            furthest = furthest.max((entry.sector.get() + entry.sectors.get()) * self.sector);
-            self.skip(self.data_bytes(&entry))?;
+        let disk = DiskInfo {
+            name: "main".into(),
+            size_bytes,
+            logical_block_bytes: self.sector as u32,
+            physical_block_bytes: (self.sector as u32).max(4096),
+        };
+        disk.check().map_err(|what| Error::corrupt(0, what))?;
+        let header = Header {
+            disks: vec![disk],
+            ..Header::default()
+        };
+        let mut writer = Writer::fill(recording, &header)?;
+        self.rewind()?;
+        while let Some((entry, mark)) = self.entry()? {
+            match mark {
+                Some(text) => {
+                    let name = String::from_utf8_lossy(&text);
+                    let mark = Mark::new(name.trim_end_matches('\0'));
+                    writer.mark(&mark, entry.number)?;
+                }
+                None => self.copy_request(&entry, &mut writer)?,
+            }
         }
-        Ok(furthest)
+        writer.finish()?;
+        Ok(())
     }
 
     /// Skips an entry's data.
     fn skip(&mut self, data: u64) -> Result<()> {
         if data > self.log_bytes - self.at {
-            return Err(Error::corrupt(
-                self.at,
-                "the log is truncated in an entry's data",
-            ));
+            let what = "the log is truncated in an entry's data";
+            return Err(Error::corrupt(self.at, what));
         }
         let relative = i64::try_from(data).map_err(|_| Error::corrupt(self.at, "too much data"))?;
         self.at += data;
-        let at = self.at;
         let sought = self.input.seek_relative(relative);
-        sought.map_err(|e| Error::new(ErrorKind::Io, format!("at byte {at}: {e}")))
+        sought.map_err(|e| Error::io_at(self.at, e))
     }
 
-    fn copy_entry(&mut self, number: u64, writer: &mut Writer) -> Result<()> {
-        let (entry, text) = self.entry()?;
-        let flags = entry.flags.get();
-        let (offset, length) = (
-            entry.sector.get() * self.sector,
-            entry.sectors.get() * self.sector,
-        );
-        let event = |op, offset, length, fua| Event {
-            submit_ns: number,
-            complete_ns: number,
-            offset,
-            length,
-            content_offset: 0,
-            disk: 0,
-            op,
-            fua,
-        };
-        if flags & MARK != 0 {
-            let name = String::from_utf8_lossy(&text)
-                .trim_end_matches('\0')
-                .to_owned();
-            return writer.mark(
-                &Mark {
-                    name,
-                    detail: serde_json::Value::Null,
-                },
-                number,
-            );
+    fn copy_request(&mut self, entry: &Entry, writer: &mut Writer) -> Result<()> {
+        let (time, length) = (entry.number, entry.data_bytes);
+        if entry.has_flush {
+            writer.append(Event::new(Op::Flush, time))?;
         }
-        if flags & FLUSH != 0 {
-            writer.append(event(Op::Flush, 0, 0, false))?;
-        }
-        if flags & DISCARD != 0 {
-            writer.append(event(Op::Discard, offset, length, false))?;
-            return Ok(());
+        if entry.is_discard {
+            writer.append(Event {
+                offset: entry.offset,
+                length: entry.length,
+                ..Event::new(Op::Discard, time)
+            })?;
         }
         let mut done = 0;
         while done < length {
             let part = (length - done).min(MAX_REQUEST_BYTES as u64);
-            let space = writer
-                .space()
-                .get_mut(..part as usize)
-                .ok_or_else(|| Error::new(ErrorKind::Invalid, "a write is too long"))?;
-            self.fill(space)?;
-            writer.append(event(Op::Write, offset + done, part, flags & FUA != 0))?;
+            self.fill(&mut writer.space()[..part as usize])?;
+            writer.append(Event {
+                offset: entry.offset + done,
+                length: part,
+                fua: entry.is_fua,
+                ..Event::new(Op::Write, time)
+            })?;
             done += part;
         }
         Ok(())
