@@ -389,7 +389,7 @@ impl Cell {
     fn open_root(&self) -> Result<OwnedFd> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         rustix::fs::open(&self.launcher.dirs.fs, flags, Mode::empty())
-            .context(Kind::Internal, || "open the file system under test")
+            .internal(|| "open the file system under test")
     }
 
     fn sync_file_system(&self) -> Result<()> {
@@ -408,11 +408,11 @@ impl Cell {
         // Written at offset 0: the kernel ignores writes at other offsets (sysctl_writes_strict).
         rustix::io::pwrite(&self.drop_caches, b"3", 0)
             .map(drop)
-            .context(Kind::Internal, || "write /proc/sys/vm/drop_caches")
+            .internal(|| "write /proc/sys/vm/drop_caches")
     }
 
     fn measure_space(&self, interval: &mut Interval) -> Result<()> {
-        let stat = rustix::fs::fstatvfs(self.open_root()?).context(Kind::Internal, || "statvfs")?;
+        let stat = rustix::fs::fstatvfs(self.open_root()?).internal(|| "statvfs")?;
         interval.space_used_bytes =
             Some(stat.f_blocks.saturating_sub(stat.f_bfree) * stat.f_frsize);
         let of_disk = |disk: &Disk| crate::btrfs_space::metadata_used_bytes(&disk.kernel_name);

@@ -48,7 +48,7 @@ impl Log {
         let fd = std::io::stderr()
             .as_fd()
             .try_clone_to_owned()
-            .context(Kind::Internal, || "duplicate the log")?;
+            .internal(|| "duplicate the log")?;
         Ok(Self {
             file: File::from(fd),
         })
@@ -78,9 +78,7 @@ impl Log {
 
     fn stdio(&self) -> Result<Stdio> {
         Ok(Stdio::from(
-            self.file
-                .try_clone()
-                .context(Kind::Internal, || "duplicate the log")?,
+            self.file.try_clone().internal(|| "duplicate the log")?,
         ))
     }
 }

@@ -90,7 +90,7 @@ impl Confinement {
             ("gid_map", format!("{gid} {gid} 1", gid = gid.as_raw())),
         ] {
             fs::write(format!("/proc/self/{file}"), line)
-                .context(Kind::Internal, || format!("write /proc/self/{file}"))?;
+                .internal(|| format!("write /proc/self/{file}"))?;
         }
         self.build()
     }
@@ -113,7 +113,7 @@ impl Confinement {
         rustix::thread::set_thread_groups(&groups)
             .and_then(|()| rustix::thread::set_thread_res_gid(gid, gid, gid))
             .and_then(|()| rustix::thread::set_thread_res_uid(uid, uid, uid))
-            .context(Kind::Internal, || format!("become user {}", uid.as_raw()))
+            .internal(|| format!("become user {}", uid.as_raw()))
     }
 
     /// Builds the new root and enters it.
@@ -141,13 +141,12 @@ impl Confinement {
             .collect::<Result<Vec<_>>>()?;
         for tree in [&root, &guest_root] {
             set_attributes(tree, mount_attributes::READ_ONLY | mount_attributes::NOSUID)
-                .context(Kind::Internal, || "make the new root read-only")?;
+                .internal(|| "make the new root read-only")?;
         }
         enter_root(&root)?;
         hide(Path::new("/"), &interfaces, &[])?;
         for (path, node) in &devices {
-            fs::File::create(path)
-                .context(Kind::Internal, || format!("make {}", path.display()))?;
+            fs::File::create(path).internal(|| format!("make {}", path.display()))?;
             attach(node, path)?;
         }
         // QEMU reads extended attributes and inherited files through /proc/self/fd. No other
@@ -180,8 +179,7 @@ impl Confinement {
     /// owner owns.
     fn readable(&self, folder: &Path) -> Result<OwnedFd> {
         let tree = copy(folder)?;
-        let owner = fs::metadata(folder)
-            .context(Kind::Internal, || format!("stat {}", folder.display()))?;
+        let owner = fs::metadata(folder).internal(|| format!("stat {}", folder.display()))?;
         if let Some(user) = self.user
             && user.0 != owner.uid()
         {
@@ -196,9 +194,7 @@ impl Confinement {
                 | mount_attributes::NODEV
                 | mount_attributes::NOEXEC,
         )
-        .context(Kind::Internal, || {
-            format!("make {} read-only", folder.display())
-        })?;
+        .internal(|| format!("make {} read-only", folder.display()))?;
         Ok(tree)
     }
 }
@@ -216,12 +212,12 @@ fn may_mount() -> bool {
 
 fn leave_mounts(flags: UnshareFlags) -> Result<()> {
     // SAFETY: neither flag touches file descriptors, and this process has one thread.
-    unsafe { unshare_unsafe(flags) }.context(Kind::Internal, || "leave the host's mounts")?;
+    unsafe { unshare_unsafe(flags) }.internal(|| "leave the host's mounts")?;
     mount_change(
         "/",
         MountPropagationFlags::PRIVATE | MountPropagationFlags::REC,
     )
-    .context(Kind::Internal, || "make every mount private")
+    .internal(|| "make every mount private")
 }
 
 /// Returns a detached copy of a mount and of those below it. The copy is recursive, because a user
@@ -234,9 +230,7 @@ fn copy(path: &Path) -> Result<OwnedFd> {
             | OpenTreeFlags::OPEN_TREE_CLOEXEC
             | OpenTreeFlags::AT_RECURSIVE,
     )
-    .context(Kind::Internal, || {
-        format!("copy the mount of {}", path.display())
-    })
+    .internal(|| format!("copy the mount of {}", path.display()))
 }
 
 fn attach(tree: &OwnedFd, place: &Path) -> Result<()> {
@@ -247,7 +241,7 @@ fn attach(tree: &OwnedFd, place: &Path) -> Result<()> {
         place,
         MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH,
     )
-    .context(Kind::Internal, || format!("attach {}", place.display()))
+    .internal(|| format!("attach {}", place.display()))
 }
 
 /// Makes `root` this process's root, and detaches the old one (pivot_root(2), "pivot_root(".",
@@ -258,7 +252,7 @@ fn enter_root(root: &OwnedFd) -> Result<()> {
         .and_then(|()| rustix::process::pivot_root(".", "."))
         .and_then(|()| unmount(".", UnmountFlags::DETACH))
         .and_then(|()| rustix::process::chdir("/"))
-        .context(Kind::Internal, || "enter the new root")
+        .internal(|| "enter the new root")
 }
 
 /// Covers everything below `root` that a guest must not see. Interfaces in a `shown` folder are
@@ -291,7 +285,7 @@ fn cover(place: &Path) -> Result<()> {
             MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC,
             Some(c"mode=0755,size=1m"),
         )
-        .context(Kind::Internal, what);
+        .internal(what);
     }
     attach(&copy(Path::new("/dev/null"))?, place)
 }
@@ -310,9 +304,9 @@ fn seal() -> Result<()> {
                 OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
                 Mode::empty(),
             )
-            .context(Kind::Internal, || format!("open {}", place.display()))?;
+            .internal(|| format!("open {}", place.display()))?;
             mount_attributes::set_own(folder.as_fd(), mount_attributes::READ_ONLY)
-                .context(Kind::Internal, || format!("seal {}", place.display()))?;
+                .internal(|| format!("seal {}", place.display()))?;
         }
     }
     Ok(())
@@ -320,7 +314,7 @@ fn seal() -> Result<()> {
 
 /// Returns the mount points of kernel interfaces (proc_pid_mountinfo(5)), outer ones first.
 fn interfaces() -> Result<Vec<PathBuf>> {
-    let table = fs::read("/proc/self/mountinfo").context(Kind::Internal, || "read the mounts")?;
+    let table = fs::read("/proc/self/mountinfo").internal(|| "read the mounts")?;
     let mut found: Vec<PathBuf> = table
         .split(|byte| *byte == b'\n')
         .filter_map(|line| {
@@ -358,7 +352,7 @@ fn below(root: &Path, path: &Path) -> PathBuf {
 }
 
 fn make_dir(path: &Path) -> Result<()> {
-    fs::create_dir_all(path).context(Kind::Internal, || format!("make {}", path.display()))
+    fs::create_dir_all(path).internal(|| format!("make {}", path.display()))
 }
 
 /// Parses the options of the command line up to `--`; returns the remaining words too.

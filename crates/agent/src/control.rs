@@ -73,7 +73,7 @@ impl Control {
     pub fn try_clone(&self) -> Result<OwnedFd> {
         self.socket
             .try_clone()
-            .context(Kind::Internal, || "duplicate the control socket")
+            .internal(|| "duplicate the control socket")
     }
 
     /// Waits until the server serves `disks`; returns their locations, if there are any disks.
@@ -172,8 +172,8 @@ impl Control {
     }
 
     fn tell(&self, message: &ToServer<'_>) -> Result<()> {
-        let text = serde_json::to_vec(message)
-            .context(Kind::Internal, || "encode a message to the disk server")?;
+        let text =
+            serde_json::to_vec(message).internal(|| "encode a message to the disk server")?;
         match send(&self.socket, &text, SendFlags::NOSIGNAL) {
             Ok(_) => Ok(()),
             // The socket may still hold the reason why the server has gone.

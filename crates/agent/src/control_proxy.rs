@@ -43,11 +43,7 @@ fn run(arguments: &[String]) -> Result<()> {
         .ok_or_else(usage)?;
     let control = adopt(number)?;
     let mut to_host = open_port(port)?;
-    let mut from_host = BufReader::new(
-        to_host
-            .try_clone()
-            .context(Kind::Internal, || "duplicate the port")?,
-    );
+    let mut from_host = BufReader::new(to_host.try_clone().internal(|| "duplicate the port")?);
     // One more byte for the newline.
     let mut message = vec![0; LONGEST_MESSAGE + 1];
     // The host's server speaks first: it reports that it is ready.
@@ -60,8 +56,7 @@ fn run(arguments: &[String]) -> Result<()> {
             return Err(hung_up());
         }
         line.pop();
-        send(&control, &line, SendFlags::NOSIGNAL)
-            .context(Kind::Internal, || "reply to the agent")?;
+        send(&control, &line, SendFlags::NOSIGNAL).internal(|| "reply to the agent")?;
         if line.starts_with(br#"{"finished""#) {
             return Ok(());
         }
@@ -70,8 +65,7 @@ fn run(arguments: &[String]) -> Result<()> {
             PollFd::new(&control, PollFlags::IN),
             PollFd::new(&to_host, PollFlags::empty()),
         ];
-        rustix::io::retry_on_intr(|| poll(&mut fds, None))
-            .context(Kind::Internal, || "wait for the agent")?;
+        rustix::io::retry_on_intr(|| poll(&mut fds, None)).internal(|| "wait for the agent")?;
         if fds[1].revents().contains(PollFlags::HUP) {
             return Err(hung_up());
         }
@@ -80,7 +74,7 @@ fn run(arguments: &[String]) -> Result<()> {
             &mut message[..LONGEST_MESSAGE],
             RecvFlags::empty(),
         )
-        .context(Kind::Internal, || "receive from the agent")?;
+        .internal(|| "receive from the agent")?;
         if length == 0 {
             return Ok(());
         }

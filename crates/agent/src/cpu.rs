@@ -5,7 +5,7 @@
 //! it. `schedstat` holds the run time in nanoseconds (Documentation/scheduler/sched-stats.rst) where
 //! the kernel provides it; `stat` holds clock ticks.
 
-use crate::error::{Context, Kind, Result};
+use crate::error::{Context, Result};
 use rustix::fs::{Dir, Mode, OFlags};
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use serde::{Deserialize, Serialize};
@@ -68,9 +68,8 @@ impl CpuMeter {
                     recv(&self.socket, &mut answer[..], RecvFlags::empty())
                 })
             })
-            .context(Kind::Internal, || "ask the agent for CPU times")?;
-        serde_json::from_slice(&answer[..length])
-            .context(Kind::Internal, || "read the agent's CPU times")
+            .internal(|| "ask the agent for CPU times")?;
+        serde_json::from_slice(&answer[..length]).internal(|| "read the agent's CPU times")
     }
 }
 

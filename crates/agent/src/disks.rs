@@ -236,8 +236,7 @@ impl Disk {
 
     /// Writes the device's dirty buffers to it and flushes it.
     pub fn sync(&self) -> Result<()> {
-        rustix::fs::fsync(&self.fd)
-            .context(Kind::Internal, || format!("fsync {}", self.path.display()))
+        rustix::fs::fsync(&self.fd).internal(|| format!("fsync {}", self.path.display()))
     }
 }
 

@@ -87,6 +87,15 @@ impl CellError {
 pub trait Context<T> {
     /// Wraps the error; `doing` is called only if there is one.
     fn context<S: Into<String>>(self, kind: Kind, doing: impl FnOnce() -> S) -> Result<T>;
+
+    /// Wraps an error that is a bug in fscost, or the fault of a host that lacks what every cell
+    /// needs: [`Kind::Internal`].
+    fn internal<S: Into<String>>(self, doing: impl FnOnce() -> S) -> Result<T>
+    where
+        Self: Sized,
+    {
+        self.context(Kind::Internal, doing)
+    }
 }
 
 impl<T, E: Error + Send + Sync + 'static> Context<T> for std::result::Result<T, E> {

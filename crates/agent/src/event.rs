@@ -131,10 +131,10 @@ impl Failed {
 
 /// Writes one event as one line, with a single write call.
 pub fn emit(event: &Event) -> Result<()> {
-    let mut line = serde_json::to_vec(event).context(Kind::Internal, || "serialize an event")?;
+    let mut line = serde_json::to_vec(event).internal(|| "serialize an event")?;
     line.push(b'\n');
     let mut out = std::io::stdout().lock();
     out.write_all(&line)
         .and_then(|()| out.flush())
-        .context(Kind::Internal, || "write an event")
+        .internal(|| "write an event")
 }

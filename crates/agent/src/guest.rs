@@ -76,8 +76,7 @@ fn live() -> Result<()> {
     let plain = MountFlags::NOSUID | MountFlags::NOEXEC;
     for (kind, target) in [("proc", "/proc"), ("sysfs", "/sys"), ("devtmpfs", "/dev")] {
         make_dir(target)?;
-        mount(kind, target, kind, plain, None)
-            .context(Kind::Internal, || format!("mount {target}"))?;
+        mount(kind, target, kind, plain, None).internal(|| format!("mount {target}"))?;
     }
     load_modules()?;
     if std::env::args().any(|word| word == spinner::ARGUMENT) {
@@ -113,16 +112,15 @@ fn wait_until_heard(port: &File) -> Result<()> {
     let mut answer = [PollFd::new(port, PollFlags::IN)];
     rustix::io::retry_on_intr(|| poll(&mut answer, Some(&limit)))
         .map(drop)
-        .context(Kind::Internal, || "wait for the host")
+        .internal(|| "wait for the host")
 }
 
 /// Loads modules in the order of `/modules/order`, which lists each after its dependencies.
 fn load_modules() -> Result<()> {
-    let order =
-        fs::read_to_string("/modules/order").context(Kind::Internal, || "read /modules/order")?;
+    let order = fs::read_to_string("/modules/order").internal(|| "read /modules/order")?;
     for name in order.lines() {
         let path = format!("/modules/{name}.ko");
-        let file = File::open(&path).context(Kind::Internal, || format!("open {path}"))?;
+        let file = File::open(&path).internal(|| format!("open {path}"))?;
         match rustix::system::finit_module(&file, c"", 0) {
             // The module is built in or already loaded.
             Ok(()) | Err(rustix::io::Errno::EXIST) => {}
@@ -143,11 +141,11 @@ fn serve(order: Order, events: &Events) -> Result<()> {
         MountFlags::NOSUID,
         Some(c"mode=0755"),
     )
-    .context(Kind::Internal, || format!("mount {RUN}"))?;
+    .internal(|| format!("mount {RUN}"))?;
     mount_tmp()?;
     let in_host = |path: &str| PathBuf::from(format!("{HOST}{path}"));
     make_dir(in_host("/run/fscost/base"))?;
-    fs::copy("/init", in_host(AGENT)).context(Kind::Internal, || "copy the agent")?;
+    fs::copy("/init", in_host(AGENT)).internal(|| "copy the agent")?;
     if let Some(input) = &order.input {
         let target = in_host("/run/fscost/input");
         make_dir(&target)?;
@@ -171,10 +169,10 @@ fn serve(order: Order, events: &Events) -> Result<()> {
         MountFlags::NOSUID | MountFlags::NODEV,
         Some(c"mode=1777"),
     )
-    .context(Kind::Internal, || "mount /dev/shm")?;
+    .internal(|| "mount /dev/shm")?;
     for name in ["dev", "sys", "proc"] {
         let (from, to) = (format!("/{name}"), in_host(&format!("/{name}")));
-        mount_bind_recursive(&from, &to).context(Kind::Internal, || format!("bind {from}"))?;
+        mount_bind_recursive(&from, &to).internal(|| format!("bind {from}"))?;
     }
     run(&order.plan, events)
 }
@@ -185,7 +183,7 @@ fn mount_tmp() -> Result<()> {
         let layer = format!("{RUN}/fscost/tmp/{layer}");
         make_dir(&layer)?;
         fs::set_permissions(&layer, Permissions::from_mode(0o1777))
-            .context(Kind::Internal, || format!("set the mode of {layer}"))?;
+            .internal(|| format!("set the mode of {layer}"))?;
     }
     let options =
         c"lowerdir=/host/tmp,upperdir=/host/run/fscost/tmp/upper,workdir=/host/run/fscost/tmp/work";
@@ -196,7 +194,7 @@ fn mount_tmp() -> Result<()> {
         MountFlags::NOSUID,
         Some(options),
     )
-    .context(Kind::Internal, || "mount /tmp")
+    .internal(|| "mount /tmp")
 }
 
 fn run(plan: &Value, events: &Events) -> Result<()> {
@@ -216,9 +214,7 @@ fn run(plan: &Value, events: &Events) -> Result<()> {
             Ok(rustix::process::chdir(c"/")?)
         });
     }
-    let mut child = command
-        .spawn()
-        .context(Kind::Internal, || "start the agent")?;
+    let mut child = command.spawn().internal(|| "start the agent")?;
     if let Some(mut stdin) = child.stdin.take() {
         // If the agent does not read its plan, it reports why.
         let _ = stdin.write_all(plan.to_string().as_bytes());
@@ -231,9 +227,7 @@ fn run(plan: &Value, events: &Events) -> Result<()> {
             events.pass_on(&line)?;
         }
     }
-    child
-        .wait()
-        .context(Kind::Internal, || "wait for the agent")?;
+    child.wait().internal(|| "wait for the agent")?;
     send_log(plan, events)
 }
 
@@ -246,9 +240,7 @@ fn send_log(plan: &Value, events: &Events) -> Result<()> {
     };
     let mut part = vec![0; PART_BYTES];
     loop {
-        let length = log
-            .read(&mut part)
-            .context(Kind::Internal, || "read the log")?;
+        let length = log.read(&mut part).internal(|| "read the log")?;
         if length == 0 {
             return Ok(());
         }
@@ -316,7 +308,7 @@ fn prepare_queue(device: &str) -> Result<()> {
 
 fn make_dir(path: impl AsRef<Path>) -> Result<()> {
     let path = path.as_ref();
-    fs::create_dir_all(path).context(Kind::Internal, || format!("make {}", path.display()))
+    fs::create_dir_all(path).internal(|| format!("make {}", path.display()))
 }
 
 /// The port, written a whole line at a time by several threads.
@@ -325,9 +317,7 @@ struct Events(Arc<Mutex<File>>);
 
 impl Events {
     fn to(port: &File) -> Result<Self> {
-        let own = port
-            .try_clone()
-            .context(Kind::Internal, || "duplicate the port")?;
+        let own = port.try_clone().internal(|| "duplicate the port")?;
         Ok(Self(Arc::new(Mutex::new(own))))
     }
 
@@ -340,7 +330,7 @@ impl Events {
         let mut port = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         port.write_all(line)
             .and_then(|()| port.write_all(b"\n"))
-            .context(Kind::Internal, || "write to the host")
+            .internal(|| "write to the host")
     }
 
     /// Sends signs of life for as long as the machine runs.

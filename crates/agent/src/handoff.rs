@@ -1,7 +1,7 @@
 //! The data that `supervisor` hands to `init`: the plan and the numbers of inherited descriptors, in
 //! a memory file as standard input.
 
-use crate::error::{Context, Kind, Result};
+use crate::error::{Context, Result};
 use crate::plan::Plan;
 use rustix::fs::{MemfdFlags, SeekFrom};
 use serde::{Deserialize, Serialize};
@@ -24,20 +24,17 @@ impl Handoff {
     /// Returns a memory file with the data, ready to be read from its start.
     pub fn to_file(&self) -> Result<File> {
         let fd = rustix::fs::memfd_create("fscost-handoff", MemfdFlags::CLOEXEC)
-            .context(Kind::Internal, || "memfd_create")?;
+            .internal(|| "memfd_create")?;
         let mut file = File::from(fd);
-        let text = serde_json::to_vec(self).context(Kind::Internal, || "serialize the handoff")?;
-        file.write_all(&text)
-            .context(Kind::Internal, || "write the handoff")?;
-        rustix::fs::seek(&file, SeekFrom::Start(0))
-            .context(Kind::Internal, || "rewind the handoff")?;
+        let text = serde_json::to_vec(self).internal(|| "serialize the handoff")?;
+        file.write_all(&text).internal(|| "write the handoff")?;
+        rustix::fs::seek(&file, SeekFrom::Start(0)).internal(|| "rewind the handoff")?;
         Ok(file)
     }
 
     /// Reads the data from standard input.
     pub fn from_stdin() -> Result<Self> {
-        serde_json::from_reader(std::io::stdin().lock())
-            .context(Kind::Internal, || "read the handoff")
+        serde_json::from_reader(std::io::stdin().lock()).internal(|| "read the handoff")
     }
 }
 
@@ -48,7 +45,7 @@ pub fn adopt(fd: RawFd) -> Result<OwnedFd> {
     // here uses it.
     let fd = unsafe { OwnedFd::from_raw_fd(fd) };
     rustix::io::fcntl_setfd(&fd, rustix::io::FdFlags::CLOEXEC)
-        .context(Kind::Internal, || "adopt an inherited descriptor")?;
+        .internal(|| "adopt an inherited descriptor")?;
     Ok(fd)
 }
 

@@ -109,7 +109,7 @@ fn prepare() -> Result<Cell> {
     let kernel_log = KernelLog::open();
     sandbox::offer_to_oom_killer();
     set_parent_process_death_signal(Some(Signal::KILL))
-        .context(Kind::Internal, || "set the parent-death signal")?;
+        .internal(|| "set the parent-death signal")?;
     if std::process::id() != 1 {
         return Err(CellError::new(
             Kind::Internal,
@@ -230,8 +230,7 @@ fn build(handoff: Handoff, control: Option<&Control>) -> Result<Built> {
 fn require_supervisor() -> Result<()> {
     let stdout = std::io::stdout();
     let mut fds = [PollFd::new(&stdout, PollFlags::empty())];
-    poll(&mut fds, Some(&Timespec::default()))
-        .context(Kind::Internal, || "check that the agent is alive")?;
+    poll(&mut fds, Some(&Timespec::default())).internal(|| "check that the agent is alive")?;
     if fds[0].revents().contains(PollFlags::ERR) {
         return Err(CellError::new(Kind::Internal, "the agent has died"));
     }

@@ -4,7 +4,7 @@
 //! The host's tree is read-only in the cell. On top of it are the cell's own directories, private
 //! layers over the places that programs write to, and the folders that the plan lists as writable.
 
-use crate::error::{CellError, Context, Kind, Result};
+use crate::error::{CellError, Context, Result};
 use crate::mount_attributes;
 use rustix::fs::{CWD, Mode, OFlags, StatVfsMountFlags};
 use rustix::mount::{
@@ -46,12 +46,12 @@ pub fn leave_host(has_network: bool) -> Result<()> {
         flags |= UnshareFlags::NEWNET;
     }
     // SAFETY: these flags do not touch file descriptors, and this process has one thread.
-    unsafe { unshare_unsafe(flags) }.context(Kind::Internal, || "unshare the cell's namespaces")?;
+    unsafe { unshare_unsafe(flags) }.internal(|| "unshare the cell's namespaces")?;
     mount_change(
         "/",
         MountPropagationFlags::PRIVATE | MountPropagationFlags::REC,
     )
-    .context(Kind::Internal, || "make every mount private")
+    .internal(|| "make every mount private")
 }
 
 /// A detached copy of the mounts on `path`, taken before anything hides them or makes them
@@ -74,8 +74,7 @@ impl Kept {
     pub fn open(input: Option<&Path>, writable: &[PathBuf]) -> Result<Self> {
         let clone = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
         let open = |path: &Path, flags| {
-            open_tree(CWD, path, flags)
-                .context(Kind::Internal, || format!("open {}", path.display()))
+            open_tree(CWD, path, flags).internal(|| format!("open {}", path.display()))
         };
         let writable = writable.iter().map(|path| {
             let tree = open(path, clone | OpenTreeFlags::AT_RECURSIVE)?;
@@ -98,20 +97,15 @@ pub fn build(base: &Path, kept: Kept) -> Result<Directories> {
         .into_iter()
         .filter(|path| is_writable(path));
     let setup: Vec<&Path> = setup.collect();
-    mount_attributes::set_recursively(Path::new("/"), mount_attributes::READ_ONLY).context(
-        Kind::Internal,
-        || "make the host's files read-only (mount_setattr, Linux 5.12)",
-    )?;
+    mount_attributes::set_recursively(Path::new("/"), mount_attributes::READ_ONLY)
+        .internal(|| "make the host's files read-only (mount_setattr, Linux 5.12)")?;
     for path in setup {
         mount_attributes::clear(path, mount_attributes::READ_ONLY)
-            .context(Kind::Internal, || {
-                format!("keep {} writable", path.display())
-            })?;
+            .internal(|| format!("keep {} writable", path.display()))?;
     }
     let plain = MountFlags::NOSUID | MountFlags::NODEV;
-    mount("fscost", base, "tmpfs", plain, Some(c"mode=0755")).context(Kind::Internal, || {
-        format!("mount a tmpfs on {}", base.display())
-    })?;
+    mount("fscost", base, "tmpfs", plain, Some(c"mode=0755"))
+        .internal(|| format!("mount a tmpfs on {}", base.display()))?;
     let make = |name: &str, mode: u32| {
         let path = base.join(name);
         make_directory(&path, mode)?;
@@ -128,14 +122,13 @@ pub fn build(base: &Path, kept: Kept) -> Result<Directories> {
             MountFlags::BIND | MountFlags::RDONLY | MountFlags::NOATIME,
             EMPTY,
         )
-        .context(Kind::Internal, || "make the input read-only")?;
+        .internal(|| "make the input read-only")?;
     }
     cover_host(base, &make("private", 0o700)?)?;
     for Tree { path, tree } in &kept.writable {
         attach(tree, path)?;
     }
-    mount("proc", "/proc", "proc", plain | MountFlags::NOEXEC, None)
-        .context(Kind::Internal, || "mount /proc")?;
+    mount("proc", "/proc", "proc", plain | MountFlags::NOEXEC, None).internal(|| "mount /proc")?;
     Ok(Directories { fs, scratch })
 }
 
@@ -149,7 +142,7 @@ fn cover_host(base: &Path, layers: &Path) -> Result<()> {
             | OpenTreeFlags::OPEN_TREE_CLOEXEC
             | OpenTreeFlags::AT_RECURSIVE,
     )
-    .context(Kind::Internal, || "open the cell's own directories")?;
+    .internal(|| "open the cell's own directories")?;
     let is_there = |path: &Path| path.is_dir() && !path.is_symlink();
     let mut covered = Vec::new();
     for path in OVERLAID.map(Path::new) {
@@ -164,8 +157,7 @@ fn cover_host(base: &Path, layers: &Path) -> Result<()> {
         covered.push(shared_memory);
     }
     if covered.iter().any(|path| base.starts_with(path)) {
-        std::fs::create_dir_all(base)
-            .context(Kind::Internal, || format!("make {}", base.display()))?;
+        std::fs::create_dir_all(base).internal(|| format!("make {}", base.display()))?;
         attach(&own, base)?;
     }
     Ok(())
@@ -184,8 +176,7 @@ fn overlay(path: &Path, layers: &Path) -> Result<()> {
         layer("_upper")?,
         layer("_work")?
     );
-    let options =
-        CString::new(options).context(Kind::Internal, || "build the options of an overlay")?;
+    let options = CString::new(options).internal(|| "build the options of an overlay")?;
     match mount(
         "fscost",
         path,
@@ -207,9 +198,7 @@ fn private_memory(path: &Path) -> Result<()> {
         MountFlags::NOSUID | MountFlags::NODEV,
         Some(c"mode=1777"),
     )
-    .context(Kind::Internal, || {
-        format!("mount a tmpfs on {}", path.display())
-    })
+    .internal(|| format!("mount a tmpfs on {}", path.display()))
 }
 
 fn attach(tree: &OwnedFd, target: &Path) -> Result<()> {
@@ -220,14 +209,14 @@ fn attach(tree: &OwnedFd, target: &Path) -> Result<()> {
         target,
         MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH,
     )
-    .context(Kind::Internal, || format!("mount {}", target.display()))
+    .internal(|| format!("mount {}", target.display()))
 }
 
 fn make_directory(path: &Path, mode: u32) -> Result<()> {
     // mkdir(2) applies the umask; chmod(2) does not.
     rustix::fs::mkdir(path, Mode::RWXU)
         .and_then(|()| rustix::fs::chmod(path, Mode::from_raw_mode(mode)))
-        .context(Kind::Internal, || format!("make {}", path.display()))
+        .internal(|| format!("make {}", path.display()))
 }
 
 /// Makes the directories that only mkfs and mount need read-only, before the first step.
@@ -238,9 +227,7 @@ pub fn protect_setup() -> Result<()> {
         mount
             .map_err(Into::into)
             .and_then(|mount| mount_attributes::set_own(mount.as_fd(), mount_attributes::READ_ONLY))
-            .context(Kind::Internal, || {
-                format!("make {} read-only", path.display())
-            })?;
+            .internal(|| format!("make {} read-only", path.display()))?;
     }
     Ok(())
 }
@@ -254,7 +241,7 @@ fn is_writable(path: &Path) -> bool {
 pub fn protect_settings() -> Result<OwnedFd> {
     let flags = OFlags::WRONLY | OFlags::CLOEXEC;
     let drop_caches = rustix::fs::open(DROP_CACHES, flags, Mode::empty())
-        .context(Kind::Internal, || format!("open {DROP_CACHES}"))?;
+        .internal(|| format!("open {DROP_CACHES}"))?;
     for path in READ_ONLY
         .map(Path::new)
         .into_iter()
@@ -262,9 +249,7 @@ pub fn protect_settings() -> Result<OwnedFd> {
     {
         mount_bind(path, path)
             .and_then(|()| mount_remount(path, MountFlags::BIND | MountFlags::RDONLY, EMPTY))
-            .context(Kind::Internal, || {
-                format!("make {} read-only", path.display())
-            })?;
+            .internal(|| format!("make {} read-only", path.display()))?;
     }
     Ok(drop_caches)
 }

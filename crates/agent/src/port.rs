@@ -26,7 +26,7 @@ pub fn open_port(name: &str) -> Result<File> {
         .read(true)
         .write(true)
         .open(&path)
-        .context(Kind::Internal, || format!("open {}", path.display()))
+        .internal(|| format!("open {}", path.display()))
 }
 
 /// Calls `look` until it succeeds; fails after 20 s.

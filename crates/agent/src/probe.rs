@@ -1,7 +1,7 @@
 //! Probe that measures how long the file system makes other processes wait. It creates and removes
 //! a small directory at a fixed rhythm beside the command.
 
-use crate::error::{Context, Kind, Result};
+use crate::error::{Context, Result};
 use crate::event::ProbeResult;
 use rustix::fs::{AtFlags, Mode, OFlags};
 use std::os::fd::OwnedFd;
@@ -24,7 +24,7 @@ impl Probe {
     pub fn start(dir: &Path, interval_ms: u64) -> Result<Self> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let root = rustix::fs::open(dir, flags, Mode::empty())
-            .context(Kind::Internal, || "open the probe's directory")?;
+            .internal(|| "open the probe's directory")?;
         let (stop, stopped) = channel();
         let run = move || {
             let mut result = ProbeResult {
@@ -52,7 +52,7 @@ impl Probe {
         let thread = std::thread::Builder::new()
             .name("probe".into())
             .spawn(run)
-            .context(Kind::Internal, || "start the probe")?;
+            .internal(|| "start the probe")?;
         Ok(Self { stop, thread })
     }
 

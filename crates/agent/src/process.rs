@@ -22,8 +22,7 @@ impl Process {
     pub fn new(child: Child) -> Result<Self> {
         let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         let pid = pid.ok_or_else(|| CellError::new(Kind::Internal, "a child without a pid"))?;
-        let pidfd =
-            pidfd_open(pid, PidfdFlags::empty()).context(Kind::Internal, || "pidfd_open")?;
+        let pidfd = pidfd_open(pid, PidfdFlags::empty()).internal(|| "pidfd_open")?;
         Ok(Self {
             child,
             pidfd,

@@ -23,7 +23,7 @@ pub fn until_ended(pid: u32, on_stop: impl Fn(bool)) -> Result<WaitStatus> {
             }
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => {
-                return Err(error).context(Kind::Internal, || format!("wait for process {pid}"));
+                return Err(error).internal(|| format!("wait for process {pid}"));
             }
         }
     }
@@ -36,7 +36,7 @@ pub fn until_alone() -> Result<()> {
         match wait(WaitOptions::empty()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(rustix::io::Errno::CHILD) => return Ok(()),
-            Err(error) => return Err(error).context(Kind::Internal, || "wait for orphans"),
+            Err(error) => return Err(error).internal(|| "wait for orphans"),
         }
     }
 }
@@ -74,7 +74,7 @@ pub fn kill_all() -> Result<()> {
     }
     match kill(NixPid::from_raw(-1), Signal::SIGKILL) {
         Ok(()) | Err(nix::errno::Errno::ESRCH) => Ok(()),
-        Err(error) => Err(error).context(Kind::Internal, || "kill what is left"),
+        Err(error) => Err(error).internal(|| "kill what is left"),
     }
 }
 

@@ -5,7 +5,7 @@
 //! With it, a program that wants to can undo most of these restrictions. docs/measuring.md has the
 //! list.
 
-use crate::error::{Context, Kind, Result};
+use crate::error::{Context, Result};
 use nix::libc;
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, mount_bind, mount_remount};
@@ -57,8 +57,7 @@ pub fn limit_processes() -> Result<()> {
         // On this kernel the setting is machine-wide.
         return Ok(());
     }
-    std::fs::write(PID_MAX, MOST_PROCESSES.to_string())
-        .context(Kind::Internal, || format!("write {PID_MAX}"))
+    std::fs::write(PID_MAX, MOST_PROCESSES.to_string()).internal(|| format!("write {PID_MAX}"))
 }
 
 /// Brings `lo` up: it is the only interface of a new network namespace, and it is down.
@@ -69,7 +68,7 @@ pub fn bring_loopback_up() -> Result<()> {
         SocketFlags::CLOEXEC,
         None,
     )
-    .context(Kind::Internal, || "make a socket")?;
+    .internal(|| "make a socket")?;
     // SAFETY: all zeroes are a valid `ifreq`.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     for (to, from) in request.ifr_name.iter_mut().zip(b"lo") {
@@ -81,7 +80,7 @@ pub fn bring_loopback_up() -> Result<()> {
     if result == 0 {
         Ok(())
     } else {
-        Err(std::io::Error::last_os_error()).context(Kind::Internal, || "bring lo up")
+        Err(std::io::Error::last_os_error()).internal(|| "bring lo up")
     }
 }
 
@@ -106,7 +105,7 @@ pub fn mask_devices(own: &BTreeSet<String>) -> Result<()> {
             // The node does not exist, or the device is just being removed.
             Ok(()) | Err(Errno::NOENT) => {}
             Err(error) => {
-                return Err(error).context(Kind::Internal, || format!("mask {}", node.display()));
+                return Err(error).internal(|| format!("mask {}", node.display()));
             }
         }
     }

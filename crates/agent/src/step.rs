@@ -47,12 +47,10 @@ impl Cell {
     /// Runs a command whose output is a fact about the cell. A failure is a fact too.
     pub fn run_inspection(&self, inspect: &InspectPlan, watchdog: &Watchdog) -> Result<Event> {
         self.launcher.log.announce(&inspect.name);
-        let memory = rustix::fs::memfd_create("inspect", MemfdFlags::CLOEXEC)
-            .context(Kind::Internal, || "memfd_create")?;
+        let memory =
+            rustix::fs::memfd_create("inspect", MemfdFlags::CLOEXEC).internal(|| "memfd_create")?;
         let output = File::from(memory);
-        let theirs = output
-            .try_clone()
-            .context(Kind::Internal, || "duplicate a descriptor")?;
+        let theirs = output.try_clone().internal(|| "duplicate a descriptor")?;
         let mut command = self.launcher.command(&inspect.command)?;
         command.stdout(Stdio::from(theirs));
         let (status, output) = match self.run_to_end(&mut command, Kind::Internal, watchdog) {
@@ -136,6 +134,6 @@ fn text_of(file: &File) -> Result<String> {
     let mut bytes = vec![0; INSPECTED_BYTES];
     let length = file
         .read_at(&mut bytes, 0)
-        .context(Kind::Internal, || "read an inspection's output")?;
+        .internal(|| "read an inspection's output")?;
     Ok(String::from_utf8_lossy(&bytes[..length]).into_owned())
 }

@@ -53,7 +53,7 @@ pub fn main() -> ExitCode {
 
 fn start() -> Result<Supervisor> {
     set_parent_process_death_signal(Some(Signal::KILL))
-        .context(Kind::Internal, || "set the parent-death signal")?;
+        .internal(|| "set the parent-death signal")?;
     let mut text = Vec::new();
     std::io::stdin()
         .lock()
@@ -80,9 +80,7 @@ fn start() -> Result<Supervisor> {
         .create_new(true)
         .mode(0o600)
         .open(&plan.log)
-        .context(Kind::Internal, || {
-            format!("open the log {}", plan.log.display())
-        })?;
+        .internal(|| format!("open the log {}", plan.log.display()))?;
     let (control, server) = match &plan.disk_server {
         Some(argv) => {
             let (ours, child) = start_server(argv, &log)?;
@@ -123,10 +121,9 @@ fn block_signals() -> Result<SignalFd> {
     set.add(NixSignal::SIGTERM);
     set.add(NixSignal::SIGINT);
     set.add(NixSignal::SIGHUP);
-    set.thread_block()
-        .context(Kind::Internal, || "block signals")?;
+    set.thread_block().internal(|| "block signals")?;
     SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
-        .context(Kind::Internal, || "signalfd")
+        .internal(|| "signalfd")
 }
 
 /// Unblocks, in a child, the signals that this process handles itself. `Command` does not undo the
@@ -138,7 +135,7 @@ fn unblock_signals() -> std::io::Result<()> {
 /// Starts the disk server in the host's namespaces: it must not be in the namespace that holds the
 /// mounts.
 fn start_server(argv: &[String], log: &File) -> Result<(OwnedFd, Child)> {
-    let (ours, theirs) = seqpacket_pair().context(Kind::Internal, || "make the control socket")?;
+    let (ours, theirs) = seqpacket_pair().internal(|| "make the control socket")?;
     let (program, rest) = argv
         .split_first()
         .ok_or_else(|| CellError::new(Kind::Plan, "`disk_server` is empty"))?;
@@ -180,10 +177,8 @@ fn start_init(
     log: File,
 ) -> Result<(Process, ChildStdout, CpuServer)> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let proc =
-        rustix::fs::open("/proc", flags, Mode::empty()).context(Kind::Internal, || "open /proc")?;
-    let (ours, theirs) =
-        seqpacket_pair().context(Kind::Internal, || "make the socket for CPU times")?;
+    let proc = rustix::fs::open("/proc", flags, Mode::empty()).internal(|| "open /proc")?;
+    let (ours, theirs) = seqpacket_pair().internal(|| "make the socket for CPU times")?;
     let cpu = CpuServer::new(CpuReader::new(proc, server_pid), ours);
     let control_fd = control.as_ref().map(AsRawFd::as_raw_fd);
     let handoff = Handoff {
@@ -194,7 +189,7 @@ fn start_init(
     let inherited = [Some(handoff.cpu_fd), control_fd];
     // SAFETY: NEWPID does not touch file descriptors; it decides where children are born.
     unsafe { unshare_unsafe(UnshareFlags::NEWPID) }
-        .context(Kind::Internal, || "unshare the PID namespace (needs root)")?;
+        .internal(|| "unshare the PID namespace (needs root)")?;
     let mut command = Command::new("/proc/self/exe");
     command.arg0("fscost-agent").arg("init");
     command
@@ -211,7 +206,7 @@ fn start_init(
             inherited.into_iter().flatten().try_for_each(bequeath)
         });
     }
-    let mut child = command.spawn().context(Kind::Internal, || "start init")?;
+    let mut child = command.spawn().internal(|| "start init")?;
     let events = child
         .stdout
         .take()
@@ -229,8 +224,7 @@ fn seqpacket_pair() -> rustix::io::Result<(OwnedFd, OwnedFd)> {
 }
 
 fn clone_file(file: &File) -> Result<File> {
-    file.try_clone()
-        .context(Kind::Internal, || "duplicate the log")
+    file.try_clone().internal(|| "duplicate the log")
 }
 
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! The workload's calls for durability: each fsync, fdatasync and O_SYNC write that a file system
 //! received from the cell's processes.
 
-use crate::error::{Context, Kind, Result};
+use crate::error::{Context, Result};
 use fscost_trace::{Durations, Tracepoints};
 use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
@@ -34,7 +34,7 @@ impl SyncCalls {
     pub fn listen(tracepoints: &[String]) -> Result<Self> {
         Ok(Self {
             tracepoints: Tracepoints::observe(tracepoints)
-                .context(Kind::Internal, || "observe calls for durability")?,
+                .internal(|| "observe calls for durability")?,
             marked_ns: monotonic_ns(),
         })
     }
@@ -44,7 +44,7 @@ impl SyncCalls {
         let passes = self
             .tracepoints
             .take()
-            .context(Kind::Internal, || "count calls for durability")?;
+            .internal(|| "count calls for durability")?;
         Ok(Calls {
             count: passes.count,
             after_us: differences_us(self.marked_ns, &passes.times_ns),
@@ -73,14 +73,12 @@ impl SyncTimes {
             ),
         ])
         .map(Self)
-        .context(Kind::Internal, || "time calls for durability")
+        .internal(|| "time calls for durability")
     }
 
     /// Returns the durations since the previous `take`, each with its number of calls.
     pub fn take(&mut self) -> Result<Vec<(u64, u64)>> {
-        self.0
-            .take()
-            .context(Kind::Internal, || "time calls for durability")
+        self.0.take().internal(|| "time calls for durability")
     }
 }
 

@@ -7,7 +7,7 @@
 //! descendant without adding to either: such programs are under-counted.
 
 use crate::cpu::{CpuMeter, CpuUsed};
-use crate::error::{Context, Kind, Result};
+use crate::error::{Context, Result};
 use crate::event::Interval;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeVal;
@@ -45,9 +45,8 @@ impl Usage {
     }
 
     fn read() -> Result<Self> {
-        let children =
-            getrusage(UsageWho::RUSAGE_CHILDREN).context(Kind::Internal, || "getrusage")?;
-        let bytes = IoBytes::of_children().context(Kind::Internal, || "read /proc/self/io")?;
+        let children = getrusage(UsageWho::RUSAGE_CHILDREN).internal(|| "getrusage")?;
+        let bytes = IoBytes::of_children().internal(|| "read /proc/self/io")?;
         Ok(Self {
             cpu: CpuUsed::default(),
             user_ns: nanoseconds(children.user_time()),

@@ -63,8 +63,7 @@ impl Watchdog {
     /// Watches `step` for `limit`. `server` is the control socket, on which no message may be
     /// expected meanwhile.
     pub fn start(step: &str, limit: Duration, server: Option<OwnedFd>) -> Result<Self> {
-        let (wake, woken) =
-            UnixDatagram::pair().context(Kind::Internal, || "make a socket pair")?;
+        let (wake, woken) = UnixDatagram::pair().internal(|| "make a socket pair")?;
         let step_deadline = Instant::now() + limit;
         let state = Arc::new(Mutex::new(State {
             phase: Phase::Running,
@@ -81,7 +80,7 @@ impl Watchdog {
         let thread = std::thread::Builder::new()
             .name("watchdog".into())
             .spawn(move || guard.run())
-            .context(Kind::Internal, || "start the watchdog")?;
+            .internal(|| "start the watchdog")?;
         Ok(Self {
             state,
             wake,
