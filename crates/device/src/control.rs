@@ -1,7 +1,7 @@
 //! The control channel (`docs/cell-protocol.md`): marks, totals, and the end of the recording.
 
 use crate::{real::Account, store::Store};
-use fscost_recording::{Error, ErrorKind, Mark, Summary, Totals};
+use fscost_recording::{Error, ErrorKind, Mark, Totals};
 use rustix::{
     fd::{BorrowedFd, OwnedFd},
     io::Errno,
@@ -35,13 +35,7 @@ enum Answer<'a> {
         at: Option<At>,
         totals: BTreeMap<String, Totals>,
     },
-    Finished {
-        totals: BTreeMap<String, Totals>,
-        requests: u64,
-        file_bytes: u64,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        devices: Option<BTreeMap<String, Account>>,
-    },
+    Finished(Finished),
     Error {
         kind: &'static str,
         message: String,
@@ -49,12 +43,31 @@ enum Answer<'a> {
 }
 
 /// A finished recording.
+#[derive(Debug, Serialize)]
 pub struct Finished {
     /// Totals by disk name.
-    pub totals: BTreeMap<String, Totals>,
-    pub summary: Summary,
+    totals: BTreeMap<String, Totals>,
+    requests: u64,
+    file_bytes: u64,
     /// Real disks, if there are any.
-    pub devices: Option<BTreeMap<String, Account>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    devices: Option<BTreeMap<String, Account>>,
+}
+
+impl Finished {
+    /// Finish the recording of `store`.
+    pub fn new(
+        store: Store,
+        devices: Option<BTreeMap<String, Account>>,
+    ) -> fscost_recording::Result<Self> {
+        let (totals, summary) = store.finish()?;
+        Ok(Self {
+            totals,
+            requests: summary.requests,
+            file_bytes: summary.file_bytes,
+            devices,
+        })
+    }
 }
 
 /// Time of a mark.
@@ -184,16 +197,7 @@ impl Control {
     /// Report how the recording ended.
     pub fn finished(&self, result: fscost_recording::Result<Finished>) -> Result<(), Errno> {
         self.send(&match result {
-            Ok(Finished {
-                totals,
-                summary,
-                devices,
-            }) => Answer::Finished {
-                totals,
-                requests: summary.requests,
-                file_bytes: summary.file_bytes,
-                devices,
-            },
+            Ok(finished) => Answer::Finished(finished),
             Err(error) => error_answer(&error),
         })
     }

@@ -105,12 +105,7 @@ fn finish(
             Err(error) => store.fail(&format!("counters of a real disk: {error}")),
         }
     }
-    let (totals, summary) = store.finish()?;
-    Ok(Finished {
-        totals,
-        summary,
-        devices,
-    })
+    Finished::new(store, devices)
 }
 
 /// Serve until no request is pending; `false` when the mount is gone.

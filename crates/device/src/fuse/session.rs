@@ -236,11 +236,8 @@ impl Session {
             return Ok(());
         }
         let timing = self.timing.as_ref();
-        let ticket = timing
-            .and_then(|timing| timing.submit(store.requests(), std::slice::from_ref(&request)));
-        if let Some(ticket) = &ticket {
-            request.submit_ns = ticket.submit_ns;
-        }
+        let parts = std::slice::from_mut(&mut request);
+        let ticket = timing.and_then(|timing| timing.submit(store.requests(), parts));
         let done = if request.op == Op::Read {
             store.read(request, &mut self.read_buffer[..length])
         } else {

@@ -131,15 +131,11 @@ fn obey(control: &mut Control, shared: &Shared) -> Result<Option<Outcome>, Errno
         return Ok(Some(Outcome::AgentGone));
     };
     let timed = shared.timing().map_or(Ok(()), Timing::finish);
-    let finished = timed.and_then(|()| store.finish());
+    let finished = timed.and_then(|()| Finished::new(store, None));
     if next == Next::Gone {
         return Ok(Some(Outcome::AgentGone));
     }
-    control.finished(finished.map(|(totals, summary)| Finished {
-        totals,
-        summary,
-        devices: None,
-    }))?;
+    control.finished(finished)?;
     Ok(Some(Outcome::Finished))
 }
 

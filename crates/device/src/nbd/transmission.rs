@@ -106,12 +106,7 @@ fn execute(
         // Called under the store's lock, so that the model sees requests in the order of the
         // recording.
         let timing = shared.timing();
-        ticket = timing.and_then(|timing| timing.submit(store.requests(), &parts));
-        if let Some(ticket) = &ticket {
-            parts
-                .iter_mut()
-                .for_each(|part| part.submit_ns = ticket.submit_ns);
-        }
+        ticket = timing.and_then(|timing| timing.submit(store.requests(), &mut parts));
         carry_out(store, &parts, buffer).map_err(|error| match error.kind {
             ErrorKind::Invalid => Error::Invalid,
             _ => Error::Io,

@@ -71,11 +71,11 @@ impl Timing {
         })
     }
 
-    /// Submit a request to the model of its disk; returns a ticket with the submission time, or
-    /// none if the disk has no model. `first` is the request's number in the recording. If the
-    /// recording splits the request into several `parts`, they are numbered from `first` on, and
-    /// each is one request to the model.
-    pub fn submit(&self, first: u64, parts: &[Request]) -> Option<Ticket> {
+    /// Submit a request to the model of its disk, and set its submission time; returns none if the
+    /// disk has no model. `first` is the request's number in the recording. If the recording splits
+    /// the request into several `parts`, they are numbered from `first` on, and each is one request
+    /// to the model.
+    pub fn submit(&self, first: u64, parts: &mut [Request]) -> Option<Ticket> {
         let mut state = self.shared.lock();
         // Read under the lock, so that the times passed to a model never run backwards.
         let now_ns = self.shared.clock.now_ns();

@@ -11,8 +11,6 @@ pub type Reply = Box<dyn FnOnce() + Send>;
 /// Handle of a submitted request; to be returned with its reply.
 #[derive(Debug)]
 pub struct Ticket {
-    /// Time of submission.
-    pub submit_ns: u64,
     first: u64,
 }
 
@@ -54,10 +52,11 @@ impl Queue {
         }
     }
 
-    pub fn submit(&mut self, now_ns: u64, first: u64, parts: &[Request]) -> Option<Ticket> {
+    pub fn submit(&mut self, now_ns: u64, first: u64, parts: &mut [Request]) -> Option<Ticket> {
         let disk = usize::from(parts.first()?.disk);
         let device = self.devices.get_mut(disk)?.as_mut()?;
-        for (number, part) in (first..).zip(parts) {
+        for (number, part) in (first..).zip(parts.iter_mut()) {
+            part.submit_ns = now_ns;
             device.submit(now_ns, asked(number, part));
             if number != first {
                 self.firsts.insert(number, first);
@@ -69,10 +68,7 @@ impl Queue {
             reply: None,
         };
         self.waiting.insert(first, waiting);
-        Some(Ticket {
-            submit_ns: now_ns,
-            first,
-        })
+        Some(Ticket { first })
     }
 
     /// Accept a reply; returns it if it is due already, because the model was faster than the

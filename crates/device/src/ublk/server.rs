@@ -40,15 +40,11 @@ pub fn serve(
         }
         let timed = timing.as_deref().map_or(Ok(()), Timing::finish);
         session.stop(&mut store)?;
-        let finished = timed.and_then(|()| store.finish());
+        let finished = timed.and_then(|()| Finished::new(store, None));
         if next == Next::Gone {
             return Ok(Outcome::AgentGone);
         }
-        control.finished(finished.map(|(totals, summary)| Finished {
-            totals,
-            summary,
-            devices: None,
-        }))?;
+        control.finished(finished)?;
         return Ok(Outcome::Finished);
     }
 }

@@ -204,12 +204,10 @@ impl Session {
             return self.commit(disk, tag, -errno.raw_os_error());
         }
         let timing = self.timing.clone();
+        let parts = std::slice::from_mut(&mut request);
         let ticket = timing
             .as_ref()
-            .and_then(|timing| timing.submit(store.requests(), std::slice::from_ref(&request)));
-        if let Some(ticket) = &ticket {
-            request.submit_ns = ticket.submit_ns;
-        }
+            .and_then(|timing| timing.submit(store.requests(), parts));
         let done = if request.op == Op::Read {
             let content = &mut self.content[..length];
             let read = store.read(request, content).map_err(errno_of);
