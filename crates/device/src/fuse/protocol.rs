@@ -132,25 +132,14 @@ pub struct OpenOut {
     pub padding: u32,
 }
 
+/// `struct fuse_read_in` and `struct fuse_write_in`, which have the same fields.
 #[derive(FromBytes, KnownLayout, Immutable, Clone, Copy)]
 #[repr(C)]
-pub struct ReadIn {
+pub struct TransferIn {
     pub fh: u64,
     pub offset: u64,
     pub size: u32,
-    pub read_flags: u32,
-    pub lock_owner: u64,
-    pub flags: u32,
-    pub padding: u32,
-}
-
-#[derive(FromBytes, KnownLayout, Immutable, Clone, Copy)]
-#[repr(C)]
-pub struct WriteIn {
-    pub fh: u64,
-    pub offset: u64,
-    pub size: u32,
-    pub write_flags: u32,
+    pub transfer_flags: u32,
     pub lock_owner: u64,
     pub flags: u32,
     pub padding: u32,

@@ -2,18 +2,15 @@
 
 use super::protocol::{
     self as p, Attr, AttrOut, EntryOut, FallocateIn, InHeader, InitIn, InitOut, OpenOut, OutHeader,
-    ReadIn, StatfsOut, WriteIn, WriteOut, opcode,
+    StatfsOut, TransferIn, WriteOut, opcode,
 };
 use crate::{
     real::{Outcome, Real},
-    store::{Request, Store},
+    store::{Request, Store, errno_of},
     timing::Timing,
 };
-use fscost_recording::{ErrorKind, MAX_REQUEST_BYTES, Op};
-use rustix::{
-    fd::{AsFd as _, OwnedFd},
-    io::Errno,
-};
+use fscost_recording::{MAX_REQUEST_BYTES, Op};
+use rustix::{fd::OwnedFd, io::Errno};
 use std::{
     io::{IoSlice, IoSliceMut},
     sync::Arc,
@@ -21,7 +18,7 @@ use std::{
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// Size of a write's header and arguments; the content follows.
-const ARGUMENTS_BYTES: usize = size_of::<InHeader>() + size_of::<WriteIn>();
+const ARGUMENTS_BYTES: usize = size_of::<InHeader>() + size_of::<TransferIn>();
 /// Node number of disk 0; node 1 is the root directory.
 const FIRST_NODE: u64 = 2;
 const ROOT_NODE: u64 = 1;
@@ -49,12 +46,8 @@ pub struct Session {
     real: Option<Real>,
 }
 
-/// A reply.
-enum Reply<'a> {
-    Error(Errno),
-    Bytes(&'a [u8]),
-    None,
-}
+/// A reply: a body or an error.
+type Reply<'a> = Result<&'a [u8], Errno>;
 
 impl Session {
     /// Serve the kernel's requests on `connection` (non-blocking). For disks that have a model,
@@ -106,7 +99,7 @@ impl Session {
             return Err(Errno::IO);
         }
         if header.opcode == opcode::DESTROY {
-            self.reply(header.unique, &Reply::Bytes(&[]))?;
+            self.reply(header.unique, Ok(&[]))?;
             return Ok(Step::Ended);
         }
         self.serve(&header, received, submit_ns, store)?;
@@ -120,55 +113,45 @@ impl Session {
         submit_ns: u64,
         store: &mut Store,
     ) -> Result<(), Errno> {
-        let disk = header
-            .nodeid
-            .checked_sub(FIRST_NODE)
-            .and_then(|d| u16::try_from(d).ok());
+        let unique = header.unique;
         match header.opcode {
-            opcode::INIT => {
-                let out = self.init();
-                self.answer(header.unique, out)
-            }
-            opcode::FORGET | opcode::BATCH_FORGET => self.reply(header.unique, &Reply::None),
-            opcode::LOOKUP => {
-                let out = self.lookup(received, store);
-                self.answer(header.unique, out)
-            }
+            opcode::INIT => self.answer(unique, self.init()),
+            // The kernel expects no reply.
+            opcode::FORGET | opcode::BATCH_FORGET => Ok(()),
+            opcode::LOOKUP => self.answer(unique, self.lookup(received, store)),
             opcode::GETATTR | opcode::SETATTR => {
                 let out = attributes(header.nodeid, store).map(|attr| AttrOut {
                     attr_valid: VALID_S,
                     attr,
                     ..AttrOut::default()
                 });
-                self.answer(header.unique, out)
+                self.answer(unique, out)
             }
             opcode::OPEN => {
-                let out = disk
-                    .map(|_| OpenOut {
-                        open_flags: p::OPEN_FLAGS,
-                        ..OpenOut::default()
-                    })
-                    .ok_or(Errno::ISDIR);
-                self.answer(header.unique, out)
+                let out = disk_of(header).map(|_| OpenOut {
+                    open_flags: p::OPEN_FLAGS,
+                    ..OpenOut::default()
+                });
+                self.answer(unique, out)
             }
-            opcode::STATFS => self.answer(
-                header.unique,
-                Ok(StatfsOut {
+            opcode::STATFS => {
+                let out = StatfsOut {
                     bsize: 4096,
                     frsize: 4096,
                     namelen: 255,
                     ..StatfsOut::default()
-                }),
-            ),
-            opcode::RELEASE | opcode::FLUSH => self.reply(header.unique, &Reply::Bytes(&[])),
+                };
+                self.answer(unique, Ok(out))
+            }
+            opcode::RELEASE | opcode::FLUSH => self.reply(unique, Ok(&[])),
             opcode::READ | opcode::WRITE | opcode::FSYNC | opcode::FALLOCATE => {
                 match self.request(header, received, submit_ns) {
-                    Ok(request) => self.transfer(header.unique, request, store),
-                    Err(errno) => self.reply(header.unique, &Reply::Error(errno)),
+                    Ok(request) => self.transfer(unique, request, store),
+                    Err(errno) => self.reply(unique, Err(errno)),
                 }
             }
             // ENOSYS tells the kernel not to ask again (INTERRUPT, ACCESS, xattrs …).
-            _ => self.reply(header.unique, &Reply::Error(Errno::NOSYS)),
+            _ => self.reply(unique, Err(Errno::NOSYS)),
         }
     }
 
@@ -179,18 +162,16 @@ impl Session {
         received: usize,
         submit_ns: u64,
     ) -> Result<Request, Errno> {
-        let disk = header.nodeid.checked_sub(FIRST_NODE);
-        let disk = disk.and_then(|disk| u16::try_from(disk).ok());
         let (op, offset, length) = match header.opcode {
             opcode::READ => {
-                let arguments = self.body::<ReadIn>()?;
+                let arguments = self.body::<TransferIn>()?;
                 if arguments.size as usize > self.read_buffer.len() {
                     return Err(Errno::INVAL);
                 }
                 (Op::Read, arguments.offset, u64::from(arguments.size))
             }
             opcode::WRITE => {
-                let arguments = self.body::<WriteIn>()?;
+                let arguments = self.body::<TransferIn>()?;
                 let content_bytes = received.saturating_sub(ARGUMENTS_BYTES);
                 if arguments.size as usize != content_bytes {
                     return Err(Errno::INVAL);
@@ -210,7 +191,7 @@ impl Session {
         };
         Ok(Request {
             submit_ns,
-            disk: disk.ok_or(Errno::ISDIR)?,
+            disk: disk_of(header)?,
             op,
             offset,
             length,
@@ -230,9 +211,17 @@ impl Session {
             && let Some(disk) = real.of(request.disk)
         {
             let connection = Arc::clone(&self.connection);
-            let reply =
-                move |done: Outcome<'_>| answer_for_device(&connection, unique, request, done);
-            real.carry_out(disk, request, store, reply);
+            let answer = move |done: Outcome<'_>| {
+                let written = written(&request);
+                let reply = match done {
+                    Ok(_) if request.op == Op::Write => Ok(written.as_bytes()),
+                    Ok(content) => Ok(content),
+                    Err(error) => Err(Errno::from_io_error(&error).unwrap_or(Errno::IO)),
+                };
+                // If the connection is gone, the session ends too.
+                let _ = send(&connection, unique, reply);
+            };
+            real.carry_out(disk, request, store, answer);
             return Ok(());
         }
         let timing = self.timing.as_ref();
@@ -243,28 +232,25 @@ impl Session {
         } else {
             store.request(request)
         };
-        let written = WriteOut {
-            size: length as u32,
-            padding: 0,
-        };
-        let reply = match (done, request.op) {
-            (Err(error), _) => Reply::Error(errno_of(error)),
-            (Ok(()), Op::Read) => Reply::Bytes(&self.read_buffer[..length]),
-            (Ok(()), Op::Write) => Reply::Bytes(written.as_bytes()),
-            (Ok(()), _) => Reply::Bytes(&[]),
-        };
+        let written = written(&request);
+        let reply = done.map_err(errno_of).map(|()| match request.op {
+            Op::Read => &self.read_buffer[..length],
+            Op::Write => written.as_bytes(),
+            _ => &[],
+        });
         match (timing, ticket) {
             (Some(timing), Some(ticket)) => {
-                let message = encoded(unique, &reply);
+                let reply = reply.map(<[u8]>::to_vec);
                 let connection = Arc::clone(&self.connection);
                 // An error can be ignored here: if the connection is gone, the session ends too.
                 let send = move || {
-                    let _ = send(&connection, &[IoSlice::new(&message)]);
+                    let reply = reply.as_deref().map_err(|errno| *errno);
+                    let _ = send(&connection, unique, reply);
                 };
                 timing.reply(ticket, Box::new(send));
                 Ok(())
             }
-            _ => self.reply(unique, &reply),
+            _ => self.reply(unique, reply),
         }
     }
 
@@ -320,77 +306,41 @@ impl Session {
         unique: u64,
         result: Result<T, Errno>,
     ) -> Result<(), Errno> {
-        match result {
-            Ok(body) => self.reply(unique, &Reply::Bytes(body.as_bytes())),
-            Err(errno) => self.reply(unique, &Reply::Error(errno)),
-        }
+        self.reply(
+            unique,
+            result.as_ref().map(T::as_bytes).map_err(|errno| *errno),
+        )
     }
 
-    fn reply(&self, unique: u64, reply: &Reply) -> Result<(), Errno> {
-        match reply {
-            Reply::None => Ok(()),
-            Reply::Error(_) => send(
-                &self.connection,
-                &[IoSlice::new(header_of(unique, reply).as_bytes())],
-            ),
-            Reply::Bytes(body) => send(
-                &self.connection,
-                &[
-                    IoSlice::new(header_of(unique, reply).as_bytes()),
-                    IoSlice::new(body),
-                ],
-            ),
-        }
+    fn reply(&self, unique: u64, reply: Reply<'_>) -> Result<(), Errno> {
+        send(&self.connection, unique, reply)
     }
 }
 
-/// Answer a request that a real disk has carried out. Errors are ignored: if the connection is
-/// gone, the session ends too.
-fn answer_for_device(connection: &OwnedFd, unique: u64, request: Request, done: Outcome<'_>) {
-    let written = WriteOut {
+/// Returns the disk that a request is for.
+fn disk_of(header: &InHeader) -> Result<u16, Errno> {
+    let disk = header.nodeid.checked_sub(FIRST_NODE);
+    disk.and_then(|disk| u16::try_from(disk).ok())
+        .ok_or(Errno::ISDIR)
+}
+
+/// Reply to a write.
+fn written(request: &Request) -> WriteOut {
+    WriteOut {
         size: request.length as u32,
         padding: 0,
-    };
-    let reply = match (&done, request.op) {
-        (Err(error), _) => Reply::Error(Errno::from_io_error(error).unwrap_or(Errno::IO)),
-        (Ok(_), Op::Write) => Reply::Bytes(written.as_bytes()),
-        (Ok(content), _) => Reply::Bytes(content),
-    };
-    let header = header_of(unique, &reply);
-    let body: &[u8] = match &reply {
-        Reply::Bytes(body) => body,
-        _ => &[],
-    };
-    let _ = send(
-        connection,
-        &[IoSlice::new(header.as_bytes()), IoSlice::new(body)],
-    );
+    }
 }
 
-fn header_of(unique: u64, reply: &Reply) -> OutHeader {
-    let (error, body_bytes) = match reply {
-        Reply::Error(errno) => (-errno.raw_os_error(), 0),
-        Reply::Bytes(body) => (0, body.len()),
-        Reply::None => (0, 0),
-    };
-    OutHeader {
-        len: (size_of::<OutHeader>() + body_bytes) as u32,
-        error,
+fn send(connection: &OwnedFd, unique: u64, reply: Reply<'_>) -> Result<(), Errno> {
+    let body = reply.unwrap_or_default();
+    let header = OutHeader {
+        len: (size_of::<OutHeader>() + body.len()) as u32,
+        error: reply.err().map_or(0, |errno| -errno.raw_os_error()),
         unique,
-    }
-}
-
-/// Encode a reply that is sent later.
-fn encoded(unique: u64, reply: &Reply) -> Vec<u8> {
-    let mut message = header_of(unique, reply).as_bytes().to_vec();
-    if let Reply::Bytes(body) = reply {
-        message.extend_from_slice(body);
-    }
-    message
-}
-
-fn send(connection: &OwnedFd, message: &[IoSlice<'_>]) -> Result<(), Errno> {
-    match rustix::io::writev(connection.as_fd(), message) {
+    };
+    let message = [IoSlice::new(header.as_bytes()), IoSlice::new(body)];
+    match rustix::io::writev(connection, &message) {
         // ENOENT: no process waits for the answer any more.
         Ok(_) | Err(Errno::NOENT) => Ok(()),
         Err(errno) => Err(errno),
@@ -420,11 +370,4 @@ fn attributes(nodeid: u64, store: &Store) -> Result<Attr, Errno> {
         blksize: disk.physical_block_bytes,
         ..Attr::default()
     })
-}
-
-fn errno_of(error: fscost_recording::Error) -> Errno {
-    match error.kind {
-        ErrorKind::Invalid => Errno::INVAL,
-        _ => Errno::IO,
-    }
 }

@@ -9,10 +9,10 @@ use super::{
     ring::{Happened, Waited},
 };
 use crate::{
-    store::{Request, Store},
+    store::{Request, Store, errno_of},
     timing::Timing,
 };
-use fscost_recording::{DiskInfo, ErrorKind, MAX_REQUEST_BYTES, Op};
+use fscost_recording::{DiskInfo, MAX_REQUEST_BYTES, Op};
 use rustix::{
     fd::{AsFd as _, BorrowedFd},
     io::Errno,
@@ -239,12 +239,5 @@ impl Session {
     /// Returns the number of ring entries that the requests of `disks` disks need.
     pub fn requests(disks: usize) -> u32 {
         u32::from(DEPTH) * disks as u32
-    }
-}
-
-fn errno_of(error: fscost_recording::Error) -> Errno {
-    match error.kind {
-        ErrorKind::Invalid => Errno::INVAL,
-        _ => Errno::IO,
     }
 }
