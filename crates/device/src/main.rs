@@ -2,6 +2,7 @@
 //! see `docs/cell-protocol.md`.
 
 mod control;
+mod errno;
 mod fuse;
 mod nbd;
 mod pressure;

@@ -5,10 +5,7 @@ use fscost_recording::{
     ErrorKind, Event, ExtentMap, MAX_REQUEST_BYTES, Mark, Op, Result, Summary, Totals, Writer,
     fail_point,
 };
-use rustix::{
-    io::Errno,
-    time::{ClockId, clock_gettime},
-};
+use rustix::time::{ClockId, clock_gettime};
 use std::{collections::BTreeMap, ops::Range};
 
 /// All disks of a cell, with one clock and one recording.
@@ -229,14 +226,6 @@ fn named(disks: &[fscost_recording::DiskInfo], totals: &[Totals]) -> BTreeMap<St
         .map(|d| d.name.clone())
         .zip(totals.iter().copied())
         .collect()
-}
-
-/// Returns the error number that answers a failed request.
-pub fn errno_of(error: fscost_recording::Error) -> Errno {
-    match error.kind {
-        ErrorKind::Invalid => Errno::INVAL,
-        _ => Errno::IO,
-    }
 }
 
 #[cfg(test)]

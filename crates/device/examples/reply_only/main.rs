@@ -4,6 +4,8 @@
 #[allow(dead_code)]
 #[path = "../../src/control.rs"]
 mod control;
+#[path = "../../src/errno.rs"]
+mod errno;
 #[allow(dead_code)]
 #[path = "../../src/fuse/mod.rs"]
 mod fuse;

@@ -1,10 +1,7 @@
 //! Disks in memory.
 
 use fscost_recording::{DiskInfo, MAX_REQUEST_BYTES, Mark, Op, Result, Summary, Totals};
-use rustix::{
-    io::Errno,
-    time::{ClockId, clock_gettime},
-};
+use rustix::time::{ClockId, clock_gettime};
 use std::collections::BTreeMap;
 
 pub struct Store {
@@ -121,9 +118,4 @@ impl Store {
         };
         Ok((self.totals(), summary))
     }
-}
-
-/// Returns the error number that answers a failed request.
-pub fn errno_of(_: fscost_recording::Error) -> Errno {
-    Errno::IO
 }

@@ -19,19 +19,11 @@ pub struct Mount {
     pub root: OwnedFd,
 }
 
-/// A requirement that the host does not meet.
-#[derive(Debug, thiserror::Error)]
-#[error("{doing}: {source}")]
-pub struct MountError {
-    doing: &'static str,
-    source: Errno,
-}
-
 impl Mount {
     /// Mount (Linux 5.2 or later: `fsopen(2)`). The kernel's first request then waits for an
     /// answer.
-    pub fn new() -> Result<Mount, MountError> {
-        let failed = |doing| move |source| MountError { doing, source };
+    pub fn new() -> Result<Mount, String> {
+        let failed = |doing| move |errno: Errno| format!("{doing}: {errno}");
         let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let connection = rustix::fs::open("/dev/fuse", flags, Mode::empty())
             .map_err(failed("opening /dev/fuse"))?;

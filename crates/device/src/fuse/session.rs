@@ -5,8 +5,9 @@ use super::protocol::{
     StatfsOut, TransferIn, WriteOut, opcode,
 };
 use crate::{
+    errno,
     real::{Outcome, Real},
-    store::{Request, Store, errno_of},
+    store::{Request, Store},
     timing::Timing,
 };
 use fscost_recording::{MAX_REQUEST_BYTES, Op};
@@ -216,7 +217,7 @@ impl Session {
                 let reply = match done {
                     Ok(_) if request.op == Op::Write => Ok(written.as_bytes()),
                     Ok(content) => Ok(content),
-                    Err(error) => Err(Errno::from_io_error(&error).unwrap_or(Errno::IO)),
+                    Err(error) => Err(errno::of_io(error)),
                 };
                 // If the connection is gone, the session ends too.
                 let _ = send(&connection, unique, reply);
@@ -233,11 +234,13 @@ impl Session {
             store.request(request)
         };
         let written = written(&request);
-        let reply = done.map_err(errno_of).map(|()| match request.op {
-            Op::Read => &self.read_buffer[..length],
-            Op::Write => written.as_bytes(),
-            _ => &[],
-        });
+        let reply = done
+            .map_err(errno::of_recording)
+            .map(|()| match request.op {
+                Op::Read => &self.read_buffer[..length],
+                Op::Write => written.as_bytes(),
+                _ => &[],
+            });
         match (timing, ticket) {
             (Some(timing), Some(ticket)) => {
                 let reply = reply.map(<[u8]>::to_vec);

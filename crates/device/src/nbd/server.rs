@@ -7,6 +7,7 @@ use super::{
 };
 use crate::{
     control::{Control, Finished, Next, Ready},
+    errno,
     server::{IDLE, Outcome},
     store::Store,
     timing::Timing,
@@ -79,7 +80,7 @@ pub fn serve(
 ) -> Result<Outcome, Errno> {
     let disks: Arc<[DiskInfo]> = store.disks().into();
     control.ready(&store, Ready::Socket)?;
-    listener.set_nonblocking(true).map_err(errno_of)?;
+    listener.set_nonblocking(true).map_err(errno::of_io)?;
     let shared = Arc::new(Shared::new(store, timing));
     let mut served_before = 0;
     loop {
@@ -170,8 +171,4 @@ fn converse(mut stream: UnixStream, disks: &[DiskInfo], shared: &Shared) -> io::
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(()),
         Err(error) => Err(error),
     }
-}
-
-fn errno_of(error: io::Error) -> Errno {
-    Errno::from_io_error(&error).unwrap_or(Errno::IO)
 }

@@ -3,8 +3,7 @@
 use crate::store::Request;
 use fscost_recording::Op;
 use rustix::{
-    fd::OwnedFd,
-    fs::{FallocateFlags, Mode, OFlags},
+    fs::{FallocateFlags, OFlags},
     io::Errno,
     ioctl::{Getter, Opcode, Setter, ioctl, opcode},
 };
@@ -12,7 +11,7 @@ use serde::Serialize;
 use std::{
     fs::File,
     io,
-    os::unix::fs::FileExt as _,
+    os::unix::fs::{FileExt as _, OpenOptionsExt as _},
     path::PathBuf,
     sync::atomic::{AtomicBool, Ordering},
 };
@@ -59,17 +58,27 @@ impl Named {
 
 /// The kernel's counters of a device (Documentation/block/stat.rst). Write-zeroes count as writes.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Counters {
-    pub read_bytes: u64,
-    pub write_bytes: u64,
-    pub discard_bytes: u64,
-    pub flush_requests: u64,
+struct Counters {
+    read_bytes: u64,
+    write_bytes: u64,
+    discard_bytes: u64,
+    flush_requests: u64,
+}
+
+/// Entry of a real disk in the manifest: its location, and the kernel's counters since the
+/// recording began.
+#[derive(Debug, Serialize)]
+pub struct Account {
+    device: String,
+    accepts_discards: bool,
+    kernel: Counters,
 }
 
 /// An open device that no other process has claimed.
 pub struct RealDisk {
-    descriptor: OwnedFd,
-    path: String,
+    device: File,
+    /// Path, as given.
+    pub path: String,
     counters: File,
     begin: Counters,
     accepts_discards: AtomicBool,
@@ -80,13 +89,16 @@ impl RealDisk {
     /// small.
     pub fn open(named: &Named, size_bytes: u64) -> Result<Self, String> {
         let path = named.path.display().to_string();
-        let flags = OFlags::RDWR | OFlags::DIRECT | OFlags::EXCL | OFlags::CLOEXEC;
-        let descriptor = rustix::fs::open(&named.path, flags, Mode::empty())
-            .map_err(|errno| format!("{path}: cannot be opened for this cell alone: {errno}"))?;
+        let device = File::options()
+            .read(true)
+            .write(true)
+            .custom_flags((OFlags::DIRECT | OFlags::EXCL).bits() as i32)
+            .open(&named.path)
+            .map_err(|error| format!("{path}: cannot be opened for this cell alone: {error}"))?;
         let failed = |errno: Errno| format!("{path}: {errno}");
-        let stat = rustix::fs::fstat(&descriptor).map_err(failed)?;
+        let stat = rustix::fs::fstat(&device).map_err(failed)?;
         // SAFETY: BLKGETDISKSEQ writes a u64.
-        let diskseq = unsafe { ioctl(&descriptor, Getter::<BLKGETDISKSEQ, u64>::new()) };
+        let diskseq = unsafe { ioctl(&device, Getter::<BLKGETDISKSEQ, u64>::new()) };
         let (major, minor) = (
             rustix::fs::major(stat.st_rdev),
             rustix::fs::minor(stat.st_rdev),
@@ -100,7 +112,7 @@ impl RealDisk {
             ));
         }
         // SAFETY: BLKGETSIZE64 writes a u64, whatever its number says.
-        let size = unsafe { ioctl(&descriptor, Getter::<BLKGETSIZE64, u64>::new()) };
+        let size = unsafe { ioctl(&device, Getter::<BLKGETSIZE64, u64>::new()) };
         let size = size.map_err(failed)?;
         if size < size_bytes {
             return Err(format!(
@@ -112,7 +124,7 @@ impl RealDisk {
         let counters = counters.map_err(|error| format!("{path}: its counters: {error}"))?;
         let begin = read_counters(&counters).map_err(|error| format!("{path}: {error}"))?;
         Ok(Self {
-            descriptor,
+            device,
             path,
             counters,
             begin,
@@ -120,24 +132,19 @@ impl RealDisk {
         })
     }
 
-    /// Path, as given.
-    pub fn path(&self) -> &str {
-        &self.path
-    }
-
-    /// False once the device has refused a discard.
-    pub fn accepts_discards(&self) -> bool {
-        self.accepts_discards.load(Ordering::Relaxed)
-    }
-
-    /// Returns the kernel's counters since the device was opened.
-    pub fn counted(&self) -> io::Result<Counters> {
+    /// Report the device for the manifest.
+    pub fn account(&self) -> io::Result<Account> {
         let now = read_counters(&self.counters)?;
-        Ok(Counters {
-            read_bytes: now.read_bytes.wrapping_sub(self.begin.read_bytes),
-            write_bytes: now.write_bytes.wrapping_sub(self.begin.write_bytes),
-            discard_bytes: now.discard_bytes.wrapping_sub(self.begin.discard_bytes),
-            flush_requests: now.flush_requests.wrapping_sub(self.begin.flush_requests),
+        let begin = &self.begin;
+        Ok(Account {
+            device: self.path.clone(),
+            accepts_discards: self.accepts_discards.load(Ordering::Relaxed),
+            kernel: Counters {
+                read_bytes: now.read_bytes.wrapping_sub(begin.read_bytes),
+                write_bytes: now.write_bytes.wrapping_sub(begin.write_bytes),
+                discard_bytes: now.discard_bytes.wrapping_sub(begin.discard_bytes),
+                flush_requests: now.flush_requests.wrapping_sub(begin.flush_requests),
+            },
         })
     }
 
@@ -146,17 +153,17 @@ impl RealDisk {
     /// requires.
     pub fn carry_out(&self, request: &Request, content: &mut [u8]) -> io::Result<()> {
         match request.op {
-            Op::Read => self.read(request.offset, content),
+            Op::Read => self.device.read_exact_at(content, request.offset),
             Op::Write => {
-                self.write(request.offset, content)?;
+                self.device.write_all_at(content, request.offset)?;
                 if request.fua {
-                    rustix::fs::fdatasync(&self.descriptor)?;
+                    rustix::fs::fdatasync(&self.device)?;
                 }
                 Ok(())
             }
-            Op::Flush => Ok(rustix::fs::fdatasync(&self.descriptor)?),
+            Op::Flush => Ok(rustix::fs::fdatasync(&self.device)?),
             Op::WriteZeroes => Ok(rustix::fs::fallocate(
-                &self.descriptor,
+                &self.device,
                 FallocateFlags::ZERO_RANGE,
                 request.offset,
                 request.length,
@@ -166,47 +173,13 @@ impl RealDisk {
         }
     }
 
-    fn read(&self, mut offset: u64, mut into: &mut [u8]) -> io::Result<()> {
-        while !into.is_empty() {
-            match rustix::io::pread(&self.descriptor, &mut *into, offset) {
-                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                Ok(count) => {
-                    offset += count as u64;
-                    into = &mut into[count..];
-                }
-                Err(Errno::INTR) => {}
-                Err(errno) => return Err(errno.into()),
-            }
-        }
-        Ok(())
-    }
-
-    fn write(&self, mut offset: u64, mut content: &[u8]) -> io::Result<()> {
-        while !content.is_empty() {
-            match rustix::io::pwrite(&self.descriptor, content, offset) {
-                Ok(count) => {
-                    offset += count as u64;
-                    content = &content[count..];
-                }
-                Err(Errno::INTR) => {}
-                Err(errno) => return Err(errno.into()),
-            }
-        }
-        Ok(())
-    }
-
     /// Discard a range, unless the device does not support discards.
     fn discard(&self, offset: u64, length: u64) -> io::Result<()> {
-        if !self.accepts_discards() {
+        if !self.accepts_discards.load(Ordering::Relaxed) {
             return Ok(());
         }
         // SAFETY: BLKDISCARD reads two u64, which live until the call returns.
-        match unsafe {
-            ioctl(
-                &self.descriptor,
-                Setter::<BLKDISCARD, _>::new([offset, length]),
-            )
-        } {
+        match unsafe { ioctl(&self.device, Setter::<BLKDISCARD, _>::new([offset, length])) } {
             Err(Errno::OPNOTSUPP) => self.accepts_discards.store(false, Ordering::Relaxed),
             done => done?,
         }

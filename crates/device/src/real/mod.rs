@@ -8,7 +8,7 @@
 mod disk;
 mod pool;
 
-pub use disk::{Named, RealDisk};
+pub use disk::{Account, Named, RealDisk};
 pub use pool::{Job, Outcome, Pool};
 
 use crate::{
@@ -16,7 +16,6 @@ use crate::{
     timing::SharedCompletions,
 };
 use fscost_recording::{DiskInfo, Op};
-use serde::Serialize;
 use std::{collections::BTreeMap, io, ops::Range, sync::Arc};
 
 /// The real disks of a cell.
@@ -24,15 +23,6 @@ pub struct Real {
     disks: Vec<Option<Arc<RealDisk>>>,
     pool: Pool,
     clock: Clock,
-}
-
-/// Entry of a real disk in the manifest: its location, and the kernel's counters since the
-/// recording began.
-#[derive(Debug, Serialize)]
-pub struct Account {
-    device: String,
-    accepts_discards: bool,
-    kernel: disk::Counters,
 }
 
 impl Real {
@@ -123,15 +113,8 @@ impl Real {
     pub fn accounts(&self, disks: &[DiskInfo]) -> io::Result<BTreeMap<String, Account>> {
         let named = disks.iter().zip(&self.disks);
         named
-            .filter_map(|(info, disk)| Some((info.name.clone(), disk.as_ref()?)))
-            .map(|(name, disk)| {
-                let account = Account {
-                    device: disk.path().to_owned(),
-                    accepts_discards: disk.accepts_discards(),
-                    kernel: disk.counted()?,
-                };
-                Ok((name, account))
-            })
+            .filter_map(|(info, disk)| Some((info, disk.as_ref()?)))
+            .map(|(info, disk)| Ok((info.name.clone(), disk.account()?)))
             .collect()
     }
 }

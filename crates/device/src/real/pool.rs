@@ -188,7 +188,7 @@ impl Shared {
         } = request;
         let what = format!(
             "{} failed a request ({}, {length} bytes at byte {offset}): {error}",
-            disk.path(),
+            disk.path,
             op.name()
         );
         lock(&self.failure).get_or_insert(what);

@@ -4,13 +4,8 @@ use super::{
     protocol::{self as p, CtrlCmd, DevInfo},
     ring::{Happened, Ring},
 };
-use rustix::{
-    fd::{AsFd as _, OwnedFd},
-    fs::{Mode, OFlags},
-    io::Errno,
-    ioctl::Opcode,
-};
-use std::{collections::BTreeSet, time::Duration};
+use rustix::{fd::AsFd as _, io::Errno, ioctl::Opcode};
+use std::{collections::BTreeSet, fs::File, time::Duration};
 
 const PATH: &str = "/dev/ublk-control";
 const CHAR_DEVICES: &str = "/sys/class/ublk-char";
@@ -22,41 +17,23 @@ const OURS: u64 = 0x6673_636f << 32;
 /// Ring entries for everything in flight other than the requests of the disks.
 const OTHER_ENTRIES: u32 = 8;
 
-/// Reason why ublk cannot serve disks.
-#[derive(Debug, thiserror::Error)]
-#[error("{doing}: {source}")]
-pub struct UblkError {
-    doing: String,
-    source: Errno,
-}
-
-impl UblkError {
-    pub fn new(doing: impl Into<String>, source: Errno) -> Self {
-        Self {
-            doing: doing.into(),
-            source,
-        }
-    }
-}
-
 /// The driver's control device, and the ring used for its commands.
 pub struct Control {
     pub ring: Ring,
-    control: OwnedFd,
+    control: File,
 }
 
 impl Control {
     /// Open the control device, with room for `requests` at once. Refused if the driver cannot copy
     /// with read and write calls.
-    pub fn open(requests: u32) -> Result<Self, UblkError> {
-        let control = rustix::fs::open(PATH, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
-            .map_err(|errno| UblkError::new(format!("opening {PATH}"), errno))?;
+    pub fn open(requests: u32) -> Result<Self, String> {
+        let control = File::options()
+            .read(true)
+            .write(true)
+            .open(PATH)
+            .map_err(|errno| format!("opening {PATH}: {errno}"))?;
         let ring = Ring::new((requests + OTHER_ENTRIES).next_power_of_two()).map_err(|error| {
-            let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
-            UblkError::new(
-                "making an io_uring (sysctl kernel.io_uring_disabled?)",
-                errno,
-            )
+            format!("making an io_uring (sysctl kernel.io_uring_disabled?): {error}")
         })?;
         let mut opened = Self { ring, control };
         let mut features = 0_u64;
@@ -67,16 +44,18 @@ impl Control {
             ..command_of(0)
         };
         let asked = opened.run(p::GET_FEATURES, &command);
-        asked.map_err(|errno| UblkError::new("asking ublk_drv for its features", errno))?;
+        asked.map_err(|errno| format!("asking ublk_drv for its features: {errno}"))?;
         if features & p::F_USER_COPY == 0 {
-            let what = "ublk_drv has no UBLK_F_USER_COPY (Linux 6.5)";
-            return Err(UblkError::new(what, Errno::OPNOTSUPP));
+            let errno = Errno::OPNOTSUPP;
+            return Err(format!(
+                "ublk_drv has no UBLK_F_USER_COPY (Linux 6.5): {errno}"
+            ));
         }
         Ok(opened)
     }
 
     /// Create a device; returns its number.
-    pub fn add(&mut self, depth: u16, most_bytes: u32) -> Result<u32, UblkError> {
+    pub fn add(&mut self, depth: u16, most_bytes: u32) -> Result<u32, String> {
         let mut info = DevInfo {
             nr_hw_queues: 1,
             queue_depth: depth,
@@ -86,25 +65,20 @@ impl Control {
             ublksrv_flags: OURS | u64::from(std::process::id()),
             ..DevInfo::default()
         };
-        let command = CtrlCmd {
-            addr: (&raw mut info).addr() as u64,
-            len: size_of::<DevInfo>() as u16,
-            ..command_of(p::ANY_DEVICE)
-        };
-        let added = self.run(p::ADD_DEV, &command);
-        added.map_err(|errno| UblkError::new("making a ublk device", errno))?;
+        let added = self.run_with_info(p::ADD_DEV, p::ANY_DEVICE, &mut info);
+        added.map_err(|errno| format!("making a ublk device: {errno}"))?;
         Ok(info.dev_id)
     }
 
     /// Set the parameters of a device.
-    pub fn set_params(&mut self, device: u32, params: &p::Params) -> Result<(), UblkError> {
+    pub fn set_params(&mut self, device: u32, params: &p::Params) -> Result<(), String> {
         let command = CtrlCmd {
             addr: std::ptr::from_ref(params).addr() as u64,
             len: params.len as u16,
             ..command_of(device)
         };
         let set = self.run(p::SET_PARAMS, &command);
-        set.map_err(|errno| UblkError::new("setting the parameters of a ublk device", errno))
+        set.map_err(|errno| format!("setting the parameters of a ublk device: {errno}"))
     }
 
     /// Begin a command without content; [`Happened::Commanded`] reports its end.
@@ -146,13 +120,24 @@ impl Control {
     /// Returns the server's process ID of a device that fscost has created.
     fn server_of(&mut self, device: u32) -> Option<u32> {
         let mut info = DevInfo::default();
+        self.run_with_info(p::GET_DEV_INFO, device, &mut info)
+            .ok()?;
+        (info.ublksrv_flags >> 32 == OURS >> 32).then_some(info.ublksrv_flags as u32)
+    }
+
+    /// Run a command that reads and fills `info`.
+    fn run_with_info(
+        &mut self,
+        code: Opcode,
+        device: u32,
+        info: &mut DevInfo,
+    ) -> Result<(), Errno> {
         let command = CtrlCmd {
-            addr: (&raw mut info).addr() as u64,
+            addr: (&raw mut *info).addr() as u64,
             len: size_of::<DevInfo>() as u16,
             ..command_of(device)
         };
-        self.run(p::GET_DEV_INFO, &command).ok()?;
-        (info.ublksrv_flags >> 32 == OURS >> 32).then_some(info.ublksrv_flags as u32)
+        self.run(code, &command)
     }
 
     /// Run a command. The caller must keep the memory that `command` points to until this returns.
@@ -188,13 +173,6 @@ pub fn outcome(result: i32) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Opens the character device of a device.
-pub fn open_char_device(number: u32) -> Result<OwnedFd, UblkError> {
-    let path = format!("/dev/ublkc{number}");
-    let opened = rustix::fs::open(&path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty());
-    opened.map_err(|errno| UblkError::new(format!("opening {path}"), errno))
-}
-
 fn command_of(device: u32) -> CtrlCmd {
     CtrlCmd {
         dev_id: device,
@@ -205,7 +183,7 @@ fn command_of(device: u32) -> CtrlCmd {
 
 /// Returns the reason why disks cannot be served over ublk, if there is one.
 pub fn unsupported_reason() -> Option<String> {
-    Control::open(1).err().map(|error| error.to_string())
+    Control::open(1).err()
 }
 
 #[cfg(test)]

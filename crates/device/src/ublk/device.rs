@@ -1,17 +1,15 @@
 //! One disk as a ublk device.
 
 use super::{
-    command::{Control, UblkError, open_char_device},
+    command::Control,
     descriptors::Descriptors,
     protocol::{self as p, IoCmd, ParamBasic, ParamDiscard, Params},
     ring::Ring,
 };
-use crate::store::Request;
+use crate::{errno, store::Request};
 use fscost_recording::{DiskInfo, MAX_REQUEST_BYTES, Op};
-use rustix::{
-    fd::{AsFd as _, OwnedFd},
-    io::Errno,
-};
+use rustix::{fd::AsFd as _, io::Errno};
+use std::{fs::File, os::unix::fs::FileExt as _};
 
 /// Requests in flight per device: as many as FUSE has in the background.
 pub const DEPTH: u16 = 128;
@@ -25,13 +23,13 @@ pub struct Device {
     pub disk: u16,
     /// Commands that the driver holds.
     pub fetching: u16,
-    character: OwnedFd,
+    character: File,
     descriptors: Descriptors,
 }
 
 impl Device {
     /// Create the device of a disk. It receives requests once it is started.
-    pub fn add(control: &mut Control, disk: u16, info: &DiskInfo) -> Result<Self, UblkError> {
+    pub fn add(control: &mut Control, disk: u16, info: &DiskInfo) -> Result<Self, String> {
         let number = control.add(DEPTH, MAX_REQUEST_BYTES as u32)?;
         let made = Self::set_up(control, number, disk, info);
         if made.is_err() {
@@ -45,11 +43,13 @@ impl Device {
         number: u32,
         disk: u16,
         info: &DiskInfo,
-    ) -> Result<Self, UblkError> {
+    ) -> Result<Self, String> {
         control.set_params(number, &params(info))?;
-        let character = open_char_device(number)?;
+        let path = format!("/dev/ublkc{number}");
+        let character = File::options().read(true).write(true).open(&path);
+        let character = character.map_err(|error| format!("opening {path}: {error}"))?;
         let descriptors = Descriptors::map(character.as_fd(), DEPTH)
-            .map_err(|errno| UblkError::new("mapping the requests of a ublk device", errno))?;
+            .map_err(|errno| format!("mapping the requests of a ublk device: {errno}"))?;
         Ok(Self {
             number,
             disk,
@@ -110,32 +110,14 @@ impl Device {
 
     /// Copy the content of a write.
     pub fn read_content(&self, tag: u16, into: &mut [u8]) -> Result<(), Errno> {
-        let mut done = 0;
-        while done < into.len() {
-            let at = p::content_offset(tag) + done as u64;
-            match rustix::io::pread(&self.character, &mut into[done..], at) {
-                Ok(0) => return Err(Errno::IO),
-                Ok(count) => done += count,
-                Err(Errno::INTR) => {}
-                Err(errno) => return Err(errno),
-            }
-        }
-        Ok(())
+        let read = self.character.read_exact_at(into, p::content_offset(tag));
+        read.map_err(errno::of_io)
     }
 
     /// Pass on the data that was read.
     pub fn write_content(&self, tag: u16, content: &[u8]) -> Result<(), Errno> {
-        let mut done = 0;
-        while done < content.len() {
-            let at = p::content_offset(tag) + done as u64;
-            match rustix::io::pwrite(&self.character, &content[done..], at) {
-                Ok(0) => return Err(Errno::IO),
-                Ok(count) => done += count,
-                Err(Errno::INTR) => {}
-                Err(errno) => return Err(errno),
-            }
-        }
-        Ok(())
+        let written = self.character.write_all_at(content, p::content_offset(tag));
+        written.map_err(errno::of_io)
     }
 }
 

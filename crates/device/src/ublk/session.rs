@@ -1,7 +1,7 @@
 //! Serves the requests of all ublk devices of a cell in one thread.
 
 use super::{
-    command::{Control, UblkError, outcome},
+    command::{Control, outcome},
     device::{DEPTH, Device},
     guard::Guard,
     protocol as p,
@@ -9,7 +9,8 @@ use super::{
     ring::{Happened, Waited},
 };
 use crate::{
-    store::{Request, Store, errno_of},
+    errno,
+    store::{Request, Store},
     timing::Timing,
 };
 use fscost_recording::{DiskInfo, MAX_REQUEST_BYTES, Op};
@@ -48,13 +49,11 @@ pub struct Session {
 
 impl Session {
     /// Create a device for each disk. The devices receive no requests until [`start`](Self::start).
-    pub fn new(mut control: Control, disks: &[DiskInfo]) -> Result<Self, UblkError> {
+    pub fn new(mut control: Control, disks: &[DiskInfo]) -> Result<Self, String> {
         control.sweep();
-        let guard = Guard::start().map_err(|error| {
-            let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
-            UblkError::new("starting the process that removes devices", errno)
-        })?;
-        let replies = Replies::new().map_err(|errno| UblkError::new("making an eventfd", errno))?;
+        let guard = Guard::start()
+            .map_err(|error| format!("starting the process that removes devices: {error}"))?;
+        let replies = Replies::new().map_err(|errno| format!("making an eventfd: {errno}"))?;
         let mut session = Self {
             control,
             devices: Vec::new(),
@@ -210,10 +209,10 @@ impl Session {
             .and_then(|timing| timing.submit(store.requests(), parts));
         let done = if request.op == Op::Read {
             let content = &mut self.content[..length];
-            let read = store.read(request, content).map_err(errno_of);
+            let read = store.read(request, content).map_err(errno::of_recording);
             read.and_then(|()| device.write_content(tag, content))
         } else {
-            store.request(request).map_err(errno_of)
+            store.request(request).map_err(errno::of_recording)
         };
         let result = match (done, request.op) {
             (Err(errno), _) => -errno.raw_os_error(),
