@@ -101,7 +101,8 @@ pub enum Next {
 
 /// The server's end of the channel.
 pub struct Control {
-    socket: OwnedFd,
+    /// Socket to wait on.
+    pub socket: OwnedFd,
     is_timed: bool,
     has_told_failure: bool,
     buffer: Vec<u8>,
@@ -117,11 +118,6 @@ impl Control {
             has_told_failure: false,
             buffer: vec![0; MESSAGE_BYTES],
         }
-    }
-
-    /// Socket to wait on.
-    pub fn socket(&self) -> &OwnedFd {
-        &self.socket
     }
 
     /// Report that the disks are served, and where.
@@ -162,7 +158,7 @@ impl Control {
                     Ok(at_ns) => Answer::Marked {
                         at: self.is_timed.then(|| At {
                             at_ns,
-                            monotonic_ns: store.clock().monotonic_ns(at_ns),
+                            monotonic_ns: store.clock.monotonic_ns(at_ns),
                         }),
                         totals: store.totals(),
                     },

@@ -110,12 +110,6 @@ enum FrontEnd {
     Ublk,
 }
 
-/// The running front end.
-enum Opened {
-    Fuse(fuse::Mount),
-    Ublk(Box<ublk::Session>),
-}
-
 fn parse_disk(text: &str) -> Result<DiskInfo, String> {
     let (name, rest) = text
         .split_once('=')
@@ -193,9 +187,10 @@ fn serve(arguments: Serve) -> Result<server::Outcome, Box<dyn std::error::Error>
     rustix::io::fcntl_setfd(&socket, rustix::io::FdFlags::CLOEXEC)?;
     let header = header(arguments.disks, arguments.untimed)?;
     let clock = store::Clock::start();
-    let models = timing::Models::read(&header.disks, &arguments.models, arguments.seed)?;
+    let models = timing::models::read(&header.disks, &arguments.models, arguments.seed)?;
+    let has_models = models.iter().any(Option::is_some);
     let completions = match &arguments.completions {
-        Some(path) if !(models.is_empty() && arguments.devices.is_empty()) => {
+        Some(path) if has_models || !arguments.devices.is_empty() => {
             Some(Arc::new(Mutex::new(timing::Completions::create(path)?)))
         }
         _ => None,
@@ -217,7 +212,7 @@ fn serve(arguments: Serve) -> Result<server::Outcome, Box<dyn std::error::Error>
     }
     // The timing thread starts after the change of user, which it inherits.
     let timing = completions
-        .filter(|_| !models.is_empty())
+        .filter(|_| has_models)
         .map(|completions| timing::Timing::start(models, clock, completions))
         .transpose()?
         .map(Arc::new);
@@ -237,22 +232,27 @@ fn serve(arguments: Serve) -> Result<server::Outcome, Box<dyn std::error::Error>
                 FrontEnd::Auto if real.is_some() => FrontEnd::Fuse,
                 chosen => chosen,
             };
-            let opened = open(front_end, store.disks())?;
-            seccomp::deny()?;
-            match opened {
-                Opened::Fuse(mount) => server::serve(store, mount, control, timing, real)?,
-                Opened::Ublk(session) => ublk::serve(store, *session, control, timing)?,
+            match open_ublk(front_end, store.disks().len())? {
+                Some(driver) => {
+                    let session = ublk::Session::new(driver, store.disks())?;
+                    seccomp::deny()?;
+                    ublk::serve(store, session, control, timing)?
+                }
+                None => {
+                    let mount = fuse::Mount::new()?;
+                    seccomp::deny()?;
+                    server::serve(store, mount, control, timing, real)?
+                }
             }
         }
     })
 }
 
 fn header(disks: Vec<DiskInfo>, untimed: bool) -> Result<Header, SystemTimeError> {
-    let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
     let begin_unix_ns = if untimed {
         0
     } else {
-        since_epoch.as_nanos() as u64
+        SystemTime::UNIX_EPOCH.elapsed()?.as_nanos() as u64
     };
     Ok(Header {
         begin_unix_ns,
@@ -261,15 +261,13 @@ fn header(disks: Vec<DiskInfo>, untimed: bool) -> Result<Header, SystemTimeError
     })
 }
 
-fn open(front_end: FrontEnd, disks: &[DiskInfo]) -> Result<Opened, Box<dyn std::error::Error>> {
-    let fuse = || Ok(Opened::Fuse(fuse::Mount::new()?));
-    if front_end == FrontEnd::Fuse {
-        return fuse();
-    }
-    match ublk::Control::open(ublk::Session::requests(disks.len())) {
-        Ok(control) => Ok(Opened::Ublk(Box::new(ublk::Session::new(control, disks)?))),
-        Err(_) if front_end == FrontEnd::Auto => fuse(),
-        Err(error) => Err(error.into()),
+/// Open the driver of ublk, if it is wanted and there.
+fn open_ublk(front_end: FrontEnd, disks: usize) -> Result<Option<ublk::Control>, String> {
+    let requests = ublk::Session::requests(disks);
+    match front_end {
+        FrontEnd::Fuse => Ok(None),
+        FrontEnd::Auto => Ok(ublk::Control::open(requests).ok()),
+        FrontEnd::Ublk => ublk::Control::open(requests).map(Some),
     }
 }
 

@@ -1,8 +1,6 @@
 //! Behaviour of a disk server when memory is short: the kernel may be waiting for the server's
 //! writes.
 
-/// Number from include/uapi/linux/prctl.h; since Linux 5.6.
-const PR_SET_IO_FLUSHER: libc::c_int = 57;
 /// Score that protects from the out-of-memory killer: a mounted file system depends on the server.
 const OOM_SCORE: &str = "-500";
 
@@ -13,8 +11,7 @@ const OOM_SCORE: &str = "-500";
 /// Without the privilege (CAP_SYS_RESOURCE), as in the VM lab of an unprivileged user, neither this
 /// setting nor the OOM score takes effect.
 pub fn declare() {
-    // SAFETY: the call takes numbers only.
-    let _ = unsafe { libc::prctl(PR_SET_IO_FLUSHER, 1_u64, 0_u64, 0_u64, 0_u64) };
+    let _ = rustix::process::configure_io_flusher_behavior(true);
     let _ = std::fs::write("/proc/self/oom_score_adj", OOM_SCORE);
 }
 

@@ -113,10 +113,7 @@ fn deny_with(flags: libc::c_ulong) -> io::Result<()> {
         len: filter.len() as u16,
         filter: filter.as_mut_ptr(),
     };
-    // SAFETY: the call takes numbers only.
-    if unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1_u64, 0_u64, 0_u64, 0_u64) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
+    rustix::thread::set_no_new_privs(true)?;
     // SAFETY: the kernel copies the program, which lives until the call returns.
     let result = unsafe {
         libc::syscall(

@@ -13,7 +13,8 @@ pub struct Store {
     writer: Writer,
     maps: Vec<ExtentMap>,
     most_extents: usize,
-    clock: Clock,
+    /// The recording's clock.
+    pub clock: Clock,
 }
 
 /// Clock that counts nanoseconds since the recording began.
@@ -164,12 +165,6 @@ impl Store {
         })
     }
 
-    /// Refuse every further request after a thread panicked during one: a logged request may be
-    /// missing in the map.
-    pub fn fail_after_panic(&mut self) {
-        self.fail("a request panicked: a bug in fscost");
-    }
-
     /// Refuse every further request.
     pub fn fail(&mut self, what: &str) {
         self.writer.fail(ErrorKind::Io, what);
@@ -180,11 +175,6 @@ impl Store {
         let at_ns = self.clock.now_ns();
         self.writer.mark(mark, at_ns)?;
         Ok(at_ns)
-    }
-
-    /// The recording's clock.
-    pub fn clock(&self) -> Clock {
-        self.clock
     }
 
     /// Fails if every request is refused; the error is the reason.

@@ -9,4 +9,4 @@ mod protocol;
 mod session;
 
 pub use mount::Mount;
-pub use session::{Session, Step};
+pub use session::Session;

@@ -27,24 +27,15 @@ const ROOT_NODE: u64 = 1;
 /// place.
 const VALID_S: u64 = 3600;
 
-/// Result of one turn of the session.
-#[derive(Debug, PartialEq, Eq, Clone, Copy)]
-pub enum Step {
-    /// A request was served.
-    Served,
-    /// No request is pending.
-    Idle,
-    /// The mount is gone.
-    Ended,
-}
-
 /// One connection.
 pub struct Session {
-    connection: Arc<OwnedFd>,
+    /// Connection to wait on.
+    pub connection: Arc<OwnedFd>,
     arguments: [u8; ARGUMENTS_BYTES],
     read_buffer: Vec<u8>,
     timing: Option<Arc<Timing>>,
-    real: Option<Real>,
+    /// The real disks.
+    pub real: Option<Real>,
 }
 
 /// A reply: a body or an error.
@@ -63,48 +54,41 @@ impl Session {
         }
     }
 
-    /// The real disks.
-    pub fn real(&self) -> Option<&Real> {
-        self.real.as_ref()
-    }
-
-    /// Connection to wait on.
-    pub fn connection(&self) -> &OwnedFd {
-        &self.connection
-    }
-
-    /// Serve one request, if one is pending.
-    pub fn step(&mut self, store: &mut Store) -> Result<Step, Errno> {
-        let received = {
+    /// Serve until no request is pending; `false` when the mount is gone.
+    ///
+    /// The server sleeps at once instead of spinning for a while. Measured on two cores, a server
+    /// that spins for 50 µs takes the CPU from the kernel's worker that would send the next request
+    /// (write + fsync loop: 1.9 times as long as on a plain loop device, 1.2–1.5 times without
+    /// spinning).
+    pub fn serve_pending(&mut self, store: &mut Store) -> Result<bool, Errno> {
+        loop {
             let mut parts = [
                 IoSliceMut::new(&mut self.arguments),
                 IoSliceMut::new(store.space()),
             ];
-            rustix::io::readv(&self.connection, &mut parts)
-        };
-        let received = match received {
-            Ok(count) => count,
-            Err(Errno::AGAIN) => return Ok(Step::Idle),
-            // ENOENT: the request was interrupted before it was read.
-            Err(Errno::INTR | Errno::NOENT) => return Ok(Step::Served),
-            // ECONNABORTED: the connection ended while the kernel was handing over a last request
-            // (`fuse_dev_do_read`, fs/fuse/dev.c).
-            Err(Errno::NODEV | Errno::CONNABORTED) => return Ok(Step::Ended),
-            Err(errno) => return Err(errno),
-        };
-        let submit_ns = store.clock().now_ns();
-        let Ok((header, _)) = InHeader::read_from_prefix(&self.arguments) else {
-            return Err(Errno::IO);
-        };
-        if received < size_of::<InHeader>() || header.len as usize != received {
-            return Err(Errno::IO);
+            let received = match rustix::io::readv(&self.connection, &mut parts) {
+                Ok(count) => count,
+                Err(Errno::AGAIN) => return Ok(true),
+                // ENOENT: the request was interrupted before it was read.
+                Err(Errno::INTR | Errno::NOENT) => continue,
+                // ECONNABORTED: the connection ended while the kernel was handing over a last
+                // request (`fuse_dev_do_read`, fs/fuse/dev.c).
+                Err(Errno::NODEV | Errno::CONNABORTED) => return Ok(false),
+                Err(errno) => return Err(errno),
+            };
+            let submit_ns = store.clock.now_ns();
+            let Ok((header, _)) = InHeader::read_from_prefix(&self.arguments) else {
+                return Err(Errno::IO);
+            };
+            if received < size_of::<InHeader>() || header.len as usize != received {
+                return Err(Errno::IO);
+            }
+            if header.opcode == opcode::DESTROY {
+                self.reply(header.unique, Ok(&[]))?;
+                return Ok(false);
+            }
+            self.serve(&header, received, submit_ns, store)?;
         }
-        if header.opcode == opcode::DESTROY {
-            self.reply(header.unique, Ok(&[]))?;
-            return Ok(Step::Ended);
-        }
-        self.serve(&header, received, submit_ns, store)?;
-        Ok(Step::Served)
     }
 
     fn serve(

@@ -85,7 +85,7 @@ pub fn serve(
     let mut served_before = 0;
     loop {
         let mut waiting = [
-            PollFd::new(control.socket(), PollFlags::IN),
+            PollFd::new(&control.socket, PollFlags::IN),
             PollFd::new(listener, PollFlags::IN),
         ];
         match poll(&mut waiting, Some(&IDLE)) {
@@ -131,7 +131,7 @@ fn obey(control: &mut Control, shared: &Shared) -> Result<Option<Outcome>, Errno
     let Some(store) = store.take() else {
         return Ok(Some(Outcome::AgentGone));
     };
-    let timed = shared.timing().map_or(Ok(()), Timing::finish);
+    let timed = shared.timing.as_deref().map_or(Ok(()), Timing::finish);
     let finished = timed.and_then(|()| Finished::new(store, None));
     if next == Next::Gone {
         return Ok(Some(Outcome::AgentGone));

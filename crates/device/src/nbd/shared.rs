@@ -14,7 +14,8 @@ const MOST_CLIENTS: usize = 64;
 /// State shared by all connections.
 pub struct Shared {
     store: Mutex<Option<Store>>,
-    timing: Option<Arc<Timing>>,
+    /// Models of the disks, if any disk has one.
+    pub timing: Option<Arc<Timing>>,
     served: AtomicU64,
     clients: AtomicUsize,
 }
@@ -28,11 +29,6 @@ impl Shared {
             served: AtomicU64::new(0),
             clients: AtomicUsize::new(0),
         }
-    }
-
-    /// Models of the disks, if any disk has one.
-    pub fn timing(&self) -> Option<&Timing> {
-        self.timing.as_deref()
     }
 
     /// Number of requests so far.
@@ -54,7 +50,8 @@ impl Shared {
         self.store.lock().unwrap_or_else(|poisoned| {
             let mut store = poisoned.into_inner();
             if let Some(store) = store.as_mut() {
-                store.fail_after_panic();
+                // A logged request may be missing in the map.
+                store.fail("a request panicked: a bug in fscost");
             }
             store
         })

@@ -10,12 +10,12 @@ use super::{
     shared::Shared,
 };
 use crate::store::{self, Store};
-use crate::timing::{Ticket, run_first};
+use crate::timing::{Ticket, lock, run_first};
 use fscost_recording::{DiskInfo, ErrorKind, MAX_REQUEST_BYTES, Op};
 use std::{
     io::{self, IoSlice, Read, Write},
     os::unix::net::UnixStream,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
 };
 use zerocopy::{FromZeros, IntoBytes};
 
@@ -29,7 +29,7 @@ pub fn serve(
     disk: &DiskInfo,
     shared: &Shared,
 ) -> io::Result<()> {
-    if shared.timing().is_some() {
+    if shared.timing.as_deref().is_some() {
         run_first();
     }
     // Delayed replies come from another thread.
@@ -66,7 +66,7 @@ pub fn serve(
             stream.read_exact(&mut buffer)?;
         }
         let (result, ticket) = execute(&request, agreed.disk as u16, disk, shared, &mut buffer);
-        match (ticket, shared.timing()) {
+        match (ticket, shared.timing.as_deref()) {
             (Some(ticket), Some(timing)) => {
                 let mut message = Vec::new();
                 reply(&mut message, &request, agreed.structured, result, &buffer)?;
@@ -100,12 +100,12 @@ fn execute(
     let mut ticket = None;
     let done = shared.with_store(|store| {
         let mut parts = in_parts(store::Request {
-            submit_ns: store.clock().now_ns(),
+            submit_ns: store.clock.now_ns(),
             ..request
         });
         // Called under the store's lock, so that the model sees requests in the order of the
         // recording.
-        let timing = shared.timing();
+        let timing = shared.timing.as_deref();
         ticket = timing.and_then(|timing| timing.submit(store.requests(), &mut parts));
         carry_out(store, &parts, buffer).map_err(|error| match error.kind {
             ErrorKind::Invalid => Error::Invalid,
@@ -237,10 +237,6 @@ fn reply(
             write_all(stream, head.as_bytes(), body.as_bytes())
         }
     }
-}
-
-fn lock(stream: &Mutex<UnixStream>) -> std::sync::MutexGuard<'_, UnixStream> {
-    stream.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Writes head and content, in one call if the socket accepts both: a small reply is then one

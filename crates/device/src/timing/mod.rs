@@ -5,17 +5,17 @@
 //! always have the same completions. A separate thread sends replies.
 
 mod completions;
-mod models;
+pub mod models;
 mod queue;
 mod rehearsal;
 mod timer;
 
 pub use completions::Completions;
-pub use models::Models;
 pub use queue::{Part, Reply, Ticket};
 pub use timer::run_first;
 
 use crate::store::{Clock, Request};
+use fscost_latency::Device;
 use queue::{Due, Queue};
 use rehearsal::Rehearsal;
 use std::{
@@ -48,10 +48,14 @@ struct State {
 
 impl Timing {
     /// Start the thread that sends replies.
-    pub fn start(models: Models, clock: Clock, completions: SharedCompletions) -> io::Result<Self> {
+    pub fn start(
+        models: Vec<Option<Device>>,
+        clock: Clock,
+        completions: SharedCompletions,
+    ) -> io::Result<Self> {
         let shared = Arc::new(Shared {
             state: Mutex::new(State {
-                queue: Queue::new(models.devices),
+                queue: Queue::new(models),
                 is_ending: false,
             }),
             completions,
@@ -76,7 +80,7 @@ impl Timing {
     /// the request into several `parts`, they are numbered from `first` on, and each is one request
     /// to the model.
     pub fn submit(&self, first: u64, parts: &mut [Request]) -> Option<Ticket> {
-        let mut state = self.shared.lock();
+        let mut state = lock(&self.shared.state);
         // Read under the lock, so that the times passed to a model never run backwards.
         let now_ns = self.shared.clock.now_ns();
         let ticket = state.queue.submit(now_ns, first, parts)?;
@@ -88,7 +92,7 @@ impl Timing {
 
     /// Send a reply once the model has completed all parts of its request.
     pub fn reply(&self, ticket: Ticket, reply: Reply) {
-        let mut state = self.shared.lock();
+        let mut state = lock(&self.shared.state);
         let due = state.queue.reply(ticket, reply);
         self.shared.timer.set(state.queue.next_ns());
         drop(state);
@@ -99,7 +103,7 @@ impl Timing {
 
     /// Send all waiting replies at once, and store the completions noted so far.
     pub fn finish(&self) -> fscost_recording::Result<()> {
-        let mut state = self.shared.lock();
+        let mut state = lock(&self.shared.state);
         state.is_ending = true;
         let left = state.queue.drain();
         // A time long past, to wake and end the sender.
@@ -115,17 +119,13 @@ impl Timing {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        lock(&self.state)
-    }
-
     fn send_replies(&self) {
         run_first();
-        let mut waiter = Waiter::new();
+        let mut waiter = Waiter::default();
         let mut rehearsal = Rehearsal::new();
         loop {
             let now_ns = self.timer.wait(&mut waiter, || rehearsal.hold());
-            let mut state = self.lock();
+            let mut state = lock(&self.state);
             if state.is_ending {
                 return;
             }

@@ -50,6 +50,7 @@ pub struct Timer {
 }
 
 /// State of the waiting thread.
+#[derive(Default)]
 pub struct Waiter {
     refilled_ns: u64,
 }
@@ -72,10 +73,7 @@ impl Timer {
         if self.due_ns.swap(due_ns, Ordering::AcqRel) == due_ns {
             return;
         }
-        let zero = Timespec {
-            tv_sec: 0,
-            tv_nsec: 0,
-        };
+        let zero = Timespec::default();
         let at = match due_ns {
             NEVER => zero,
             _ => self.expiry(due_ns),
@@ -156,12 +154,6 @@ fn learnt(lead_ns: u64, took_ns: u64) -> u64 {
         lead_ns - lead_ns.div_ceil(DECAY)
     };
     lead_ns.min(MOST_LEAD_NS)
-}
-
-impl Waiter {
-    pub fn new() -> Self {
-        Self { refilled_ns: 0 }
-    }
 }
 
 /// Run the calling thread before all ordinary ones, because a device does not wait for a processor

@@ -19,7 +19,8 @@ pub struct Due {
 /// Replies that pass from the models' thread to the server's thread.
 pub struct Replies {
     waiting: Mutex<Vec<Due>>,
-    event: OwnedFd,
+    /// Descriptor that is readable while replies are pending.
+    pub event: OwnedFd,
 }
 
 impl Replies {
@@ -28,11 +29,6 @@ impl Replies {
             waiting: Mutex::default(),
             event: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
         })
-    }
-
-    /// Descriptor that is readable while replies are pending.
-    pub fn event(&self) -> &OwnedFd {
-        &self.event
     }
 
     /// Pass on a reply.

@@ -22,7 +22,7 @@ pub fn serve(
     }
     let nodes = session.start(&mut store, timing.clone())?;
     control.ready(&store, Ready::Devices(&nodes))?;
-    session.listen(control.socket().as_fd());
+    session.listen(control.socket.as_fd());
     loop {
         let step = session.step(&mut store)?;
         if step.is_idle {
@@ -35,7 +35,7 @@ pub fn serve(
         }
         let next = control.step(&mut store)?;
         if next == Next::Serve {
-            session.listen(control.socket().as_fd());
+            session.listen(control.socket.as_fd());
             continue;
         }
         let timed = timing.as_deref().map_or(Ok(()), Timing::finish);

@@ -86,7 +86,7 @@ impl Session {
         self.timing = timing;
         self.control
             .ring
-            .poll(Waited::Replies, self.replies.event().as_fd());
+            .poll(Waited::Replies, self.replies.event.as_fd());
         for index in 0..self.devices.len() {
             self.devices[index].fetch_all(&mut self.control.ring);
             // Meanwhile the kernel scans for partitions.
@@ -122,7 +122,7 @@ impl Session {
                     }
                     self.control
                         .ring
-                        .poll(Waited::Replies, self.replies.event().as_fd());
+                        .poll(Waited::Replies, self.replies.event.as_fd());
                 }
             }
         }
@@ -175,7 +175,7 @@ impl Session {
         tag: u16,
         result: i32,
     ) -> Result<(), Errno> {
-        let submit_ns = store.clock().now_ns();
+        let submit_ns = store.clock.now_ns();
         let device = self
             .devices
             .get_mut(usize::from(disk))
