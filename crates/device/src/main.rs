@@ -226,26 +226,33 @@ fn serve(arguments: Serve) -> Result<server::Outcome, Box<dyn std::error::Error>
             address.leave();
             served?
         }
-        None => {
-            // Real devices are served over FUSE: a thread for each request would copy its content.
-            let front_end = match arguments.front_end {
-                FrontEnd::Auto if real.is_some() => FrontEnd::Fuse,
-                chosen => chosen,
-            };
-            match open_ublk(front_end, store.disks().len())? {
-                Some(driver) => {
-                    let session = ublk::Session::new(driver, store.disks())?;
-                    seccomp::deny()?;
-                    ublk::serve(store, session, control, timing)?
-                }
-                None => {
-                    let mount = fuse::Mount::new()?;
-                    seccomp::deny()?;
-                    server::serve(store, mount, control, timing, real)?
-                }
-            }
-        }
+        None => serve_natively(arguments.front_end, store, control, timing, real)?,
     })
+}
+
+/// Serve over ublk or FUSE.
+fn serve_natively(
+    front_end: FrontEnd,
+    store: store::Store,
+    control: control::Control,
+    timing: Option<Arc<timing::Timing>>,
+    real: Option<real::Real>,
+) -> Result<server::Outcome, Box<dyn std::error::Error>> {
+    let requests = ublk::Session::requests(store.disks().len());
+    let driver = match front_end {
+        FrontEnd::Ublk => Some(ublk::Control::open(requests)?),
+        // Real devices are served over FUSE: a thread for each request would copy its content.
+        FrontEnd::Auto if real.is_none() => ublk::Control::open(requests).ok(),
+        FrontEnd::Auto | FrontEnd::Fuse => None,
+    };
+    if let Some(driver) = driver {
+        let session = ublk::Session::new(driver, store.disks())?;
+        seccomp::deny()?;
+        return Ok(ublk::serve(store, session, control, timing)?);
+    }
+    let mount = fuse::Mount::new()?;
+    seccomp::deny()?;
+    Ok(server::serve(store, mount, control, timing, real)?)
 }
 
 fn header(disks: Vec<DiskInfo>, untimed: bool) -> Result<Header, SystemTimeError> {
@@ -259,16 +266,6 @@ fn header(disks: Vec<DiskInfo>, untimed: bool) -> Result<Header, SystemTimeError
         disks,
         stripped: fscost_recording::Stripped::No,
     })
-}
-
-/// Open the driver of ublk, if it is wanted and there.
-fn open_ublk(front_end: FrontEnd, disks: usize) -> Result<Option<ublk::Control>, String> {
-    let requests = ublk::Session::requests(disks);
-    match front_end {
-        FrontEnd::Fuse => Ok(None),
-        FrontEnd::Auto => Ok(ublk::Control::open(requests).ok()),
-        FrontEnd::Ublk => ublk::Control::open(requests).map(Some),
-    }
 }
 
 fn parse_user(text: &str) -> Result<(u32, u32), String> {
