@@ -1,7 +1,7 @@
 //! Durations of calls, measured from an entry tracepoint to an exit tracepoint of the same thread.
 
 use crate::ring::{Ring, WITH_THREAD};
-use crate::{Error, Result, cpu_list, online_cpus, tracefs};
+use crate::{Result, rings_of};
 use std::collections::HashMap;
 
 /// Number of significant bits kept of a duration: neighbouring values differ by less than 0.8 %.
@@ -10,7 +10,7 @@ const KEPT_BITS: u32 = 8;
 /// Times calls from its creation until it is dropped.
 #[derive(Debug)]
 pub struct Durations {
-    rings: Vec<Side>,
+    sides: Vec<Side>,
 }
 
 /// One end (entry or exit) of the calls on one CPU.
@@ -34,26 +34,19 @@ impl Durations {
     /// and `syscalls/sys_exit_fsync`) in this thread and in every process that it starts from now
     /// on.
     pub fn observe(calls: &[(&str, &str)]) -> Result<Self> {
-        let tracefs = tracefs::mount().map_err(|e| Error::new("mount tracefs", e))?;
-        let online = online_cpus()?;
-        let mut rings = Vec::new();
+        let mut sides = Vec::new();
         let ends = calls
             .iter()
             .flat_map(|(begin, end)| [(begin, false), (end, true)]);
         for (name, is_end) in ends {
-            let id = tracefs::id(&tracefs, name)
-                .map_err(|e| Error::new(format!("look up tracepoint {name}"), e))?;
-            for cpu in cpu_list(&online) {
-                let ring = Ring::open(id, cpu, WITH_THREAD)
-                    .map_err(|e| Error::new(format!("observe {name} on CPU {cpu}"), e))?;
-                rings.push(Side {
-                    ring,
-                    is_end,
-                    known: 0,
-                });
-            }
+            let rings = rings_of(name, WITH_THREAD)?;
+            sides.extend(rings.into_iter().map(|ring| Side {
+                ring,
+                is_end,
+                known: 0,
+            }));
         }
-        Ok(Self { rings })
+        Ok(Self { sides })
     }
 
     /// Returns the calls that ended since the previous call: durations in nanoseconds, ascending,
@@ -61,13 +54,10 @@ impl Durations {
     pub fn take(&mut self) -> Result<Vec<(u64, u64)>> {
         let mut passes = Vec::new();
         let mut known_until_ns = u64::MAX;
-        for side in &mut self.rings {
+        for side in &mut self.sides {
             let before = passes.len();
             // Read the count first: a pass between the two readings then never looks lost.
-            let count = side
-                .ring
-                .count()
-                .map_err(|e| Error::new("read a tracepoint's count", e))?;
+            let count = side.ring.count()?;
             let is_end = side.is_end;
             side.ring.take(|at_ns, thread| {
                 passes.push(Pass {

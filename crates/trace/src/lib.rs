@@ -53,19 +53,9 @@ impl Tracepoints {
     /// Starts observing the tracepoints `names` (such as `ext4/ext4_sync_file_enter`) in this
     /// thread and in every process that it starts from now on.
     pub fn observe(names: &[String]) -> Result<Self> {
-        let tracefs = tracefs::mount().map_err(|e| Error::new("mount tracefs", e))?;
-        let online = online_cpus()?;
         let mut rings = Vec::new();
         for name in names {
-            let id = tracefs::id(&tracefs, name)
-                .map_err(|e| Error::new(format!("look up tracepoint {name}"), e))?;
-            // An inherited event has a ring only if it is bound to one CPU (kernel/events/core.c,
-            // `perf_mmap`).
-            for cpu in cpu_list(&online) {
-                let ring = Ring::open(id, cpu, WITHOUT_THREAD);
-                rings
-                    .push(ring.map_err(|e| Error::new(format!("observe {name} on CPU {cpu}"), e))?);
-            }
+            rings.extend(rings_of(name, WITHOUT_THREAD)?);
         }
         Ok(Self { rings, counted: 0 })
     }
@@ -76,9 +66,7 @@ impl Tracepoints {
         for ring in &mut self.rings {
             // Read the count first: a pass between the two readings is then in the times of this
             // call and in the count of the next, and never lost.
-            passes.count += ring
-                .count()
-                .map_err(|e| Error::new("read a tracepoint's count", e))?;
+            passes.count += ring.count()?;
             ring.take(|at_ns, _| passes.times_ns.push(at_ns));
         }
         passes.times_ns.sort_unstable();
@@ -88,9 +76,20 @@ impl Tracepoints {
     }
 }
 
-fn online_cpus() -> Result<String> {
+/// Opens the rings of a tracepoint, one on each CPU: an inherited event has a ring only if it is
+/// bound to one CPU (kernel/events/core.c, `perf_mmap`).
+fn rings_of(name: &str, has_thread: bool) -> Result<Vec<Ring>> {
+    let tracefs = tracefs::mount().map_err(|e| Error::new("mount tracefs", e))?;
     let path = "/sys/devices/system/cpu/online";
-    std::fs::read_to_string(path).map_err(|e| Error::new(format!("read {path}"), e))
+    let online =
+        std::fs::read_to_string(path).map_err(|e| Error::new(format!("read {path}"), e))?;
+    let id = tracefs::id(&tracefs, name)
+        .map_err(|e| Error::new(format!("look up tracepoint {name}"), e))?;
+    let on_cpu = |cpu| {
+        Ring::open(id, cpu, has_thread)
+            .map_err(|e| Error::new(format!("observe {name} on CPU {cpu}"), e))
+    };
+    cpu_list(&online).map(on_cpu).collect()
 }
 
 /// Parses a CPU list such as `0-3,8` (Documentation/admin-guide/cputopology.rst).

@@ -1,5 +1,6 @@
 //! A perf event and the ring to which the kernel writes its samples (perf_event_open(2)).
 
+use crate::{Error, Result};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
@@ -119,9 +120,10 @@ impl Ring {
     }
 
     /// Returns the number of times that the tracepoint was passed since `open`.
-    pub fn count(&self) -> io::Result<u64> {
+    pub fn count(&self) -> Result<u64> {
         let mut count = [0; 8];
-        rustix::io::read(&self.event, &mut count)?;
+        rustix::io::read(&self.event, &mut count)
+            .map_err(|e| Error::new("read a tracepoint's count", e))?;
         Ok(u64::from_ne_bytes(count))
     }
 
