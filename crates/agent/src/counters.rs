@@ -4,6 +4,7 @@
 //! write I/Os, 7 write sectors, 9 in flight, 12 discard I/Os, 14 discard sectors (since 4.19), 16
 //! flush I/Os (since 5.5). Sectors are 512 bytes whatever the device's own sector size is.
 
+use crate::error::{CellError, Context, Kind, Result};
 use serde::Serialize;
 
 const SECTOR_BYTES: u64 = 512;
@@ -37,13 +38,22 @@ pub struct BlockStat {
 }
 
 impl BlockStat {
+    /// Returns the current statistics of a device or partition.
+    pub fn of(kernel_name: &str) -> Result<Self> {
+        let path = format!("/sys/class/block/{kernel_name}/stat");
+        let text =
+            std::fs::read_to_string(&path).context(Kind::Attach, || format!("read {path}"))?;
+        Self::parse(&text).ok_or_else(|| {
+            CellError::new(Kind::Attach, format!("{path} is not as expected: {text}"))
+        })
+    }
+
     /// Parses the text of a `stat` file. Fields that an old kernel lacks are zero.
-    pub fn parse(text: &str) -> Option<Self> {
+    fn parse(text: &str) -> Option<Self> {
         let fields: Vec<u64> = text
             .split_whitespace()
-            .map(str::parse)
-            .collect::<Result<_, _>>()
-            .ok()?;
+            .map(|field| field.parse().ok())
+            .collect::<Option<_>>()?;
         if fields.len() < 11 {
             return None;
         }

@@ -194,7 +194,7 @@ fn real(plan: &DiskPlan, fd: OwnedFd) -> Result<Disk> {
     let base_line = if plan.is_new {
         Counters::default()
     } else {
-        block_stat(&kernel_name)?.counters
+        BlockStat::of(&kernel_name)?.counters
     };
     Ok(Disk {
         name: plan.name.clone(),
@@ -203,14 +203,6 @@ fn real(plan: &DiskPlan, fd: OwnedFd) -> Result<Disk> {
         fd,
         base_line,
     })
-}
-
-/// Returns the kernel's statistics of a device or partition.
-pub fn block_stat(kernel_name: &str) -> Result<BlockStat> {
-    let path = format!("/sys/class/block/{kernel_name}/stat");
-    let text = std::fs::read_to_string(&path).context(Kind::Attach, || format!("read {path}"))?;
-    BlockStat::parse(&text)
-        .ok_or_else(|| CellError::new(Kind::Attach, format!("{path} is not as expected: {text}")))
 }
 
 impl Disk {
@@ -246,7 +238,7 @@ pub type Written = BTreeMap<String, u64>;
 /// Returns the current counters of the disks, without requests in flight.
 pub fn written(disks: &[Disk]) -> Result<Written> {
     let of = |disk: &Disk| {
-        let counters = block_stat(&disk.kernel_name)?.counters;
+        let counters = BlockStat::of(&disk.kernel_name)?.counters;
         Ok((
             disk.name.clone(),
             counters.since(&disk.base_line).write_bytes,
@@ -280,7 +272,7 @@ pub fn quiet_counters(
     let read = || {
         disks
             .iter()
-            .map(|disk| block_stat(&disk.kernel_name))
+            .map(|disk| BlockStat::of(&disk.kernel_name))
             .collect::<Result<Vec<_>>>()
     };
     let mut stats = read()?;

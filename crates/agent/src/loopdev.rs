@@ -3,45 +3,41 @@
 //! A loop device is configured with `LO_FLAGS_AUTOCLEAR`: the kernel detaches it when its last user
 //! closes it, however that process ends. Only `init` and the mounted file system hold it open.
 
-use crate::counters::Counters;
+use crate::counters::{BlockStat, Counters};
 use crate::error::{CellError, Context, Kind, Result};
+use nix::libc;
 use rustix::fs::{Mode, OFlags};
-use rustix::ioctl::{Ioctl, IoctlOutput, Opcode, Setter};
+use rustix::ioctl::{IntegerSetter, Opcode, Setter, ioctl};
+use std::fs::File;
+use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 
 /// Numbers from include/uapi/linux/loop.h.
 const LOOP_CONFIGURE: Opcode = 0x4C0A;
 const LOOP_CTL_REMOVE: Opcode = 0x4C81;
-const LOOP_CTL_GET_FREE: Opcode = 0x4C82;
+const LOOP_CTL_GET_FREE: libc::Ioctl = 0x4C82;
 const LO_FLAGS_AUTOCLEAR: u32 = 4;
 const LO_FLAGS_DIRECT_IO: u32 = 16;
 
 /// Attempts to get a free device before another process takes it.
 const ATTEMPTS: usize = 100;
 
-/// `struct loop_info64`.
+/// `struct loop_info64`; fields that stay zero are joined.
 #[repr(C)]
-#[derive(Clone, Copy)]
 struct LoopInfo64 {
-    device: u64,
-    inode: u64,
-    rdevice: u64,
-    offset: u64,
-    size_limit: u64,
-    number: u32,
-    encrypt_type: u32,
-    encrypt_key_size: u32,
+    /// Device and inode of the file, offset and size limit.
+    place: [u64; 5],
+    /// Number of the device, type and size of the key.
+    number: [u32; 3],
     flags: u32,
     file_name: [u8; 64],
-    crypt_name: [u8; 64],
-    encrypt_key: [u8; 32],
-    init: [u64; 2],
+    /// Name of the cipher, key, and its initialisation.
+    cipher: [u64; 14],
 }
 
 /// `struct loop_config`.
 #[repr(C)]
-#[derive(Clone, Copy)]
 struct LoopConfig {
     fd: u32,
     block_size: u32,
@@ -50,51 +46,20 @@ struct LoopConfig {
 }
 
 /// Returns the number of a free loop device, which the kernel creates if necessary.
-struct GetFree;
-
-// SAFETY: LOOP_CTL_GET_FREE takes no argument and returns the number as its result; no memory is
-// accessed.
-unsafe impl Ioctl for GetFree {
-    type Output = i32;
-
-    const IS_MUTATING: bool = false;
-
-    fn opcode(&self) -> Opcode {
-        LOOP_CTL_GET_FREE
+fn get_free(control: &File) -> io::Result<i32> {
+    // SAFETY: LOOP_CTL_GET_FREE takes no argument and accesses no memory.
+    let number = unsafe { libc::ioctl(control.as_raw_fd(), LOOP_CTL_GET_FREE) };
+    if number < 0 {
+        return Err(io::Error::last_os_error());
     }
-
-    fn as_ptr(&mut self) -> *mut std::ffi::c_void {
-        std::ptr::null_mut()
-    }
-
-    unsafe fn output_from_ptr(
-        out: IoctlOutput,
-        _: *mut std::ffi::c_void,
-    ) -> rustix::io::Result<i32> {
-        Ok(out)
-    }
+    Ok(number)
 }
 
 /// Removes the loop device with this number, unless it is in use.
-struct Remove(i32);
-
-// SAFETY: LOOP_CTL_REMOVE takes the number itself as its argument; no memory is accessed.
-unsafe impl Ioctl for Remove {
-    type Output = ();
-
-    const IS_MUTATING: bool = false;
-
-    fn opcode(&self) -> Opcode {
-        LOOP_CTL_REMOVE
-    }
-
-    fn as_ptr(&mut self) -> *mut std::ffi::c_void {
-        std::ptr::without_provenance_mut(usize::try_from(self.0).unwrap_or(usize::MAX))
-    }
-
-    unsafe fn output_from_ptr(_: IoctlOutput, _: *mut std::ffi::c_void) -> rustix::io::Result<()> {
-        Ok(())
-    }
+fn remove(control: &File, number: i32) -> io::Result<()> {
+    let number = usize::try_from(number).unwrap_or(usize::MAX);
+    // SAFETY: LOOP_CTL_REMOVE takes the number itself as its argument and accesses no memory.
+    Ok(unsafe { ioctl(control, IntegerSetter::<LOOP_CTL_REMOVE>::new_usize(number)) }?)
 }
 
 /// An attached loop device, which is detached once this and all other users have closed it.
@@ -111,22 +76,18 @@ pub struct LoopDevice {
 
 /// Attaches a free loop device to `backing`, with direct I/O if the backing file supports it.
 pub fn attach(backing: impl AsFd, name: &str, logical_block_bytes: u32) -> Result<LoopDevice> {
-    let control = rustix::fs::open(
-        "/dev/loop-control",
-        OFlags::RDWR | OFlags::CLOEXEC,
-        Mode::empty(),
-    )
-    .context(
-        Kind::Attach,
-        || "open /dev/loop-control (is the kernel's loop driver there? `modprobe loop`)",
-    )?;
+    let control = File::options()
+        .read(true)
+        .write(true)
+        .open("/dev/loop-control")
+        .context(
+            Kind::Attach,
+            || "open /dev/loop-control (is the kernel's loop driver there? `modprobe loop`)",
+        )?;
     for _ in 0..ATTEMPTS {
-        // SAFETY: `GetFree` describes the ioctl as the kernel defines it.
-        let number =
-            unsafe { rustix::ioctl::ioctl(&control, GetFree) }.context(Kind::Attach, || {
-                "no free loop device, and the kernel makes no more \
-                (`losetup -a` lists those in use)"
-            })?;
+        let number = get_free(&control).context(Kind::Attach, || {
+            "no free loop device, and the kernel makes no more (`losetup -a` lists those in use)"
+        })?;
         let kernel_name = format!("loop{number}");
         let path = format!("/dev/{kernel_name}");
         let fd = match rustix::fs::open(&path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()) {
@@ -139,7 +100,7 @@ pub fn attach(backing: impl AsFd, name: &str, logical_block_bytes: u32) -> Resul
             }
             Err(error) => return Err(error).context(Kind::Attach, || format!("open {path}")),
         };
-        let base_line = crate::disks::block_stat(&kernel_name)?.counters;
+        let base_line = BlockStat::of(&kernel_name)?.counters;
         match configure(&fd, backing.as_fd(), name, logical_block_bytes) {
             Ok(()) => {
                 if restore_settings(&kernel_name)? {
@@ -151,8 +112,7 @@ pub fn attach(backing: impl AsFd, name: &str, logical_block_bytes: u32) -> Resul
                 }
                 drop(fd);
                 // The kernel then creates a new one. EBUSY: another process has taken this one.
-                // SAFETY: `Remove` describes the ioctl as the kernel defines it.
-                let _ = unsafe { rustix::ioctl::ioctl(&control, Remove(number)) };
+                let _ = remove(&control, number);
             }
             Err(rustix::io::Errno::BUSY) => {}
             Err(error) => {
@@ -178,19 +138,11 @@ fn configure(
         *to = from;
     }
     let info = LoopInfo64 {
-        device: 0,
-        inode: 0,
-        rdevice: 0,
-        offset: 0,
-        size_limit: 0,
-        number: 0,
-        encrypt_type: 0,
-        encrypt_key_size: 0,
+        place: [0; 5],
+        number: [0; 3],
         flags: LO_FLAGS_AUTOCLEAR | LO_FLAGS_DIRECT_IO,
         file_name,
-        crypt_name: [0; 64],
-        encrypt_key: [0; 32],
-        init: [0; 2],
+        cipher: [0; 14],
     };
     let backing =
         u32::try_from(backing.as_fd().as_raw_fd()).map_err(|_| rustix::io::Errno::BADF)?;
@@ -202,7 +154,7 @@ fn configure(
     };
     // SAFETY: LOOP_CONFIGURE reads a `struct loop_config`, which `LoopConfig` mirrors, and keeps no
     // pointer to it.
-    unsafe { rustix::ioctl::ioctl(fd, Setter::<LOOP_CONFIGURE, LoopConfig>::new(config)) }
+    unsafe { ioctl(fd, Setter::<LOOP_CONFIGURE, LoopConfig>::new(config)) }
 }
 
 /// Restores queue settings that former users have changed, because they outlive detaching. Returns
