@@ -31,17 +31,6 @@ pub const QUIET_LIMIT: Duration = Duration::from_secs(2);
 pub const QUIET_PAUSE: Duration = Duration::from_millis(1);
 pub const ARRAY_QUIET_PAUSE: Duration = Duration::from_millis(300);
 
-/// Backing of a disk, opened while the host's directories are still visible.
-#[derive(Debug)]
-pub enum Backing {
-    /// A disk of the disk server, reached through its mount.
-    Served,
-    /// A file of the host.
-    File(OwnedFd),
-    /// A real device.
-    Device(OwnedFd),
-}
-
 /// A disk with its device.
 #[derive(Debug)]
 pub struct Disk {
@@ -55,29 +44,24 @@ pub struct Disk {
     base_line: Counters,
 }
 
-/// Opens the files and devices of the host.
-pub fn open_backings(plan: &Plan) -> Result<Vec<Backing>> {
+/// Opens the files and devices of the plan, while the host's directories are still visible. Disks of
+/// the disk server have neither.
+pub fn open_backings(plan: &Plan) -> Result<Vec<Option<OwnedFd>>> {
     plan.disks.iter().map(open_backing).collect()
 }
 
-fn open_backing(disk: &DiskPlan) -> Result<Backing> {
-    let open = |path: &Path| {
-        rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
-            .context(Kind::Attach, || {
-                format!("open {} for disk {}", path.display(), disk.name)
-            })
+fn open_backing(disk: &DiskPlan) -> Result<Option<OwnedFd>> {
+    let Some(path) = disk.file.as_ref().or(disk.device.as_ref()) else {
+        return Ok(None);
     };
-    Ok(match (&disk.file, &disk.device) {
-        (Some(file), _) => Backing::File(open(file)?),
-        (None, Some(device)) => {
-            let fd = open(device)?;
-            if let Some(expected) = &disk.identity {
-                refuse_another(&fd, expected, device)?;
-            }
-            Backing::Device(fd)
-        }
-        (None, None) => Backing::Served,
-    })
+    let fd = rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
+        .context(Kind::Attach, || {
+            format!("open {} for disk {}", path.display(), disk.name)
+        })?;
+    if let (Some(device), Some(expected)) = (&disk.device, &disk.identity) {
+        refuse_another(&fd, expected, device)?;
+    }
+    Ok(Some(fd))
 }
 
 /// Fails unless `fd` is the expected disk. Checks the descriptor that is used from now on, because
@@ -108,23 +92,20 @@ fn refuse_another(fd: &OwnedFd, expected: &DeviceIdentity, device: &Path) -> Res
 }
 
 /// Gives every disk its device. `served` locates the disks of the disk server.
-pub fn attach(plan: &Plan, backings: Vec<Backing>, served: Option<Served>) -> Result<Vec<Disk>> {
+pub fn attach(
+    plan: &Plan,
+    backings: Vec<Option<OwnedFd>>,
+    served: Option<Served>,
+) -> Result<Vec<Disk>> {
     let attach_one = |(disk, backing)| attach_one(disk, backing, served.as_ref());
     plan.disks.iter().zip(backings).map(attach_one).collect()
 }
 
-fn attach_one(plan: &DiskPlan, backing: Backing, served: Option<&Served>) -> Result<Disk> {
-    let (file, name) = match backing {
-        Backing::Device(fd) => return real(plan, fd),
-        Backing::File(fd) => (
-            fd,
-            plan.file
-                .as_deref()
-                .unwrap_or(Path::new(""))
-                .to_string_lossy()
-                .into_owned(),
-        ),
-        Backing::Served => {
+fn attach_one(plan: &DiskPlan, backing: Option<OwnedFd>, served: Option<&Served>) -> Result<Disk> {
+    let (file, name) = match (backing, &plan.file) {
+        (Some(fd), Some(file)) => (fd, file.to_string_lossy().into_owned()),
+        (Some(fd), None) => return real(plan, fd),
+        (None, _) => {
             let none = || CellError::new(Kind::Attach, "the disk server serves no disk");
             let mount = match served.ok_or_else(none)? {
                 Served::Files(mount) => mount,

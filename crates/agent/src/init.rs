@@ -18,7 +18,6 @@ use crate::sync_calls::{SyncCalls, SyncTimes};
 use crate::{namespace, reap, sandbox};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, set_parent_process_death_signal};
-use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -119,63 +118,24 @@ fn prepare() -> Result<Cell> {
     require_supervisor()?;
     let handoff = Handoff::from_stdin()?;
     let control = handoff.control_fd.map(adopt).transpose()?.map(Control::new);
-    let built = build(handoff, control.as_ref());
-    let (plan, launcher, disks, cpu, drop_caches) =
-        built.map_err(|error| root_cause(error, control.as_ref()))?;
-    let sync_calls = listen(&plan.sync_tracepoints, &launcher.log);
-    let sync_times = SyncTimes::listen()
-        .inspect_err(|error| {
-            let log = &launcher.log;
-            log.announce(&format!("fsync is not timed: {}", error.paragraph()));
-        })
-        .ok();
-    let schedule = plan.is_emulated.then(Schedule::default);
-    Ok(Cell {
-        plan,
-        launcher,
-        disks,
-        control,
-        cpu,
-        drop_caches,
-        sync_calls,
-        sync_times,
-        kernel_log,
-        step: String::new(),
-        mounted: None,
-        is_mounted: false,
-        background: Background::default(),
-        schedule,
-        pending: None,
-    })
+    let built = build(handoff, control.as_ref(), kernel_log);
+    let mut cell = built.map_err(|error| root_cause(error, control.as_ref()))?;
+    cell.control = control;
+    Ok(cell)
 }
 
-/// Starts counting calls for durability. A failure here does not fail the cell: `sync_calls` is
+/// Returns a listener, unless it could not be started. That does not fail the cell: its values are
 /// null, and the log says why.
-fn listen(tracepoints: &[String], log: &Log) -> Option<SyncCalls> {
-    if tracepoints.is_empty() {
-        return None;
-    }
-    match SyncCalls::listen(tracepoints) {
-        Ok(sync_calls) => Some(sync_calls),
-        Err(error) => {
-            log.announce(&format!(
-                "sync calls are not counted: {}",
-                error.paragraph()
-            ));
-            None
-        }
-    }
+fn listening<T>(started: Result<T>, failure: &str, log: &Log) -> Option<T> {
+    started
+        .inspect_err(|error| {
+            log.announce(&format!("{failure}: {}", error.paragraph()));
+        })
+        .ok()
 }
 
-type Built = (
-    crate::plan::Plan,
-    Launcher,
-    Vec<disks::Disk>,
-    CpuMeter,
-    OwnedFd,
-);
-
-fn build(handoff: Handoff, control: Option<&Control>) -> Result<Built> {
+/// Builds the cell, without its control channel.
+fn build(handoff: Handoff, control: Option<&Control>, kernel_log: KernelLog) -> Result<Cell> {
     let Handoff { plan, cpu_fd, .. } = handoff;
     let cpu = CpuMeter::new(adopt(cpu_fd)?);
     let log = Log::of_init()?;
@@ -215,13 +175,32 @@ fn build(handoff: Handoff, control: Option<&Control>) -> Result<Built> {
         .iter()
         .map(|disk| (disk.name.clone(), disk.path.to_string_lossy().into_owned()))
         .collect();
-    let launcher = Launcher {
-        owns_kernel: plan.owns_kernel,
-        fill: Placeholders::new(&plan, paths),
-        dirs,
-        log,
+    let sync_calls = match &plan.sync_tracepoints[..] {
+        [] => None,
+        names => listening(SyncCalls::listen(names), "sync calls are not counted", &log),
     };
-    Ok((plan, launcher, disks, cpu, drop_caches))
+    Ok(Cell {
+        sync_calls,
+        sync_times: listening(SyncTimes::listen(), "fsync is not timed", &log),
+        schedule: plan.is_emulated.then(Schedule::default),
+        launcher: Launcher {
+            owns_kernel: plan.owns_kernel,
+            fill: Placeholders::new(&plan, paths),
+            dirs,
+            log,
+        },
+        plan,
+        disks,
+        control: None,
+        cpu,
+        drop_caches,
+        kernel_log,
+        step: String::new(),
+        mounted: None,
+        is_mounted: false,
+        background: Background::default(),
+        pending: None,
+    })
 }
 
 /// Fails if `supervisor` died before this process could ask to die with it. The pid of `supervisor`
