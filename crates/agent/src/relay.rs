@@ -10,7 +10,8 @@ use std::io::{self, Write};
 #[derive(Debug, Default)]
 pub struct Relay {
     unfinished: Vec<u8>,
-    last: Option<Value>,
+    /// `done` or `failed`, once received.
+    pub last: Option<Value>,
 }
 
 impl Relay {
@@ -26,16 +27,6 @@ impl Relay {
             }
         }
         out.flush()
-    }
-
-    /// Returns `done` or `failed`, once received.
-    pub fn last(&self) -> Option<&Value> {
-        self.last.as_ref()
-    }
-
-    /// Returns the last event, once received.
-    pub fn into_last(self) -> Option<Value> {
-        self.last
     }
 }
 
@@ -65,8 +56,8 @@ mod tests {
             )
             .unwrap();
         assert_eq!(out, b"{\"event\":\"attached\"}\n");
-        assert_eq!(relay.last().unwrap()["kind"], "x");
+        assert_eq!(relay.last.as_ref().unwrap()["kind"], "x");
         relay.take(b"\n{\"event\":\"done\"}\n", &mut out).unwrap();
-        assert_eq!(relay.into_last().unwrap()["event"], "failed");
+        assert_eq!(relay.last.unwrap()["event"], "failed");
     }
 }

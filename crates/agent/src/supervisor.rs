@@ -348,13 +348,13 @@ impl Supervisor {
         let init_ended = self.init.reap();
         if let Some(server) = &mut self.server {
             let server_was = server.status.is_some();
-            if server.reap() && !server_was && !init_ended && self.relay.last().is_none() {
+            if server.reap() && !server_was && !init_ended && self.relay.last.is_none() {
                 self.end_within(SERVER_GONE_LIMIT);
             }
         }
         if init_ended && !init_was {
             self.end_within(SERVER_LIMIT);
-        } else if !init_ended && (self.relay.last().is_some() || self.events.is_none()) {
+        } else if !init_ended && (self.relay.last.is_some() || self.events.is_none()) {
             self.end_within(INIT_LIMIT);
         }
     }
@@ -382,7 +382,7 @@ impl Supervisor {
             .status
             .is_some_and(|status| status.signal().is_some());
         let server_failed = server_status.filter(|status| !status.success());
-        match (self.relay.into_last(), server_failed) {
+        match (self.relay.last, server_failed) {
             (Some(last), Some(status)) if last["event"] == "done" => failed(
                 Kind::DiskServer,
                 format!(

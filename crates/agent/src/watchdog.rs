@@ -21,7 +21,7 @@ const KILL_PAUSE: Duration = Duration::from_millis(100);
 
 /// Reason for the watchdog's action.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+enum Verdict {
     /// The step exceeded this time limit.
     Timeout(Duration),
     /// The step's command was stopped and not continued.
@@ -111,14 +111,11 @@ impl Watchdog {
         self.change(Phase::Running, self.step_deadline);
     }
 
-    /// Returns the reason for the watchdog's action, if it acted.
-    pub fn verdict(&self) -> Option<Verdict> {
-        lock(&self.state).verdict.clone()
-    }
-
-    /// Returns the verdict as a failure. For `DiskServer`, the server may know the real cause.
+    /// Returns the reason for the watchdog's action as a failure, if it acted. If the disk server
+    /// ended, it may know the real cause.
     pub fn failure(&self) -> Option<CellError> {
-        self.verdict().map(|verdict| failure(&self.step, &verdict))
+        let verdict = lock(&self.state).verdict.clone();
+        verdict.map(|verdict| failure(&self.step, &verdict))
     }
 
     fn change(&self, phase: Phase, deadline: Instant) {
@@ -151,60 +148,47 @@ struct Guard {
 
 impl Guard {
     fn run(self) {
-        let mut acting_since = None;
+        if !self.wait_for_cause() {
+            return;
+        }
+        let start = Instant::now();
         loop {
-            let (phase, deadline) = {
-                let state = lock(&self.state);
-                (state.phase, state.deadline)
-            };
-            if phase == Phase::Over {
-                return;
-            }
-            let until = if acting_since.is_some() {
-                Instant::now() + KILL_PAUSE
-            } else {
-                deadline
-            };
-            // Once the watchdog acts, the server's socket would be readable all the time.
-            let server_spoke = self.sleep(until, acting_since.is_none());
-            let since = match acting_since {
-                Some(since) => since,
-                None => {
-                    let mut state = lock(&self.state);
-                    if state.phase == Phase::Over {
-                        return;
-                    }
-                    let verdict = if server_spoke {
-                        Verdict::DiskServer
-                    } else if Instant::now() < state.deadline {
-                        continue;
-                    } else if state.phase == Phase::Stopped {
-                        Verdict::Stopped
-                    } else if state.phase == Phase::Leftover {
-                        Verdict::LeftRunning(names())
-                    } else {
-                        Verdict::Timeout(self.limit)
-                    };
-                    state.verdict = Some(verdict);
-                    let now = Instant::now();
-                    acting_since = Some(now);
-                    now
-                }
-            };
             // Repeated, because processes may be starting others.
             let _ = reap::kill_all();
-            if since.elapsed() > END_LIMIT {
+            if start.elapsed() > END_LIMIT {
                 self.give_up();
             }
+            if lock(&self.state).phase == Phase::Over {
+                return;
+            }
+            // From now on, the server's socket would be readable all the time.
+            self.sleep(Instant::now() + KILL_PAUSE, None);
+        }
+    }
+
+    /// Waits until there is a reason to act, and notes it; returns false if the step is over before.
+    fn wait_for_cause(&self) -> bool {
+        loop {
+            let deadline = lock(&self.state).deadline;
+            let server_spoke = self.sleep(deadline, self.server.as_ref());
+            let mut state = lock(&self.state);
+            let verdict = match state.phase {
+                Phase::Over => return false,
+                _ if server_spoke => Verdict::DiskServer,
+                _ if Instant::now() < state.deadline => continue,
+                Phase::Running => Verdict::Timeout(self.limit),
+                Phase::Stopped => Verdict::Stopped,
+                Phase::Leftover => Verdict::LeftRunning(names()),
+            };
+            state.verdict = Some(verdict);
+            return true;
         }
     }
 
     /// Sleeps until `until` or until woken; true if the server's socket has data to read.
-    fn sleep(&self, until: Instant, with_server: bool) -> bool {
+    fn sleep(&self, until: Instant, server: Option<&OwnedFd>) -> bool {
         let mut fds = vec![PollFd::new(&self.woken, PollFlags::IN)];
-        if let Some(server) = self.server.as_ref().filter(|_| with_server) {
-            fds.push(PollFd::new(server, PollFlags::IN));
-        }
+        fds.extend(server.map(|server| PollFd::new(server, PollFlags::IN)));
         let wait = until.saturating_duration_since(Instant::now());
         let wait = Timespec::try_from(wait).unwrap_or_default();
         if poll(&mut fds, Some(&wait)).is_err() {
