@@ -1,15 +1,11 @@
 //! Requests to the members of an array, as tuples.
 
-use crate::wear::{Device, Workload};
-use fscost_raid::{
-    Error, Geometry, Level, Load, MemberRequest, Operation, Rmw, RowCounts, WritePath,
-};
-use fscost_recording::Recording;
-use fscost_wear::{IntervalTimes, OnArray};
+use crate::refused;
+use fscost_raid::{Error, Geometry, Level, MemberRequest, Operation, Rmw, RowCounts, WritePath};
+use fscost_wear::{IntervalTimes, MemberTimes, OnArray};
 use pyo3::{
-    exceptions::PyValueError,
     prelude::*,
-    types::{PyDict, PyList},
+    types::{IntoPyDict as _, PyDict},
 };
 
 /// Geometry and options of an array, as checked by `fscost.wear.array`.
@@ -29,7 +25,7 @@ impl Shape {
     fn geometry(&self) -> PyResult<Geometry> {
         let level = Level::from_number(self.level);
         Ok(Geometry {
-            level: level.ok_or_else(|| refused(&Error::Shape))?,
+            level: level.ok_or_else(|| refused(Error::Shape))?,
             layout: self.layout,
             chunk_bytes: self.chunk_bytes,
             member_bytes: self.member_bytes.clone(),
@@ -43,7 +39,7 @@ impl Shape {
             2 => Rmw::WhenNoMoreReads,
             other => {
                 let why = format!("rmw_level is {other}: it must be 0, 1 or 2");
-                return Err(PyValueError::new_err(why));
+                return Err(refused(why));
             }
         };
         Ok(WritePath {
@@ -52,7 +48,7 @@ impl Shape {
         })
     }
 
-    fn on(&self, disk: u16) -> PyResult<OnArray> {
+    pub fn on(&self, disk: u16) -> PyResult<OnArray> {
         Ok(OnArray {
             disk,
             geometry: self.geometry()?,
@@ -62,63 +58,24 @@ impl Shape {
     }
 }
 
-/// Returns a workload for each member of the array that a recorded disk stands for.
-pub fn member_workloads(
-    py: Python<'_>,
-    recording: &Recording,
-    disk: u16,
-    shape: &Shape,
-    device: &Device,
-    measured: &[String],
-) -> PyResult<Vec<Workload>> {
-    let (on, spec) = (shape.on(disk)?, device.spec()?);
-    let made = py.detach(|| fscost_wear::of_array(recording, &on, &spec, measured));
-    let made = made.map_err(crate::error)?;
-    Ok(made.into_iter().map(Workload::of_member).collect())
-}
-
-/// Returns how busy each disk, or each member of the array that one disk stands for, would have
-/// been.
-pub fn times<'py>(
+pub fn interval_times<'py>(
     py: Python<'py>,
-    recording: &Recording,
-    device: &Device,
-    array: Option<(u16, Shape)>,
-) -> PyResult<Bound<'py, PyDict>> {
-    let on = array.map(|(disk, shape)| shape.on(disk)).transpose()?;
-    let (spec, timing) = (device.spec()?, device.timing());
-    let (intervals, rows) = py
-        .detach(|| fscost_wear::times(recording, &spec, timing, on.as_ref()))
-        .map_err(crate::error)?;
-    let list = PyList::empty(py);
-    for interval in &intervals {
-        list.append(told_interval(py, interval)?)?;
-    }
-    let found = PyDict::new(py);
-    found.set_item("intervals", list)?;
-    found.set_item("rows", told_rows(rows))?;
-    Ok(found)
+    intervals: &[IntervalTimes],
+) -> PyResult<Vec<Bound<'py, PyDict>>> {
+    let entry = |interval: &IntervalTimes| {
+        let members = interval.members.iter().map(|each| member_times(py, each));
+        let entry = PyDict::new(py);
+        entry.set_item("name", &interval.name)?;
+        entry.set_item("elapsed_s", interval.elapsed_s)?;
+        entry.set_item("members", members.collect::<PyResult<Vec<_>>>()?)?;
+        Ok(entry)
+    };
+    intervals.iter().map(entry).collect()
 }
 
-fn told_interval<'py>(py: Python<'py>, interval: &IntervalTimes) -> PyResult<Bound<'py, PyDict>> {
-    let members = PyList::empty(py);
-    for member in &interval.members {
-        let entry = told_load(py, &member.load)?;
-        entry.set_item("busy_s", member.busy_s)?;
-        entry.set_item("nand_write_bytes", member.nand_write_bytes)?;
-        entry.set_item("erased_blocks", member.erased_blocks)?;
-        members.append(entry)?;
-    }
-    let found = PyDict::new(py);
-    found.set_item("name", &interval.name)?;
-    found.set_item("elapsed_s", interval.elapsed_s)?;
-    found.set_item("members", members)?;
-    Ok(found)
-}
-
-fn told_load<'py>(py: Python<'py>, load: &Load) -> PyResult<Bound<'py, PyDict>> {
-    let entry = PyDict::new(py);
-    for (name, value) in [
+fn member_times<'py>(py: Python<'py>, found: &MemberTimes) -> PyResult<Bound<'py, PyDict>> {
+    let load = &found.load;
+    let entry = [
         ("read_requests", load.read_requests),
         ("read_bytes", load.read_bytes),
         ("preread_requests", load.preread_requests),
@@ -128,24 +85,22 @@ fn told_load<'py>(py: Python<'py>, load: &Load) -> PyResult<Bound<'py, PyDict>> 
         ("redundant_write_bytes", load.redundant_write_bytes),
         ("discard_bytes", load.discard_bytes),
         ("flushes", load.flushes),
-    ] {
-        entry.set_item(name, value)?;
-    }
+    ]
+    .into_py_dict(py)?;
+    entry.set_item("busy_s", found.busy_s)?;
+    entry.set_item("nand_write_bytes", found.nand_write_bytes)?;
+    entry.set_item("erased_blocks", found.erased_blocks)?;
     Ok(entry)
 }
 
 /// Returns the counts `(full, cached, reconstruct, read_modify_write)`.
-fn told_rows(rows: RowCounts) -> (u64, u64, u64, u64) {
+pub fn row_counts(rows: RowCounts) -> (u64, u64, u64, u64) {
     (
         rows.full,
         rows.cached,
         rows.reconstruct,
         rows.read_modify_write,
     )
-}
-
-fn refused(error: &Error) -> PyErr {
-    PyValueError::new_err(error.to_string())
 }
 
 /// Request to a member: `(member, "read" | "preread" | "write" | "discard" | "flush", offset,
@@ -163,7 +118,7 @@ impl Array {
     #[new]
     fn new(shape: Shape) -> PyResult<Self> {
         let made = fscost_raid::Array::new(&shape.geometry()?, shape.options()?);
-        let inner = made.map_err(|error| refused(&error))?;
+        let inner = made.map_err(refused)?;
         Ok(Self { inner })
     }
 
@@ -174,7 +129,7 @@ impl Array {
     /// Return the number of 4 KiB rows written, by how their parity was computed: `(full, cached,
     /// reconstruct, read_modify_write)`.
     fn rows(&self) -> (u64, u64, u64, u64) {
-        told_rows(self.inner.rows())
+        row_counts(self.inner.rows())
     }
 
     fn read(&mut self, offset: u64, length: u64) -> PyResult<Vec<Request>> {
@@ -207,7 +162,7 @@ impl Array {
 
 fn told(make: impl FnOnce(&mut Vec<MemberRequest>) -> Result<(), Error>) -> PyResult<Vec<Request>> {
     let mut out = Vec::new();
-    make(&mut out).map_err(|error| refused(&error))?;
+    make(&mut out).map_err(refused)?;
     let request = |each: &MemberRequest| {
         let operation = match each.operation {
             Operation::Read => "read",

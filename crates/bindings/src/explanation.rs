@@ -1,10 +1,15 @@
 //! An explained recording as columns.
 
+use crate::{
+    columns::{Columns, append, column},
+    detached,
+    recording::{MarkTexts, mark_texts},
+};
 use fscost_explain::{NO_INODE, Row, RowIter, Structure, Table};
 use fscost_recording::{self as recording, Output, Packer};
 use pyo3::{
     prelude::*,
-    types::{PyBytes, PyDict},
+    types::{IntoPyDict as _, PyDict},
 };
 use std::{
     collections::BTreeMap,
@@ -72,33 +77,23 @@ impl Explanation {
     /// and `path`: `{"structures", "journal_structures" (those that belong to a journal or log),
     /// "causes", "intervals", "paths"}`.
     fn names<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let explained = &self.table.explained;
+        let structures = Structure::ALL.iter();
+        let journal = structures.clone().filter(|s| s.is_journal());
+        let journal = Vec::from_iter(journal.map(|s| s.name()));
+        let causes = explained.rows.cause_sets().iter();
         let names = PyDict::new(py);
-        let structures = || Structure::ALL.iter().copied();
-        let journal = structures().filter(|s| s.is_journal());
-        let causes = self.table.explained.rows.cause_sets().iter();
-        names.set_item(
-            "structures",
-            structures().map(Structure::name).collect::<Vec<_>>(),
-        )?;
-        names.set_item(
-            "journal_structures",
-            journal.map(Structure::name).collect::<Vec<_>>(),
-        )?;
-        names.set_item(
-            "causes",
-            causes.map(ToString::to_string).collect::<Vec<_>>(),
-        )?;
+        names.set_item("structures", Vec::from_iter(structures.map(|s| s.name())))?;
+        names.set_item("journal_structures", journal)?;
+        names.set_item("causes", Vec::from_iter(causes.map(ToString::to_string)))?;
         names.set_item("intervals", self.table.timeline.names())?;
-        names.set_item(
-            "paths",
-            self.table.explained.paths.texts().collect::<Vec<_>>(),
-        )?;
+        names.set_item("paths", Vec::from_iter(explained.paths.texts()))?;
         Ok(names)
     }
 
     /// Return all marks of the recording: `[(at_ns, name, JSON text or None)]`.
-    fn marks(&self) -> Vec<crate::MarkTexts> {
-        crate::mark_texts(self.table.timeline.marks())
+    fn marks(&self) -> Vec<MarkTexts> {
+        mark_texts(self.table.timeline.marks())
     }
 
     /// Return the bytes of the rows that were written as zeroes and reached the disk as punched
@@ -140,23 +135,14 @@ impl Batches {
     fn __next__<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         let table = &self.explanation.get().table;
         let rows = &mut self.rows;
-        let columns = py.detach(|| batch(table, rows)).map_err(crate::error)?;
-        let Some(columns) = columns else {
-            return Ok(None);
-        };
-        let batch = PyDict::new(py);
-        for (name, bytes) in columns {
-            batch.set_item(name, PyBytes::new(py, &bytes))?;
-        }
-        Ok(Some(batch))
+        let batch = detached(py, || batch(table, rows))?;
+        batch.map(|columns| columns.into_py_dict(py)).transpose()
     }
 }
 
-type Column = (&'static str, Vec<u8>);
-
 /// Returns the next rows; `None` after the last.
-fn batch(table: &Table, rows: &mut RowIter) -> recording::Result<Option<[Column; 17]>> {
-    let mut batch: Option<[Column; 17]> = None;
+fn batch(table: &Table, rows: &mut RowIter) -> recording::Result<Option<Columns<17>>> {
+    let mut batch = None;
     let mut part = Vec::with_capacity(PART_ROWS);
     for _ in 0..BATCH_ROWS / PART_ROWS {
         part.clear();
@@ -166,20 +152,12 @@ fn batch(table: &Table, rows: &mut RowIter) -> recording::Result<Option<[Column;
         if part.is_empty() {
             break;
         }
-        let found = columns(table, &part);
-        match &mut batch {
-            None => batch = Some(found),
-            Some(batch) => {
-                for ((_, whole), (_, part)) in batch.iter_mut().zip(found) {
-                    whole.extend_from_slice(&part);
-                }
-            }
-        }
+        append(&mut batch, columns(table, &part));
     }
     Ok(batch)
 }
 
-fn columns(table: &Table, rows: &[Row]) -> [Column; 17] {
+fn columns(table: &Table, rows: &[Row]) -> Columns<17> {
     let timeline = &table.timeline;
     [
         column("event", rows, |r| r.event.to_le_bytes()),
@@ -204,18 +182,6 @@ fn columns(table: &Table, rows: &[Row]) -> [Column; 17] {
         column("copy", rows, |r| [r.copy]),
         column("doubtful", rows, |r| [u8::from(r.is_doubtful)]),
     ]
-}
-
-fn column<const N: usize>(
-    name: &'static str,
-    rows: &[Row],
-    bytes_of: impl Fn(&Row) -> [u8; N],
-) -> Column {
-    let mut bytes = Vec::with_capacity(rows.len() * N);
-    for row in rows {
-        bytes.extend_from_slice(&bytes_of(row));
-    }
-    (name, bytes)
 }
 
 fn number(value: impl TryInto<i32>) -> [u8; 4] {

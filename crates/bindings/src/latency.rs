@@ -1,11 +1,8 @@
 //! Latency models of devices.
 
-use fscost_latency::{Error, Model};
-use pyo3::{exceptions::PyValueError, prelude::*};
-
-pub fn refused(error: Error) -> PyErr {
-    PyValueError::new_err(error.to_string())
-}
+use crate::refused;
+use fscost_latency::Model;
+use pyo3::prelude::*;
 
 /// Check the section [latency] of a device file; a ValueError describes the problem.
 #[pyfunction]

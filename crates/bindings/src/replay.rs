@@ -1,60 +1,30 @@
 //! Replays of recordings on latency models of devices, as dictionaries.
 
-use crate::latency::refused;
+use crate::refused;
 use fscost_latency::Model;
-use fscost_recording::Recording;
 use fscost_replay::{DiskTimes, Histogram, IntervalTimes, Requests, Waits};
-use pyo3::{
-    exceptions::PyValueError,
-    prelude::*,
-    types::{PyDict, PyList},
-};
+use pyo3::{prelude::*, types::PyDict};
 use std::{collections::HashMap, thread};
 
-/// Replays a recording with each assumption of `waits`, on threads of their own. `models` holds the
-/// file name and text of each disk's model. `completions` holds requests and the times at which
-/// live models completed them.
-pub fn replay<'py>(
-    py: Python<'py>,
-    recording: &Recording,
-    models: &[(String, String)],
-    waits: &[String],
+/// Replays requests with each assumption of `waits`, on threads of their own.
+pub fn all(
+    requests: &Requests,
+    models: &[Model],
+    waits: &[Waits],
     seed: u64,
-    completions: &[u8],
-) -> PyResult<Bound<'py, PyList>> {
-    let waits: Vec<Waits> = waits
-        .iter()
-        .map(|each| named(each))
-        .collect::<PyResult<_>>()?;
-    let models = models.iter().map(|(file, text)| Model::parse(file, text));
-    let models: Vec<Model> = models.collect::<Result<_, _>>().map_err(refused)?;
-    let found = py.detach(|| -> fscost_recording::Result<Vec<Vec<IntervalTimes>>> {
-        let requests = Requests::completed(recording, &pairs(completions))?;
-        let of = &|waits| requests.replay(&models, waits, seed);
-        Ok(thread::scope(|scope| {
-            let threads: Vec<_> = waits
-                .iter()
-                .map(|&each| scope.spawn(move || of(each)))
-                .collect();
-            threads.into_iter().map(joined).collect()
-        }))
-    });
-    let found = found.map_err(crate::error)?;
-    let replays = found.iter().map(|intervals| {
-        let intervals = intervals.iter().map(|each| interval(py, each));
-        PyList::new(py, intervals.collect::<PyResult<Vec<_>>>()?)
-    });
-    PyList::new(py, replays.collect::<PyResult<Vec<_>>>()?)
+) -> Vec<Vec<IntervalTimes>> {
+    thread::scope(|scope| {
+        let replay = |&each| scope.spawn(move || requests.replay(models, each, seed));
+        let threads: Vec<_> = waits.iter().map(replay).collect();
+        threads.into_iter().map(joined).collect()
+    })
 }
 
-fn named(waits: &str) -> PyResult<Waits> {
+pub fn named(waits: &str) -> PyResult<Waits> {
     match waits {
         "flushes" => Ok(Waits::ForFlushes),
         "all" => Ok(Waits::ForAll),
-        other => {
-            let what = format!("waits {other:?} is unknown");
-            Err(PyValueError::new_err(what))
-        }
+        other => Err(refused(format!("waits {other:?} is unknown"))),
     }
 }
 
@@ -67,7 +37,7 @@ fn joined<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
 
 /// Parses pairs of 64-bit numbers, little-endian: the number of a request and the time at which it
 /// was completed.
-fn pairs(bytes: &[u8]) -> HashMap<u64, u64> {
+pub fn pairs(bytes: &[u8]) -> HashMap<u64, u64> {
     let (words, _) = bytes.as_chunks::<8>();
     let (pairs, _) = words.as_chunks::<2>();
     let number = |word: [u8; 8]| u64::from_le_bytes(word);
@@ -77,7 +47,7 @@ fn pairs(bytes: &[u8]) -> HashMap<u64, u64> {
         .collect()
 }
 
-fn interval<'py>(py: Python<'py>, found: &IntervalTimes) -> PyResult<Bound<'py, PyDict>> {
+pub fn interval<'py>(py: Python<'py>, found: &IntervalTimes) -> PyResult<Bound<'py, PyDict>> {
     let values = PyDict::new(py);
     values.set_item("name", &found.name)?;
     values.set_item("recorded_ns", found.recorded_ns)?;

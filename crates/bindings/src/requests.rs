@@ -1,16 +1,25 @@
 //! The requests of a recording, as columns.
 
-use crate::{Recording, error};
+use crate::{
+    columns::{Columns, append, column},
+    detached,
+    recording::{Recording, interval_entries},
+};
 use fscost_recording::{self as recording, Op, Survey};
 use pyo3::{
     prelude::*,
-    types::{PyBytes, PyDict, PyList},
+    types::{IntoPyDict as _, PyDict},
 };
 
 /// An iterator of column batches.
 #[pyclass(module = "fscost._native")]
 pub struct Requests {
     recording: Py<Recording>,
+    reader: Reader,
+}
+
+struct Reader {
+    /// Index of the next frame, and the number of its first event.
     next: usize,
     event: u64,
     survey: Survey,
@@ -20,12 +29,15 @@ pub struct Requests {
 const BATCH_EVENTS: usize = 1 << 18;
 
 impl Requests {
-    pub(crate) fn of(recording: Bound<'_, Recording>) -> Self {
+    pub fn of(recording: Bound<'_, Recording>) -> Self {
+        let survey = Survey::new(recording.get().inner.header().disks.len());
         Self {
-            survey: Survey::new(recording.get().inner.header().disks.len()),
             recording: recording.unbind(),
-            next: 0,
-            event: 0,
+            reader: Reader {
+                next: 0,
+                event: 0,
+                survey,
+            },
         }
     }
 }
@@ -37,79 +49,51 @@ impl Requests {
     }
 
     fn __next__<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
-        let recording = &self.recording.get().inner;
-        let mut columns = Columns::default();
-        let (first, event, survey) = (self.next, self.event, &mut self.survey);
-        (self.next, self.event) = py
-            .detach(|| columns.fill(recording, first, event, survey))
-            .map_err(error)?;
-        if columns.op.is_empty() {
-            return Ok(None);
-        }
-        let batch = PyDict::new(py);
-        for (name, bytes) in [
-            ("event", &columns.event),
-            ("submit_ns", &columns.submit_ns),
-            ("complete_ns", &columns.complete_ns),
-            ("offset", &columns.offset),
-            ("length", &columns.length),
-            ("disk", &columns.disk),
-            ("op", &columns.op),
-            ("fua", &columns.fua),
-        ] {
-            batch.set_item(name, PyBytes::new(py, bytes))?;
-        }
-        Ok(Some(batch))
+        let (recording, reader) = (&self.recording.get().inner, &mut self.reader);
+        let batch = detached(py, || reader.batch(recording))?;
+        batch.map(|columns| columns.into_py_dict(py)).transpose()
     }
 
     /// Return the intervals of the requests read so far, in the form of `Recording.intervals`.
     /// After the last batch, they cover the whole recording.
-    fn intervals<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let intervals = self.survey.intervals();
-        self.recording.get().interval_entries(py, intervals)
+    fn intervals<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        let intervals = self.reader.survey.intervals();
+        interval_entries(py, &self.recording.get().inner, intervals)
     }
 }
 
-#[derive(Default)]
-struct Columns {
-    event: Vec<u8>,
-    submit_ns: Vec<u8>,
-    complete_ns: Vec<u8>,
-    offset: Vec<u8>,
-    length: Vec<u8>,
-    disk: Vec<u8>,
-    op: Vec<u8>,
-    fua: Vec<u8>,
-}
-
-impl Columns {
-    /// Fills the columns from frame `next` on, whose first event has the number `first`. Returns
-    /// the first frame that was not read, and the number of its first event.
-    fn fill(
-        &mut self,
-        recording: &recording::Recording,
-        mut next: usize,
-        mut first: u64,
-        survey: &mut Survey,
-    ) -> recording::Result<(usize, u64)> {
+impl Reader {
+    /// Returns the next requests; `None` after the last.
+    fn batch(&mut self, source: &recording::Recording) -> recording::Result<Option<Columns<8>>> {
         let mut frame = recording::Frame::default();
-        while self.op.len() < BATCH_EVENTS && next < recording.frames().len() {
-            recording.read_frame(next, false, &mut frame)?;
-            survey.add(&frame)?;
-            let numbered = (first..).zip(&frame.events);
-            for (number, event) in numbered.filter(|(_, e)| e.op != Op::Mark) {
-                self.event.extend(number.to_le_bytes());
-                self.submit_ns.extend(event.submit_ns.to_le_bytes());
-                self.complete_ns.extend(event.complete_ns.to_le_bytes());
-                self.offset.extend(event.offset.to_le_bytes());
-                self.length.extend(event.length.to_le_bytes());
-                self.disk.extend(event.disk.to_le_bytes());
-                self.op.push(event.op as u8);
-                self.fua.push(u8::from(event.fua));
+        let (mut batch, mut count) = (None, 0);
+        while count < BATCH_EVENTS && self.next < source.frames().len() {
+            source.read_frame(self.next, false, &mut frame)?;
+            self.survey.add(&frame)?;
+            let numbered = (self.event..).zip(&frame.events);
+            let requests: Vec<_> = numbered.filter(|(_, e)| e.op != Op::Mark).collect();
+            count += requests.len();
+            if !requests.is_empty() {
+                append(&mut batch, columns(&requests));
             }
-            next += 1;
-            first += frame.events.len() as u64;
+            self.next += 1;
+            self.event += frame.events.len() as u64;
         }
-        Ok((next, first))
+        Ok(batch)
     }
+}
+
+fn columns(requests: &[(u64, &recording::Event)]) -> Columns<8> {
+    [
+        column("event", requests, |(number, _)| number.to_le_bytes()),
+        column("submit_ns", requests, |(_, e)| e.submit_ns.to_le_bytes()),
+        column("complete_ns", requests, |(_, e)| {
+            e.complete_ns.to_le_bytes()
+        }),
+        column("offset", requests, |(_, e)| e.offset.to_le_bytes()),
+        column("length", requests, |(_, e)| e.length.to_le_bytes()),
+        column("disk", requests, |(_, e)| e.disk.to_le_bytes()),
+        column("op", requests, |(_, e)| [e.op as u8]),
+        column("fua", requests, |(_, e)| [u8::from(e.fua)]),
+    ]
 }

@@ -1,17 +1,15 @@
 //! Recorded requests on an SSD model, as dictionaries and columns.
 
-use crate::Explanation;
-use fscost_recording::Recording;
+use crate::{RecordingError, columns::column, refused};
 use fscost_ssd::{
-    Association, Collection, Error, LogBlocks, Mapping, Options, PageMapOptions, Replay,
+    Association, Charges, Collection, LogBlocks, Mapping, Options, PageMapOptions, Replay,
     Separation, Spec, Timing, UNATTRIBUTED, Wear,
 };
 use fscost_traces::{ErrorKind, Format};
-use fscost_wear::{By, DISCARDS, Group, OTHERS, Wanted, of_recording, of_trace};
+use fscost_wear::{By, DISCARDS, Group, OTHERS, of_trace};
 use pyo3::{
-    exceptions::PyValueError,
     prelude::*,
-    types::{PyBytes, PyDict},
+    types::{IntoPyDict as _, PyDict},
 };
 use std::path::PathBuf;
 
@@ -106,60 +104,32 @@ impl Device {
 }
 
 fn unknown(field: &str, value: &str) -> PyErr {
-    PyValueError::new_err(format!("{field} {value:?} is unknown"))
-}
-
-fn refused(error: Error) -> PyErr {
-    PyValueError::new_err(error.to_string())
+    refused(format!("{field} {value:?} is unknown"))
 }
 
 /// Requests of one disk, in the units of a device. Tags are indices into `groups`.
 #[pyclass(frozen, module = "fscost._native")]
 pub struct Workload {
-    inner: fscost_ssd::Workload,
-    groups: Vec<Group>,
+    pub inner: fscost_ssd::Workload,
+    pub groups: Vec<Group>,
 }
 
 impl Workload {
-    /// Returns the workload of a member of an array, without charges.
-    pub fn of_member(inner: fscost_ssd::Workload) -> Self {
-        Self {
-            inner,
-            groups: Vec::new(),
-        }
+    pub fn unexplained(inner: fscost_ssd::Workload) -> Self {
+        let groups = Vec::new();
+        Self { inner, groups }
     }
 }
 
-/// Returns the requests of one disk. `measured` names the intervals that are repeated. With an
-/// explanation, charges are kept by `cause`, `structure`, `path` or `step`.
-pub fn workload(
-    py: Python<'_>,
-    recording: &Recording,
-    disk: u16,
-    device: &Device,
-    measured: &[String],
-    explanation: Option<&Explanation>,
-    by: Option<&str>,
-) -> PyResult<Workload> {
-    let by = match by {
+/// Returns the column by which rows are grouped.
+pub fn grouping(by: Option<&str>) -> PyResult<By> {
+    Ok(match by {
         None | Some("cause") => By::Cause,
         Some("structure") => By::Structure,
         Some("path") => By::Path,
         Some("step") => By::Step,
         Some(other) => return Err(unknown("by", other)),
-    };
-    let disks = &recording.header().disks;
-    let disk_bytes = disks.get(usize::from(disk)).map_or(0, |d| d.size_bytes);
-    let wanted = Wanted {
-        disk,
-        unit_bytes: device.spec()?.unit_bytes_for(disk_bytes),
-        measured,
-    };
-    let explained = explanation.map(|found| (&found.table, by));
-    let (inner, groups) = py
-        .detach(|| of_recording(recording, explained, &wanted))
-        .map_err(crate::error)?;
-    Ok(Workload { inner, groups })
+    })
 }
 
 /// Name of the format; name, requests and duration of each disk.
@@ -190,13 +160,10 @@ pub fn trace_workloads(
                 "{}: a request ends at byte {}, beyond what {}-byte units can address",
                 disk.name, inner.disk_bytes, inner.unit_bytes
             );
-            return Err(PyValueError::new_err(text));
+            return Err(refused(text));
         }
-        let workload = Workload {
-            inner,
-            groups: Vec::new(),
-        };
-        found.push((disk.name, workload, disk.duration_ns as f64 / 1e9));
+        let seconds = disk.duration_ns as f64 / 1e9;
+        found.push((disk.name, Workload::unexplained(inner), seconds));
     }
     Ok((format.name(), found))
 }
@@ -208,7 +175,7 @@ fn unreadable(error: fscost_traces::Error) -> PyErr {
         ErrorKind::Format => "format",
         ErrorKind::Malformed => "malformed",
     };
-    crate::RecordingError::new_err((error.to_string(), kind))
+    RecordingError::new_err((error.to_string(), kind))
 }
 
 #[pymethods]
@@ -216,14 +183,15 @@ impl Workload {
     /// Return the demands of one pass on the device: `{"unit_bytes", "disk_bytes", "write_bytes",
     /// "write_units", "trim_bytes", "flushes"}`.
     fn info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let info = PyDict::new(py);
-        info.set_item("unit_bytes", self.inner.unit_bytes)?;
-        info.set_item("disk_bytes", self.inner.disk_bytes)?;
-        info.set_item("write_bytes", self.inner.write_bytes)?;
-        info.set_item("write_units", self.inner.cycle_units())?;
-        info.set_item("trim_bytes", self.inner.trim_bytes)?;
-        info.set_item("flushes", self.inner.flushes)?;
-        Ok(info)
+        [
+            ("unit_bytes", u64::from(self.inner.unit_bytes)),
+            ("disk_bytes", self.inner.disk_bytes),
+            ("write_bytes", self.inner.write_bytes),
+            ("write_units", self.inner.cycle_units()),
+            ("trim_bytes", self.inner.trim_bytes),
+            ("flushes", self.inner.flushes),
+        ]
+        .into_py_dict(py)
     }
 
     /// Return the same requests on a disk that has only the units that the workload writes, packed
@@ -268,66 +236,45 @@ impl Workload {
 
 impl Workload {
     fn charges<'py>(&self, py: Python<'py>, found: &Replay) -> PyResult<Bound<'py, PyDict>> {
-        let names = |of: fn(&Group) -> i32| {
-            let name = move |tag: u16| match tag {
-                UNATTRIBUTED => -4,
-                DISCARDS => -3,
-                OTHERS => -2,
-                tag => self.groups.get(usize::from(tag)).map_or(-2, of),
-            };
-            let numbers = found
-                .charges
-                .iter()
-                .flat_map(|&(tag, _)| name(tag).to_le_bytes());
-            numbers.collect::<Vec<u8>>()
+        let name = |tag: u16, of: fn(&Group) -> i32| match tag {
+            UNATTRIBUTED => -4,
+            DISCARDS => -3,
+            OTHERS => -2,
+            tag => self.groups.get(usize::from(tag)).map_or(-2, of),
         };
-        let bytes_of = |tag: u16| {
+        let names = |column_name, of| {
+            column(column_name, &found.charges, |&(tag, _)| {
+                name(tag, of).to_le_bytes()
+            })
+        };
+        let write_bytes = |tag: u16| {
             let by_tag = &self.inner.write_bytes_by_tag;
             by_tag.get(usize::from(tag)).copied().unwrap_or(0)
         };
-        let counts = |of: fn(&fscost_ssd::Charges) -> u64| {
-            let each = found
-                .charges
-                .iter()
-                .flat_map(|(_, each)| of(each).to_le_bytes());
-            each.collect::<Vec<u8>>()
+        let units = |column_name, of: fn(&Charges) -> u64| {
+            column(column_name, &found.charges, |(_, each)| {
+                of(each).to_le_bytes()
+            })
         };
-        let written = found
-            .charges
-            .iter()
-            .flat_map(|&(tag, _)| bytes_of(tag).to_le_bytes());
-        let columns = PyDict::new(py);
-        columns.set_item("name", PyBytes::new(py, &names(|group| group.name)))?;
-        columns.set_item("home", PyBytes::new(py, &names(|group| group.home)))?;
-        columns.set_item(
-            "write_bytes",
-            PyBytes::new(py, &written.collect::<Vec<u8>>()),
-        )?;
-        columns.set_item(
-            "written_units",
-            PyBytes::new(py, &counts(|c| c.written_units)),
-        )?;
-        columns.set_item(
-            "padded_units",
-            PyBytes::new(py, &counts(|c| c.padded_units)),
-        )?;
-        columns.set_item("moved_units", PyBytes::new(py, &counts(|c| c.moved_units)))?;
-        columns.set_item(
-            "caused_units",
-            PyBytes::new(py, &counts(|c| c.caused_units)),
-        )?;
-        Ok(columns)
+        [
+            names("name", |group| group.name),
+            names("home", |group| group.home),
+            column("write_bytes", &found.charges, |&(tag, _)| {
+                write_bytes(tag).to_le_bytes()
+            }),
+            units("written_units", |c| c.written_units),
+            units("padded_units", |c| c.padded_units),
+            units("moved_units", |c| c.moved_units),
+            units("caused_units", |c| c.caused_units),
+        ]
+        .into_py_dict(py)
     }
 }
 
 fn told<'py>(py: Python<'py>, found: &Replay) -> PyResult<Bound<'py, PyDict>> {
-    let (geometry, counted, wear) = (
-        found.scaled.geometry,
-        found.counted,
-        Wear::of(&found.erases),
-    );
-    let result = PyDict::new(py);
-    for (name, value) in [
+    let (geometry, counted) = (found.scaled.geometry, found.counted);
+    let wear = Wear::of(&found.erases);
+    let result = [
         ("unit_bytes", u64::from(geometry.unit_bytes)),
         ("page_units", u64::from(geometry.units_per_page)),
         ("block_units", u64::from(geometry.units_per_block)),
@@ -349,19 +296,14 @@ fn told<'py>(py: Python<'py>, found: &Replay) -> PyResult<Bound<'py, PyDict>> {
         ("min_erases", u64::from(wear.min_erases)),
         ("max_erases", u64::from(wear.max_erases)),
         ("worst_block", u64::from(wear.worst_block)),
-    ] {
-        result.set_item(name, value)?;
-    }
+    ]
+    .into_py_dict(py)?;
     result.set_item("mean_erases", wear.mean_erases)?;
     result.set_item("erases_variance", wear.variance)?;
     result.set_item("is_steady", found.is_steady)?;
     result.set_item("nominal_spare", found.nominal_spare)?;
     result.set_item("effective_spare", found.effective_spare)?;
-    let erases: Vec<u8> = found
-        .erases
-        .iter()
-        .flat_map(|count| count.to_le_bytes())
-        .collect();
-    result.set_item("erases", PyBytes::new(py, &erases))?;
+    let (name, erases) = column("erases", &found.erases, |count| count.to_le_bytes());
+    result.set_item(name, erases)?;
     Ok(result)
 }

@@ -1,0 +1,357 @@
+//! Recordings.
+
+use crate::{
+    RecordingError,
+    array::{self, Shape},
+    detached, error,
+    explanation::Explanation,
+    recovery, refused, replay,
+    requests::Requests,
+    wear::{self, Device, Workload},
+};
+use fscost_latency::Model;
+use fscost_recording::{self as recording, FrameInfo, Output, dm_log_writes};
+use fscost_replay::Waits;
+use fscost_strip::Names;
+use fscost_wear::{Wanted, of_array, of_recording};
+use pyo3::{
+    prelude::*,
+    types::{IntoPyDict as _, PyDict},
+};
+use std::path::PathBuf;
+
+/// A recording opened for reading. A truncated or damaged recording opens up to the damage.
+#[pyclass(frozen, module = "fscost._native")]
+pub struct Recording {
+    pub inner: recording::Recording,
+}
+
+#[pymethods]
+impl Recording {
+    #[new]
+    fn new(path: PathBuf) -> PyResult<Self> {
+        Ok(Self {
+            inner: recording::Recording::open(&path).map_err(error)?,
+        })
+    }
+
+    /// Return disks, sizes and the kind of end: `{"stripped", "begin_unix_ns", "file_bytes",
+    /// "frames", "events", "content_bytes", "content_stored_bytes", "end", "last_ns", "disks":
+    /// [{"name", "size_bytes", "logical_block_bytes", "physical_block_bytes"}]}`.
+    fn info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let (header, frames) = (self.inner.header(), self.inner.frames());
+        let sum = |of: fn(&FrameInfo) -> u32| frames.iter().map(|f| u64::from(of(f))).sum::<u64>();
+        let info = PyDict::new(py);
+        info.set_item("version", recording::VERSION)?;
+        info.set_item("stripped", header.stripped.text())?;
+        info.set_item("begin_unix_ns", header.begin_unix_ns)?;
+        info.set_item("file_bytes", self.inner.file_bytes())?;
+        info.set_item("frames", frames.len())?;
+        info.set_item("events", sum(|f| f.event_count))?;
+        info.set_item("content_bytes", sum(|f| f.content_bytes))?;
+        info.set_item("content_stored_bytes", sum(|f| f.content_stored_bytes))?;
+        info.set_item("last_ns", frames.last().map_or(0, |f| f.last_complete_ns))?;
+        info.set_item("end", end_text(self.inner.end()))?;
+        let disks = header.disks.iter().map(|disk| {
+            let entry = PyDict::new(py);
+            entry.set_item("name", &disk.name)?;
+            entry.set_item("size_bytes", disk.size_bytes)?;
+            entry.set_item("logical_block_bytes", disk.logical_block_bytes)?;
+            entry.set_item("physical_block_bytes", disk.physical_block_bytes)?;
+            Ok(entry)
+        });
+        info.set_item("disks", disks.collect::<PyResult<Vec<_>>>()?)?;
+        Ok(info)
+    }
+
+    /// Return the intervals between marks with their totals: `[{"name", "begin_ns", "end_ns",
+    /// "first_write_bytes", "disks": {name: totals}, "detail": JSON text or None}]`. The first,
+    /// `before`, holds everything before the first mark.
+    fn intervals<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        let found = detached(py, || recording::intervals(&self.inner))?;
+        interval_entries(py, &self.inner, &found)
+    }
+
+    /// Return all marks: `[(at_ns, name, JSON text or None)]`.
+    fn marks(&self, py: Python<'_>) -> PyResult<Vec<MarkTexts>> {
+        let marks = detached(py, || self.inner.marks())?;
+        Ok(mark_texts(&marks))
+    }
+
+    /// Return the requests in batches of columns, little-endian: `{"event": u64 bytes (its number,
+    /// marks counted), "submit_ns": u64, "complete_ns", "offset", "length", "disk": u16, "op": u8,
+    /// "fua": u8}`.
+    fn requests(slf: Bound<'_, Self>) -> Requests {
+        Requests::of(slf)
+    }
+
+    /// Explain each written byte: rows in batches of columns, and the names for the numbers in
+    /// them.
+    fn explain(&self, py: Python<'_>) -> PyResult<Explanation> {
+        detached(py, || Explanation::new(&self.inner))
+    }
+
+    /// Explain the recording, and write it with content compressed at the given zstd level to the
+    /// empty file behind a descriptor, in one pass. `Explanation.check_packed` raises the error of
+    /// the second part.
+    fn explain_and_pack(
+        &self,
+        py: Python<'_>,
+        descriptor: i32,
+        path: PathBuf,
+        level: i32,
+    ) -> PyResult<Explanation> {
+        let out = Output::of_descriptor(descriptor, &path).map_err(error)?;
+        detached(py, || Explanation::packing(&self.inner, out, level))
+    }
+
+    /// Return the requests of one disk as a workload for an SSD model. `measured` names the
+    /// intervals that are repeated. With an explanation, charges are kept by `cause`, `structure`,
+    /// `path` or `step`.
+    #[pyo3(signature = (disk, device, measured, explanation=None, by=None))]
+    fn workload(
+        &self,
+        py: Python<'_>,
+        disk: u16,
+        device: Device,
+        measured: Vec<String>,
+        explanation: Option<&Explanation>,
+        by: Option<&str>,
+    ) -> PyResult<Workload> {
+        let by = wear::grouping(by)?;
+        let disks = &self.inner.header().disks;
+        let disk_bytes = disks.get(usize::from(disk)).map_or(0, |d| d.size_bytes);
+        let wanted = Wanted {
+            disk,
+            unit_bytes: device.spec()?.unit_bytes_for(disk_bytes),
+            measured: &measured,
+        };
+        let explained = explanation.map(|found| (&found.table, by));
+        let (inner, groups) = detached(py, || of_recording(&self.inner, explained, &wanted))?;
+        Ok(Workload { inner, groups })
+    }
+
+    /// Return an unexplained workload for each member of the array that the disk stands for.
+    fn member_workloads(
+        &self,
+        py: Python<'_>,
+        disk: u16,
+        shape: Shape,
+        device: Device,
+        measured: Vec<String>,
+    ) -> PyResult<Vec<Workload>> {
+        let (on, spec) = (shape.on(disk)?, device.spec()?);
+        let found = detached(py, || of_array(&self.inner, &on, &spec, &measured))?;
+        Ok(found.into_iter().map(Workload::unexplained).collect())
+    }
+
+    /// Return how busy each disk, or each member of the array that one disk stands for, would have
+    /// been if it were a `device`: `{"intervals": [{"name", "elapsed_s", "members": [{"busy_s",
+    /// "nand_write_bytes", "erased_blocks", …}]}], "rows": (full, cached, reconstruct,
+    /// read_modify_write)}`.
+    #[pyo3(signature = (device, array=None))]
+    fn times<'py>(
+        &self,
+        py: Python<'py>,
+        device: Device,
+        array: Option<(u16, Shape)>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let on = array.map(|(disk, shape)| shape.on(disk)).transpose()?;
+        let (spec, timing) = (device.spec()?, device.timing());
+        let times = || fscost_wear::times(&self.inner, &spec, timing, on.as_ref());
+        let (intervals, rows) = detached(py, times)?;
+        let found = PyDict::new(py);
+        found.set_item("intervals", array::interval_times(py, &intervals)?)?;
+        found.set_item("rows", array::row_counts(rows))?;
+        Ok(found)
+    }
+
+    /// Replay the requests on device models, once for each assumption of `waits` ("flushes",
+    /// "all"): lists of `[{"name", "recorded_ns", "modelled_ns", "disks":
+    /// [{"busy_ns", "read", "write", "flush", "discard"}]}]`, the last four as `{"buckets":
+    /// [(least, most, count)], "sum_ns", "max_ns"}`. `models` holds the file name and text of each
+    /// disk's model. `completions` holds pairs of 64-bit numbers: a request of the recording, and
+    /// the time at which its live model completed it.
+    #[pyo3(signature = (models, waits, seed, completions=None))]
+    fn replay<'py>(
+        &self,
+        py: Python<'py>,
+        models: Vec<(String, String)>,
+        waits: Vec<String>,
+        seed: u64,
+        completions: Option<&[u8]>,
+    ) -> PyResult<Vec<Vec<Bound<'py, PyDict>>>> {
+        let waits = waits.iter().map(|each| replay::named(each));
+        let waits: Vec<Waits> = waits.collect::<PyResult<_>>()?;
+        let models = models.iter().map(|(file, text)| Model::parse(file, text));
+        let models: Vec<Model> = models.collect::<Result<_, _>>().map_err(refused)?;
+        let completions = replay::pairs(completions.unwrap_or_default());
+        let found = detached(py, || {
+            let requests = fscost_replay::Requests::completed(&self.inner, &completions)?;
+            Ok(replay::all(&requests, &models, &waits, seed))
+        })?;
+        let intervals =
+            |each: &Vec<_>| each.iter().map(|each| replay::interval(py, each)).collect();
+        found.iter().map(intervals).collect()
+    }
+
+    /// Return the state from which a mount would recover disks that hold the events completed by
+    /// `at_ns` except those in `lost`: see `recovery.rs`.
+    fn recovery<'py>(
+        &self,
+        py: Python<'py>,
+        at_ns: u64,
+        lost: Vec<u64>,
+    ) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        let found = detached(py, || fscost_explain::recovery(&self.inner, at_ns, &lost))?;
+        found.iter().map(|each| recovery::entry(py, each)).collect()
+    }
+
+    /// Read and check everything: `{"whole": bool, "end": str, "damaged": [str], "events",
+    /// "content_bytes", "content_stored_bytes", "disks": {name: totals}}`.
+    fn verify<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let report = detached(py, || recording::verify(&self.inner))?;
+        let entry = PyDict::new(py);
+        entry.set_item("whole", report.is_whole())?;
+        entry.set_item("end", end_text(&report.end))?;
+        entry.set_item("damaged", &report.damaged)?;
+        entry.set_item("events", report.events)?;
+        entry.set_item("content_bytes", report.content_bytes)?;
+        entry.set_item("content_stored_bytes", report.content_stored_bytes)?;
+        entry.set_item("disks", named_totals(py, &self.inner, &report.totals)?)?;
+        Ok(entry)
+    }
+
+    /// Write the contents of a disk at an instant, sparse, to the empty file behind a descriptor.
+    /// `path` is used in errors. `announce` is called beforehand with the number of bytes that will
+    /// be written. Give at most one of `at_ns` and `mark`; without either, the instant is the end.
+    #[pyo3(signature = (disk, descriptor, path, announce, at_ns=None, mark=None))]
+    #[allow(clippy::too_many_arguments)] // They are the Python method's.
+    fn export_image(
+        &self,
+        py: Python<'_>,
+        disk: u16,
+        descriptor: i32,
+        path: PathBuf,
+        announce: Bound<'_, PyAny>,
+        at_ns: Option<u64>,
+        mark: Option<String>,
+    ) -> PyResult<()> {
+        let instant = match (at_ns, mark) {
+            (Some(ns), _) => recording::Instant::CompletedBy(ns),
+            (None, Some(name)) => recording::Instant::Mark(name),
+            (None, None) => recording::Instant::End,
+        };
+        let image = detached(py, || self.inner.image_at(disk, &instant))?;
+        announce.call1((image.content_bytes(),))?;
+        let out = Output::of_descriptor(descriptor, &path).map_err(error)?;
+        detached(py, || image.export(out.file()))
+    }
+
+    /// Write the same recording without file contents to the empty file behind a descriptor; return
+    /// its size. `names` is `replace`, `extensions` or `keep`. Anyone who keeps the `key` of 32
+    /// bytes can guess contents.
+    fn strip(
+        &self,
+        py: Python<'_>,
+        descriptor: i32,
+        path: PathBuf,
+        names: &str,
+        key: [u8; 32],
+    ) -> PyResult<u64> {
+        let names = match names {
+            "replace" => Names::Replace,
+            "extensions" => Names::Extensions,
+            "keep" => Names::Keep,
+            other => return Err(RecordingError::new_err(format!("names: {other:?}"))),
+        };
+        let out = Output::of_descriptor(descriptor, &path).map_err(error)?;
+        let stripped = detached(py, || fscost_strip::strip(&self.inner, out, names, &key))?;
+        Ok(stripped.file_bytes)
+    }
+
+    /// Write one disk's requests as a dm-log-writes log to the empty file behind a descriptor;
+    /// return the number of entries. `announce` is called beforehand with the log's size.
+    fn export_dm_log_writes(
+        &self,
+        py: Python<'_>,
+        disk: u16,
+        descriptor: i32,
+        path: PathBuf,
+        announce: Bound<'_, PyAny>,
+    ) -> PyResult<u64> {
+        let bytes = detached(py, || dm_log_writes::export_bytes(&self.inner, disk))?;
+        announce.call1((bytes,))?;
+        let out = Output::of_descriptor(descriptor, &path).map_err(error)?;
+        detached(py, || dm_log_writes::export(&self.inner, disk, out))
+    }
+}
+
+pub fn interval_entries<'py>(
+    py: Python<'py>,
+    source: &recording::Recording,
+    intervals: &[recording::Interval],
+) -> PyResult<Vec<Bound<'py, PyDict>>> {
+    let entry = |interval: &recording::Interval| {
+        let entry = PyDict::new(py);
+        entry.set_item("name", &interval.mark.name)?;
+        entry.set_item("begin_ns", interval.begin_ns)?;
+        entry.set_item("end_ns", interval.end_ns)?;
+        entry.set_item("first_write_bytes", interval.first_write_bytes)?;
+        entry.set_item("detail", detail(&interval.mark))?;
+        entry.set_item("disks", named_totals(py, source, &interval.totals)?)?;
+        Ok(entry)
+    };
+    intervals.iter().map(entry).collect()
+}
+
+fn named_totals<'py>(
+    py: Python<'py>,
+    source: &recording::Recording,
+    totals: &[recording::Totals],
+) -> PyResult<Bound<'py, PyDict>> {
+    let named = PyDict::new(py);
+    for (disk, t) in source.header().disks.iter().zip(totals) {
+        let totals = [
+            ("read_requests", t.read_requests),
+            ("read_bytes", t.read_bytes),
+            ("write_requests", t.write_requests),
+            ("write_bytes", t.write_bytes),
+            ("zero_requests", t.zero_requests),
+            ("zero_bytes", t.zero_bytes),
+            ("discard_requests", t.discard_requests),
+            ("discard_bytes", t.discard_bytes),
+            ("punch_requests", t.punch_requests),
+            ("punch_bytes", t.punch_bytes),
+            ("flushes", t.flushes),
+        ];
+        named.set_item(&disk.name, totals.into_py_dict(py)?)?;
+    }
+    Ok(named)
+}
+
+/// Time, name, and detail as JSON.
+pub type MarkTexts = (u64, String, Option<String>);
+
+pub fn mark_texts(marks: &[(u64, recording::Mark)]) -> Vec<MarkTexts> {
+    let texts = |(at_ns, mark): &(u64, recording::Mark)| (*at_ns, mark.name.clone(), detail(mark));
+    marks.iter().map(texts).collect()
+}
+
+fn detail(mark: &recording::Mark) -> Option<String> {
+    (!mark.detail.is_null()).then(|| mark.detail.to_string())
+}
+
+fn end_text(end: &recording::End) -> String {
+    match end {
+        recording::End::Finished => "finished".into(),
+        recording::End::Cut { at_byte } => format!("truncated at byte {at_byte}"),
+        recording::End::Corrupt { at_byte, what } => {
+            if what.starts_with("at byte") {
+                format!("damaged {what}")
+            } else {
+                format!("damaged at byte {at_byte}: {what}")
+            }
+        }
+    }
+}
