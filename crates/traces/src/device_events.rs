@@ -3,7 +3,7 @@
 
 use crate::{
     error::Problem,
-    request::{Batch, Kind, Request},
+    request::{Kind, Output, Request},
 };
 use std::collections::HashMap;
 
@@ -66,7 +66,7 @@ impl Counter {
 
     /// Adds the requests of an event: none, one, or two. A bio with `REQ_PREFLUSH` and data is a
     /// flush followed by a write.
-    pub(crate) fn take(&mut self, event: &Event, batch: &mut Batch) -> Result<(), Problem> {
+    pub(crate) fn take(&mut self, event: &Event, out: &mut Output) -> Result<(), Problem> {
         if !self.counts(event.action) {
             return Ok(());
         }
@@ -81,7 +81,7 @@ impl Counter {
         if !self.requeued.is_empty() && self.is_issued_again(key) {
             return Ok(());
         }
-        add(event, batch)
+        add(event, out)
     }
 
     fn is_issued_again(&mut self, key: (u32, u64, u64)) -> bool {
@@ -96,12 +96,12 @@ impl Counter {
     }
 }
 
-fn add(event: &Event, batch: &mut Batch) -> Result<(), Problem> {
+fn add(event: &Event, out: &mut Output) -> Result<(), Problem> {
     if event.operation.has_preflush {
-        batch.add(Request::flush(event.time_ns, event.disk));
+        out.add(Request::flush(event.time_ns, event.disk));
     }
     if let Some(kind) = event.operation.kind {
-        batch.add(Request {
+        out.add(Request {
             time_ns: event.time_ns,
             disk: event.disk,
             kind,

@@ -60,6 +60,10 @@ impl Error {
         }
     }
 
+    pub(crate) fn malformed(path: &Path, place: Place, problem: Problem) -> Error {
+        Error::new(ErrorKind::Malformed, path, place, problem)
+    }
+
     pub(crate) fn format(path: &Path, cause: impl Into<Cow<'static, str>>) -> Error {
         Error::new(ErrorKind::Format, path, Place::File, cause)
     }

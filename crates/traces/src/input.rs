@@ -2,6 +2,10 @@
 //! compression.
 
 use crate::error::{Error, ErrorKind, Place, Result};
+use bzip2::bufread::MultiBzDecoder;
+use flate2::bufread::MultiGzDecoder;
+use fscost_recording as recording;
+use lzma_rust2::XzReader;
 use std::{
     fs::File,
     io::{self, BufReader, Read, Seek as _, SeekFrom},
@@ -57,18 +61,12 @@ impl Compression {
 impl Source {
     /// Opens a regular file.
     pub(crate) fn open(path: &Path) -> Result<Source> {
-        let file = fscost_recording::open_regular(path).map_err(|e| {
-            let kind = match e.kind {
-                fscost_recording::ErrorKind::Format => ErrorKind::Format,
-                _ => ErrorKind::Io,
-            };
-            let cause = match e.kind {
-                fscost_recording::ErrorKind::Format => {
-                    "not a regular file; a trace is read from a regular file".into()
-                }
-                _ => e.to_string(),
-            };
-            Error::new(kind, path, Place::File, cause)
+        let file = recording::open_regular(path).map_err(|e| match e.kind {
+            recording::ErrorKind::Format => Error::format(
+                path,
+                "not a regular file; a trace is read from a regular file",
+            ),
+            _ => Error::new(ErrorKind::Io, path, Place::File, e.to_string()),
         })?;
         let mut source = Source {
             file,
@@ -102,21 +100,15 @@ impl Source {
         let failed = |e: io::Error| read_error(&self.path, Place::File, &e);
         let mut file = self.file.try_clone().map_err(failed)?;
         file.seek(SeekFrom::Start(0)).map_err(failed)?;
-        Ok(match self.compression {
-            None => Box::new(file),
-            Some(Compression::Gzip) => {
-                let input = BufReader::with_capacity(BUFFER_BYTES, file);
-                Box::new(flate2::bufread::MultiGzDecoder::new(input))
-            }
-            Some(Compression::Zstd) => Box::new(zstd::Decoder::new(file).map_err(failed)?),
-            Some(Compression::Xz) => {
-                let input = BufReader::with_capacity(BUFFER_BYTES, file);
-                Box::new(lzma_rust2::XzReader::new_mem_limit(input, true, MAX_XZ_KIB))
-            }
-            Some(Compression::Bzip2) => {
-                let input = BufReader::with_capacity(BUFFER_BYTES, file);
-                Box::new(bzip2::bufread::MultiBzDecoder::new(input))
-            }
+        let Some(compression) = self.compression else {
+            return Ok(Box::new(file));
+        };
+        let input = BufReader::with_capacity(BUFFER_BYTES, file);
+        Ok(match compression {
+            Compression::Gzip => Box::new(MultiGzDecoder::new(input)),
+            Compression::Zstd => Box::new(zstd::Decoder::with_buffer(input).map_err(failed)?),
+            Compression::Xz => Box::new(XzReader::new_mem_limit(input, true, MAX_XZ_KIB)),
+            Compression::Bzip2 => Box::new(MultiBzDecoder::new(input)),
         })
     }
 }
@@ -127,5 +119,5 @@ pub(crate) fn read_error(path: &Path, place: Place, error: &io::Error) -> Error 
         return Error::new(ErrorKind::Io, path, place, format!("reading: {error}"));
     }
     let cause = format!("the compressed data are damaged or cut off ({error})");
-    Error::new(ErrorKind::Malformed, path, place, cause)
+    Error::malformed(path, place, cause.into())
 }

@@ -1,10 +1,10 @@
 //! Lines of a text, read without copying and in bounded memory.
 
 use crate::{
-    error::{Error, ErrorKind, Place, Result},
+    error::{Error, Place, Problem, Result},
     input::{Bytes, read_error},
 };
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Maximum length of a line. No format here has lines of more than 5 KB (a name of 4096 bytes and
 /// six numbers).
@@ -12,6 +12,7 @@ pub(crate) const MAX_LINE_BYTES: usize = 1 << 16;
 const BUFFER_BYTES: usize = 1 << 20;
 
 pub(crate) struct Lines {
+    path: PathBuf,
     input: Bytes,
     buffer: Box<[u8]>,
     begin: usize,
@@ -22,8 +23,10 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    pub(crate) fn new(input: Bytes) -> Lines {
+    /// Creates the lines of a file; errors refer to `path`.
+    pub(crate) fn new(path: &Path, input: Bytes) -> Lines {
         Lines {
+            path: path.to_owned(),
             input,
             buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
             begin: 0,
@@ -38,7 +41,7 @@ impl Lines {
     }
 
     /// Returns the next line without its terminator (`\n` or `\r\n`), which the last line may lack.
-    pub(crate) fn next(&mut self, path: &Path) -> Result<Option<&[u8]>> {
+    pub(crate) fn next(&mut self) -> Result<Option<&[u8]>> {
         let mut searched = self.begin;
         let (line_end, next) = loop {
             if let Some(at) = memchr::memchr(b'\n', &self.buffer[searched..self.end]) {
@@ -52,13 +55,13 @@ impl Lines {
                 break (self.end, self.end);
             }
             if length > MAX_LINE_BYTES {
-                return Err(self.too_long(path));
+                return Err(self.too_long());
             }
-            self.fill(path)?;
+            self.fill()?;
             searched = self.begin + length;
         };
         if line_end - self.begin > MAX_LINE_BYTES {
-            return Err(self.too_long(path));
+            return Err(self.too_long());
         }
         self.number += 1;
         let line = &self.buffer[self.begin..line_end];
@@ -66,26 +69,26 @@ impl Lines {
         Ok(Some(line.strip_suffix(b"\r").unwrap_or(line)))
     }
 
-    fn too_long(&self, path: &Path) -> Error {
-        Error::new(
-            ErrorKind::Malformed,
-            path,
-            Place::Line(self.number + 1),
-            format!(
-                "the line is longer than {MAX_LINE_BYTES} bytes: not a text trace, or a damaged one"
-            ),
-        )
+    /// Returns the error of the last returned line.
+    pub(crate) fn malformed(&self, problem: Problem) -> Error {
+        Error::malformed(&self.path, Place::Line(self.number), problem)
+    }
+
+    fn too_long(&self) -> Error {
+        let limit = format!("the line is longer than {MAX_LINE_BYTES} bytes");
+        let problem = format!("{limit}: not a text trace, or a damaged one").into();
+        Error::malformed(&self.path, Place::Line(self.number + 1), problem)
     }
 
     /// Reads more data after the unread rest, which is moved to the front.
-    fn fill(&mut self, path: &Path) -> Result<()> {
+    fn fill(&mut self) -> Result<()> {
         self.buffer.copy_within(self.begin..self.end, 0);
         self.end -= self.begin;
         self.begin = 0;
         let read = loop {
             match self.input.read(&mut self.buffer[self.end..]) {
                 Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(e) => return Err(read_error(path, Place::Line(self.number + 1), &e)),
+                Err(e) => return Err(read_error(&self.path, Place::Line(self.number + 1), &e)),
                 Ok(read) => break read,
             }
         };
@@ -101,9 +104,9 @@ mod tests {
     use std::io::Read as _;
 
     fn lines(bytes: Bytes) -> Vec<Vec<u8>> {
-        let mut lines = Lines::new(bytes);
+        let mut lines = Lines::new(Path::new("x"), bytes);
         let mut all = Vec::new();
-        while let Some(line) = lines.next(Path::new("x")).unwrap() {
+        while let Some(line) = lines.next().unwrap() {
             all.push(line.to_vec());
         }
         assert_eq!(lines.number(), all.len() as u64);
@@ -138,8 +141,8 @@ mod tests {
     #[test]
     fn an_endless_line_is_an_error_at_once() {
         let endless = std::io::repeat(b'7').take(u64::MAX);
-        let mut lines = Lines::new(Box::new(endless));
-        let error = lines.next(Path::new("endless")).unwrap_err();
+        let mut lines = Lines::new(Path::new("endless"), Box::new(endless));
+        let error = lines.next().unwrap_err();
         assert_eq!(error.place, Place::Line(1));
         assert!(
             error

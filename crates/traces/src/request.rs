@@ -1,5 +1,7 @@
 //! The common request type of all formats.
 
+use crate::disks::Disks;
+
 /// Operation requested of the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
@@ -46,15 +48,16 @@ impl Request {
     }
 }
 
-/// Requests that were read but not yet taken. Readers fill it with the requests of many lines, so
-/// that each format has its own compiled loop over lines.
+/// Disks found so far, and requests that were read but not yet taken. Readers fill it with the
+/// requests of many lines, so that each format has its own compiled loop over lines.
 #[derive(Debug, Default)]
-pub(crate) struct Batch {
+pub(crate) struct Output {
+    pub(crate) disks: Disks,
     requests: Vec<Request>,
     taken: usize,
 }
 
-impl Batch {
+impl Output {
     /// Adds a request. An empty read or write moves no data, and does not count.
     pub(crate) fn add(&mut self, request: Request) {
         if request.length_bytes > 0 || request.kind == Kind::Flush {
@@ -69,7 +72,7 @@ impl Batch {
         request
     }
 
-    /// Clears the batch. All requests must have been taken.
+    /// Drops the requests, all of which must have been taken.
     pub(crate) fn clear(&mut self) {
         self.requests.clear();
         self.taken = 0;

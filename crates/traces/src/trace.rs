@@ -2,16 +2,15 @@
 
 use crate::{
     device_events::Action,
-    disks::Disks,
     error::{Error, ErrorKind, Place, Result},
     formats::{
-        Format, HEAD_BYTES, Text, alibaba::Alibaba, blkparse, blkparse::Blkparse,
+        Format, HEAD_BYTES, Reader, Text, alibaba::Alibaba, blkparse, blkparse::Blkparse,
         blktrace::Blktrace, detect, dm_log_writes::DmLogWrites, fio::Fio, msr::Msr,
         systor17::Systor17, tencent::Tencent,
     },
     input::Source,
     lines::Lines,
-    request::{Batch, Request},
+    request::{Output, Request},
 };
 use std::{
     ffi::OsStr,
@@ -23,73 +22,33 @@ use std::{
 /// 8192).
 const MAX_FILES: usize = 8192;
 
-/// Number of lines or records that are read at once.
-const BATCH: usize = 1024;
-
 /// A trace: yields the requests that reached the devices, in the order of the file.
 pub struct Trace {
     format: Format,
     reader: Option<Box<dyn Reader>>,
-    disks: Disks,
-    batch: Batch,
+    out: Output,
     /// Error in the line after the batch.
     error: Option<Error>,
 }
 
-/// A file that is read in steps.
-trait Reader: Send {
-    /// Adds the requests of the next line or record, if any. False at the end.
-    fn step(&mut self, disks: &mut Disks, batch: &mut Batch) -> Result<bool>;
-
-    /// Adds the requests of the next lines or records. False at the end. One call covers many
-    /// steps, so that each reader has its own loop.
-    fn fill(&mut self, disks: &mut Disks, batch: &mut Batch) -> Result<bool> {
-        for _ in 0..BATCH {
-            if !self.step(disks, batch)? {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-}
-
 struct TextReader<T> {
-    path: PathBuf,
     lines: Lines,
     text: T,
 }
 
 impl<T: Text> Reader for TextReader<T> {
     #[inline]
-    fn step(&mut self, disks: &mut Disks, batch: &mut Batch) -> Result<bool> {
-        let number = self.lines.number() + 1;
-        let Some(line) = self.lines.next(&self.path)? else {
+    fn step(&mut self, out: &mut Output) -> Result<bool> {
+        let is_first = self.lines.number() == 0;
+        let Some(line) = self.lines.next()? else {
             return Ok(false);
         };
-        if !line.is_empty() {
-            let added = self.text.line(line, number, disks, batch);
-            added.map_err(|problem| {
-                Error::new(
-                    ErrorKind::Malformed,
-                    &self.path,
-                    Place::Line(number),
-                    problem,
-                )
-            })?;
+        let is_header = is_first && line.eq_ignore_ascii_case(T::HEADER.as_bytes());
+        if !line.is_empty() && !is_header {
+            let added = self.text.line(line, out);
+            added.map_err(|problem| self.lines.malformed(problem))?;
         }
         Ok(true)
-    }
-}
-
-impl Reader for Blktrace {
-    fn step(&mut self, disks: &mut Disks, batch: &mut Batch) -> Result<bool> {
-        self.next(disks, batch)
-    }
-}
-
-impl Reader for DmLogWrites {
-    fn step(&mut self, disks: &mut Disks, batch: &mut Batch) -> Result<bool> {
-        self.next(disks, batch)
     }
 }
 
@@ -108,8 +67,7 @@ impl Trace {
         Ok(Trace {
             format,
             reader: Some(reader(source, format)?),
-            disks: Disks::default(),
-            batch: Batch::default(),
+            out: Output::default(),
             error: None,
         })
     }
@@ -125,14 +83,14 @@ impl Trace {
     /// (dm-log-writes).
     #[must_use]
     pub fn disks(&self) -> &[String] {
-        self.disks.names()
+        self.out.disks.names()
     }
 
     /// Returns the next request; `None` at the end and after an error.
     #[inline]
     pub fn next_request(&mut self) -> Result<Option<Request>> {
         loop {
-            if let Some(request) = self.batch.take() {
+            if let Some(request) = self.out.take() {
                 return Ok(Some(request));
             }
             if !self.fill()? {
@@ -149,9 +107,9 @@ impl Trace {
         let Some(reader) = &mut self.reader else {
             return Ok(false);
         };
-        self.batch.clear();
+        self.out.clear();
         // The requests before a malformed line are valid, too.
-        match reader.fill(&mut self.disks, &mut self.batch) {
+        match reader.fill(&mut self.out) {
             Ok(true) => {}
             Ok(false) => self.reader = None,
             Err(error) => {
@@ -196,54 +154,33 @@ fn reader(source: Source, format: Format) -> Result<Box<dyn Reader>> {
 
 fn text(source: &Source, text: impl Text + 'static) -> Result<Box<dyn Reader>> {
     Ok(Box::new(TextReader {
-        path: source.path().to_owned(),
-        lines: Lines::new(source.bytes()?),
+        lines: Lines::new(source.path(), source.bytes()?),
         text,
     }))
 }
 
-/// Choice of the action to count, based on the actions up to the first D.
-#[derive(Default)]
-struct Found {
-    has_queue: bool,
-}
-
-impl Found {
-    /// Returns the action to count, once it is known.
-    fn see(&mut self, action: Action) -> Option<Action> {
-        self.has_queue |= action == Action::Queue;
-        (action == Action::Issue).then_some(Action::Issue)
-    }
-
-    fn at_end(&self) -> Action {
-        if self.has_queue {
-            Action::Queue
-        } else {
-            Action::Complete
-        }
-    }
-}
-
 fn action_of_text(source: &Source) -> Result<Action> {
-    let mut lines = Lines::new(source.bytes()?);
-    let mut found = Found::default();
-    while let Some(line) = lines.next(source.path())? {
-        if let Some(action) = blkparse::action_of_line(line).and_then(|a| found.see(a)) {
-            return Ok(action);
-        }
-    }
-    Ok(found.at_end())
+    let mut lines = Lines::new(source.path(), source.bytes()?);
+    action_to_count(|| Ok(lines.next()?.map(blkparse::action_of_line)))
 }
 
 fn action_of_files(sources: &[Source]) -> Result<Action> {
     let mut events = Blktrace::new(sources, Action::Issue)?;
-    let mut found = Found::default();
-    while let Some(action) = events.next_action()? {
-        if let Some(action) = action.and_then(|a| found.see(a)) {
-            return Ok(action);
+    action_to_count(|| events.next_action())
+}
+
+/// Returns the action to count. `next` returns the action of the next line or record, if it has
+/// one; `None` at the end.
+fn action_to_count(mut next: impl FnMut() -> Result<Option<Option<Action>>>) -> Result<Action> {
+    let mut found = Action::Complete;
+    while let Some(action) = next()? {
+        match action {
+            Some(Action::Issue) => return Ok(Action::Issue),
+            Some(Action::Queue) => found = Action::Queue,
+            _ => {}
         }
     }
-    Ok(found.at_end())
+    Ok(found)
 }
 
 /// Opens the files of all CPUs. blktrace(8) writes one file per CPU, `NAME.blktrace.CPU`: each

@@ -7,39 +7,31 @@
 
 use super::{
     Text,
-    csv::{fields, integer_of, is_header, kind_of, range_of, time_ns_of},
+    csv::{fields, integer_of, kind_of, range_of, time_ns_of},
 };
 use crate::{
-    disks::Disks,
     error::Problem,
-    request::{Batch, Request},
+    request::{Output, Request},
 };
 
-pub(super) const HEADER: &str = "device_id,opcode,offset,length,timestamp";
 const MICROSECOND_NS: u64 = 1000;
 
 #[derive(Debug, Default)]
 pub(crate) struct Alibaba;
 
 impl Text for Alibaba {
-    fn line(
-        &mut self,
-        line: &[u8],
-        number: u64,
-        disks: &mut Disks,
-        batch: &mut Batch,
-    ) -> Result<(), Problem> {
-        if is_header(line, number, HEADER) {
-            return Ok(());
-        }
+    const HEADER: &str = "device_id,opcode,offset,length,timestamp";
+
+    fn line(&mut self, line: &[u8], out: &mut Output) -> Result<(), Problem> {
         let [device, opcode, offset, length, time] = fields(line)?;
         integer_of("device_id", device)?;
-        batch.add(Request {
+        let request = Request {
             time_ns: time_ns_of("timestamp", time, MICROSECOND_NS, 1970)?,
             kind: kind_of("opcode", opcode, "R", "W")?,
-            disk: disks.number(device)?,
+            disk: out.disks.number(device)?,
             ..range_of(("offset", offset), ("length", length), 1)?
-        });
+        };
+        out.add(request);
         Ok(())
     }
 }

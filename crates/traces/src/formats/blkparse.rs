@@ -7,14 +7,13 @@
 
 use super::{
     Text,
-    csv::{integer_of, shown},
+    csv::{integer_of, seconds_of, shown},
 };
 use crate::{
     device_events::{Action, Counter, Event, Operation},
-    disks::Disks,
     error::Problem,
-    number::{integer, seconds_ns},
-    request::{Batch, Kind},
+    number::integer,
+    request::{Kind, Output},
 };
 
 const SECTOR_BYTES: u64 = 512;
@@ -48,13 +47,7 @@ impl Blkparse {
 }
 
 impl Text for Blkparse {
-    fn line(
-        &mut self,
-        line: &[u8],
-        _: u64,
-        disks: &mut Disks,
-        batch: &mut Batch,
-    ) -> Result<(), Problem> {
+    fn line(&mut self, line: &[u8], out: &mut Output) -> Result<(), Problem> {
         let mut words = Words(line);
         let device = words.next();
         if !is_device(device) {
@@ -73,8 +66,7 @@ impl Text for Blkparse {
         if !self.counter.counts(action) {
             return Ok(());
         }
-        let time_ns =
-            seconds_ns(time).ok_or_else(|| format!("the time is {}, not seconds", shown(time)))?;
+        let time_ns = seconds_of("the time", time)?;
         let operation = operation(words.next())?;
         let (sector, sectors) = match sectors(words)? {
             Some(_) if action == Action::Complete && is_failed(words) => return Ok(()),
@@ -87,11 +79,11 @@ impl Text for Blkparse {
             action,
             operation,
             time_ns,
-            disk: disks.number(device)?,
+            disk: out.disks.number(device)?,
             sector,
             length_bytes: length_bytes.ok_or("the request ends beyond 2^64 bytes")?,
         };
-        self.counter.take(&event, batch)
+        self.counter.take(&event, out)
     }
 }
 
@@ -193,15 +185,11 @@ struct Words<'a>(&'a [u8]);
 
 impl<'a> Words<'a> {
     fn next(&mut self) -> &'a [u8] {
-        let mut text = self.0;
-        while let [b' ', rest @ ..] = text {
-            text = rest;
+        while let [b' ', rest @ ..] = self.0 {
+            self.0 = rest;
         }
-        let end = text
-            .iter()
-            .position(|&byte| byte == b' ')
-            .unwrap_or(text.len());
-        let (word, rest) = text.split_at(end);
+        let end = self.0.iter().position(|&byte| byte == b' ');
+        let (word, rest) = self.0.split_at(end.unwrap_or(self.0.len()));
         self.0 = rest;
         word
     }

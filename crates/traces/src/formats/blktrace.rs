@@ -5,14 +5,15 @@
 //! Source: `include/uapi/linux/blktrace_api.h`. blktrace writes one file for each CPU; they are
 //! merged by time, as blkparse does.
 
+use super::Reader;
 use crate::{
     device_events::{Action, Counter, Event, Operation},
-    disks::Disks,
-    error::{Error, ErrorKind, Place, Problem, Result},
+    error::{Error, Place, Problem, Result},
     input::{Bytes, Source, read_error},
-    request::{Batch, Kind},
+    request::{Kind, Output},
 };
 use std::{
+    fmt::Write as _,
     io::{self, BufReader, Read as _},
     path::PathBuf,
 };
@@ -46,11 +47,19 @@ const CGROUP: u64 = 1 << 8;
 
 /// True if a file begins with a record.
 pub(crate) fn is_blktrace(head: &[u8]) -> bool {
-    let Some(first) = head.first_chunk() else {
-        return false;
-    };
-    let magics = [u32::from_le_bytes(*first), u32::from_be_bytes(*first)];
-    magics.iter().any(|magic| magic & !0xff == MAGIC)
+    head.first_chunk()
+        .is_some_and(|&magic| version_of(magic).is_some())
+}
+
+/// Returns the version of a record that begins with this magic number, and whether it is
+/// little-endian.
+fn version_of(magic: [u8; 4]) -> Option<(u32, bool)> {
+    let orders = [
+        (u32::from_le_bytes(magic), true),
+        (u32::from_be_bytes(magic), false),
+    ];
+    let found = orders.into_iter().find(|(magic, _)| magic & !0xff == MAGIC);
+    found.map(|(magic, is_little)| (magic & 0xff, is_little))
 }
 
 /// The relevant fields of a record.
@@ -78,6 +87,8 @@ pub(crate) struct Blktrace {
     streams: Vec<Stream>,
     counter: Counter,
     current: usize,
+    /// Name of the latest disk. The allocation is reused.
+    name: String,
 }
 
 impl Blktrace {
@@ -97,19 +108,8 @@ impl Blktrace {
             streams,
             counter: Counter::new(action),
             current: 0,
+            name: String::new(),
         })
-    }
-
-    /// Adds the requests of the next record. False at the end.
-    pub(crate) fn next(&mut self, disks: &mut Disks, batch: &mut Batch) -> Result<bool> {
-        let Some(record) = self.next_record()? else {
-            return Ok(false);
-        };
-        self.add(&record, disks, batch).map_err(|problem| {
-            let path = &self.streams[self.current].path;
-            Error::new(ErrorKind::Malformed, path, Place::Byte(record.at), problem)
-        })?;
-        Ok(true)
     }
 
     /// Returns the action of the next record; `None` at the end.
@@ -136,12 +136,7 @@ impl Blktrace {
         Ok(self.streams[stream].next.take())
     }
 
-    fn add(
-        &mut self,
-        record: &Record,
-        disks: &mut Disks,
-        batch: &mut Batch,
-    ) -> std::result::Result<(), Problem> {
+    fn add(&mut self, record: &Record, out: &mut Output) -> std::result::Result<(), Problem> {
         let Some(action) = action_of(record) else {
             return Ok(());
         };
@@ -153,41 +148,34 @@ impl Blktrace {
         }
         // blkparse prints whole sectors, so this counts whole sectors too.
         let length_bytes = u64::from(record.bytes) / SECTOR_BYTES * SECTOR_BYTES;
+        self.name.clear();
+        // `MAJOR` and `MINOR` of the kernel's `dev_t` (include/linux/kdev_t.h). The text grows.
+        let _ = write!(
+            self.name,
+            "{},{}",
+            record.device >> 20,
+            record.device & 0xf_ffff
+        );
         let event = Event {
             action,
             operation,
             time_ns: record.time_ns,
-            disk: disks.number(device_name(record.device).as_bytes())?,
+            disk: out.disks.number(self.name.as_bytes())?,
             sector: if length_bytes == 0 { 0 } else { record.sector },
             length_bytes,
         };
-        self.counter.take(&event, batch)
+        self.counter.take(&event, out)
     }
 }
 
-/// Formats `MAJOR` and `MINOR` of the kernel's `dev_t` (include/linux/kdev_t.h).
-fn device_name(device: u32) -> DeviceName {
-    use std::io::Write as _;
-    let mut name = DeviceName {
-        text: [0; 24],
-        length: 0,
-    };
-    let mut rest = &mut name.text[..];
-    // Two numbers of at most 10 digits fit.
-    let _ = write!(rest, "{},{}", device >> 20, device & 0xf_ffff);
-    name.length = 24 - rest.len();
-    name
-}
-
-/// A short text stored without allocation.
-struct DeviceName {
-    text: [u8; 24],
-    length: usize,
-}
-
-impl DeviceName {
-    fn as_bytes(&self) -> &[u8] {
-        &self.text[..self.length]
+impl Reader for Blktrace {
+    fn step(&mut self, out: &mut Output) -> Result<bool> {
+        let Some(record) = self.next_record()? else {
+            return Ok(false);
+        };
+        let added = self.add(&record, out);
+        added.map_err(|problem| self.streams[self.current].malformed(record.at, problem))?;
+        Ok(true)
     }
 }
 
@@ -240,21 +228,17 @@ impl Stream {
             return Err(self.cut(at));
         }
         let magic = [raw[0], raw[1], raw[2], raw[3]];
-        let is_little = u32::from_le_bytes(magic) & !0xff == MAGIC;
-        let magic = if is_little {
-            u32::from_le_bytes(magic)
-        } else {
-            u32::from_be_bytes(magic)
+        let Some((version, is_little)) = version_of(magic) else {
+            let magic = u32::from_be_bytes(magic);
+            let cause = format!("no record begins here (magic {magic:#010x})");
+            return Err(self.malformed(at, cause.into()));
         };
-        if magic & !0xff != MAGIC {
-            return Err(self.malformed(at, format!("no record begins here (magic {magic:#010x})")));
-        }
-        let length = match magic & 0xff {
+        let length = match version {
             VERSION_1 => RECORD_BYTES,
             VERSION_2 => RECORD_2_BYTES,
-            version => {
+            _ => {
                 let cause = format!("a record of version {version}; versions 7 and 8 can be read");
-                return Err(self.malformed(at, cause));
+                return Err(self.malformed(at, cause.into()));
             }
         };
         if self.fill(&mut raw[4..length])? < length - 4 {
@@ -295,8 +279,8 @@ impl Stream {
         self.malformed(at, "the record that begins here is cut off".into())
     }
 
-    fn malformed(&self, at: u64, cause: String) -> Error {
-        Error::new(ErrorKind::Malformed, &self.path, Place::Byte(at), cause)
+    fn malformed(&self, at: u64, problem: Problem) -> Error {
+        Error::malformed(&self.path, Place::Byte(at), problem)
     }
 }
 

@@ -1,9 +1,9 @@
-//! Comma-separated fields, their values, and the optional header of a file.
+//! Comma-separated fields and their values.
 
 use crate::{
     device_events::range,
     error::Problem,
-    number::integer,
+    number::{integer, seconds_ns},
     request::{Kind, Request},
 };
 
@@ -85,9 +85,9 @@ pub(super) fn kind_of(name: &str, text: &[u8], read: &str, write: &str) -> Resul
     }
 }
 
-/// True if this is the first line and names the columns.
-pub(super) fn is_header(line: &[u8], number: u64, header: &str) -> bool {
-    number == 1 && line.eq_ignore_ascii_case(header.as_bytes())
+/// Parses a field in seconds, and returns nanoseconds.
+pub(super) fn seconds_of(name: &str, text: &[u8]) -> Result<u64, Problem> {
+    seconds_ns(text).ok_or_else(|| format!("{name} is {}, not seconds", shown(text)).into())
 }
 
 /// Parses the integer of a named field.

@@ -1,6 +1,9 @@
 //! Detection of a format by the first bytes of a file.
 
-use super::{Format, blkparse, blktrace, csv::fields, fio};
+use super::{
+    Format, Text as _, alibaba::Alibaba, blkparse, blktrace, csv::fields, fio, msr::Msr,
+    systor17::Systor17, tencent::Tencent,
+};
 use crate::{error::Problem, number::integer};
 
 /// Bytes used for detection: more than the longest line that is accepted.
@@ -47,20 +50,17 @@ fn refused(head: &[u8]) -> Option<&'static str> {
 }
 
 fn of_header(line: &[u8]) -> Option<Format> {
-    let is = |header: &str| line.eq_ignore_ascii_case(header.as_bytes());
     if line == fio::VERSION_2 || line == fio::VERSION_3 {
-        Some(Format::Fio)
-    } else if is(super::msr::HEADER) {
-        Some(Format::Msr)
-    } else if is(super::systor17::HEADER) {
-        Some(Format::Systor17)
-    } else if is(super::alibaba::HEADER) {
-        Some(Format::Alibaba)
-    } else if is(super::tencent::HEADER) {
-        Some(Format::Tencent)
-    } else {
-        None
+        return Some(Format::Fio);
     }
+    let headers = [
+        (Msr::HEADER, Format::Msr),
+        (Systor17::HEADER, Format::Systor17),
+        (Alibaba::HEADER, Format::Alibaba),
+        (Tencent::HEADER, Format::Tencent),
+    ];
+    let is_named = |(header, _): &(&str, _)| line.eq_ignore_ascii_case(header.as_bytes());
+    headers.into_iter().find(is_named).map(|(_, format)| format)
 }
 
 fn of_line(line: &[u8]) -> Option<Format> {

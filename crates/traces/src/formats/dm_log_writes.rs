@@ -4,11 +4,11 @@
 //! Logs contain writes, discards and flushes in order of completion, but no reads and no times. The
 //! time of a request is its number in the log.
 
+use super::Reader;
 use crate::{
     device_events::range,
-    disks::Disks,
     error::{Error, ErrorKind, Place, Result},
-    request::{Batch, Kind, Request},
+    request::{Kind, Output, Request},
 };
 use fscost_recording::{self as recording, dm_log_writes::Entries};
 use std::path::{Path, PathBuf};
@@ -25,34 +25,25 @@ impl DmLogWrites {
             entries: Entries::open(path).map_err(|e| error(path, e))?,
         })
     }
+}
 
-    /// Adds the requests of the next entry. False at the end.
-    pub(crate) fn next(&mut self, disks: &mut Disks, batch: &mut Batch) -> Result<bool> {
-        let entry = self
-            .entries
-            .next_entry()
-            .map_err(|e| error(&self.path, e))?;
-        let Some(entry) = entry else {
+impl Reader for DmLogWrites {
+    fn step(&mut self, out: &mut Output) -> Result<bool> {
+        let entry = self.entries.next_entry();
+        let Some(entry) = entry.map_err(|e| error(&self.path, e))? else {
             return Ok(false);
         };
-        let malformed = |problem| {
-            Error::new(
-                ErrorKind::Malformed,
-                &self.path,
-                Place::Byte(entry.at_byte),
-                problem,
-            )
-        };
-        let disk = disks.number(b"log").map_err(malformed)?;
+        let malformed = |problem| Error::malformed(&self.path, Place::Byte(entry.at_byte), problem);
+        let disk = out.disks.number(b"log").map_err(malformed)?;
         if entry.has_flush {
-            batch.add(Request::flush(entry.number, disk));
+            out.add(Request::flush(entry.number, disk));
         }
         let kind = if entry.is_discard {
             Kind::Discard
         } else {
             Kind::Write
         };
-        batch.add(Request {
+        out.add(Request {
             time_ns: entry.number,
             disk,
             kind,

@@ -14,9 +14,8 @@ use super::{
 };
 use crate::{
     device_events::range,
-    disks::Disks,
     error::Problem,
-    request::{Batch, Kind, Request},
+    request::{Kind, Output, Request},
 };
 
 pub(super) const VERSION_2: &[u8] = b"fio version 2 iolog";
@@ -37,13 +36,7 @@ pub(crate) struct Fio {
 }
 
 impl Text for Fio {
-    fn line(
-        &mut self,
-        line: &[u8],
-        _: u64,
-        disks: &mut Disks,
-        batch: &mut Batch,
-    ) -> Result<(), Problem> {
+    fn line(&mut self, line: &[u8], out: &mut Output) -> Result<(), Problem> {
         let line = line.trim_ascii();
         let Some(version) = self.version else {
             self.version = Some(version(line)?);
@@ -86,8 +79,8 @@ impl Text for Fio {
         };
         let time_ns = time_us.checked_mul(MICROSECOND_NS);
         let time_ns = time_ns.ok_or("the time exceeds 64 bits of nanoseconds")?;
-        let disk = disks.number(file)?;
-        batch.add(if kind == Kind::Flush {
+        let disk = out.disks.number(file)?;
+        out.add(if kind == Kind::Flush {
             Request::flush(time_ns, disk)
         } else {
             Request {

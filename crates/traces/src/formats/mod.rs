@@ -11,9 +11,15 @@ pub(crate) mod msr;
 pub(crate) mod systor17;
 pub(crate) mod tencent;
 
-use crate::{disks::Disks, error::Problem, request::Batch};
+use crate::{
+    error::{Problem, Result},
+    request::Output,
+};
 
 pub(crate) use detect::{HEAD_BYTES, detect};
+
+/// Number of lines or records that are read at once.
+const BATCH: usize = 1024;
 
 /// A format of block I/O traces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -71,14 +77,28 @@ impl Format {
     }
 }
 
-/// A reader of one text format, line by line.
+/// A file that is read in steps.
+pub(crate) trait Reader: Send {
+    /// Adds the requests of the next line or record, if any. False at the end.
+    fn step(&mut self, out: &mut Output) -> Result<bool>;
+
+    /// Adds the requests of the next lines or records. False at the end. One call covers many
+    /// steps, so that each reader has its own loop.
+    fn fill(&mut self, out: &mut Output) -> Result<bool> {
+        for _ in 0..BATCH {
+            if !self.step(out)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// A text format, read line by line.
 pub(crate) trait Text: Send {
-    /// Adds the requests of a line; none for a header, a comment, or an event that does not count.
-    fn line(
-        &mut self,
-        line: &[u8],
-        number: u64,
-        disks: &mut Disks,
-        batch: &mut Batch,
-    ) -> Result<(), Problem>;
+    /// First line that may name the columns.
+    const HEADER: &str = "";
+
+    /// Adds the requests of a line; none for a comment, or an event that does not count.
+    fn line(&mut self, line: &[u8], out: &mut Output) -> std::result::Result<(), Problem>;
 }

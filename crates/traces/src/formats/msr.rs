@@ -7,15 +7,13 @@
 
 use super::{
     Text,
-    csv::{fields, integer_of, is_header, kind_of, range_of, time_ns_of},
+    csv::{fields, integer_of, kind_of, range_of, time_ns_of},
 };
 use crate::{
-    disks::Disks,
     error::Problem,
-    request::{Batch, Request},
+    request::{Output, Request},
 };
 
-pub(super) const HEADER: &str = "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime";
 const FILETIME_NS: u64 = 100;
 
 #[derive(Debug, Default)]
@@ -24,16 +22,9 @@ pub(crate) struct Msr {
 }
 
 impl Text for Msr {
-    fn line(
-        &mut self,
-        line: &[u8],
-        number: u64,
-        disks: &mut Disks,
-        batch: &mut Batch,
-    ) -> Result<(), Problem> {
-        if is_header(line, number, HEADER) {
-            return Ok(());
-        }
+    const HEADER: &str = "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime";
+
+    fn line(&mut self, line: &[u8], out: &mut Output) -> Result<(), Problem> {
         let [time, host, disk, kind, offset, size, response] = fields(line)?;
         integer_of("DiskNumber", disk)?;
         integer_of("ResponseTime", response)?;
@@ -42,12 +33,13 @@ impl Text for Msr {
         self.name.extend_from_slice(host);
         self.name.push(b'_');
         self.name.extend_from_slice(disk);
-        batch.add(Request {
+        let request = Request {
             time_ns: time_ns_of("Timestamp", time, FILETIME_NS, 1601)?,
             kind: kind_of("Type", kind, "Read", "Write")?,
-            disk: disks.number(&self.name)?,
+            disk: out.disks.number(&self.name)?,
             ..range_of(("Offset", offset), ("Size", size), 1)?
-        });
+        };
+        out.add(request);
         Ok(())
     }
 }

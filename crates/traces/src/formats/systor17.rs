@@ -9,50 +9,37 @@
 
 use super::{
     Text,
-    csv::{fields, integer_of, is_header, kind_of, range_of, shown},
+    csv::{fields, integer_of, kind_of, range_of, seconds_of},
 };
 use crate::{
-    disks::Disks,
     error::Problem,
-    number::seconds_ns,
-    request::{Batch, Request},
+    request::{Output, Request},
 };
-
-pub(super) const HEADER: &str = "Timestamp,Response,IOType,LUN,Offset,Size";
 
 #[derive(Debug, Default)]
 pub(crate) struct Systor17;
 
 impl Text for Systor17 {
-    fn line(
-        &mut self,
-        line: &[u8],
-        number: u64,
-        disks: &mut Disks,
-        batch: &mut Batch,
-    ) -> Result<(), Problem> {
-        if is_header(line, number, HEADER) {
-            return Ok(());
-        }
+    const HEADER: &str = "Timestamp,Response,IOType,LUN,Offset,Size";
+
+    fn line(&mut self, line: &[u8], out: &mut Output) -> Result<(), Problem> {
         let [time, response, kind, lun, offset, size] = fields(line)?;
-        let seconds = |name: &str, text: &[u8]| {
-            seconds_ns(text).ok_or_else(|| format!("{name} is {}, not seconds", shown(text)))
-        };
-        let time_ns = seconds("Timestamp", time)?;
+        let time_ns = seconds_of("Timestamp", time)?;
         if !response.is_empty() {
-            seconds("Response", response)?;
+            seconds_of("Response", response)?;
         }
         integer_of("LUN", lun)?;
         let place = range_of(("Offset", offset), ("Size", size), 1)?;
         if kind.is_empty() {
             return Ok(());
         }
-        batch.add(Request {
+        let request = Request {
             time_ns,
             kind: kind_of("IOType", kind, "R", "W")?,
-            disk: disks.number(lun)?,
+            disk: out.disks.number(lun)?,
             ..place
-        });
+        };
+        out.add(request);
         Ok(())
     }
 }

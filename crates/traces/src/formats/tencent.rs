@@ -7,40 +7,32 @@
 
 use super::{
     Text,
-    csv::{fields, integer_of, is_header, kind_of, range_of, time_ns_of},
+    csv::{fields, integer_of, kind_of, range_of, time_ns_of},
 };
 use crate::{
-    disks::Disks,
     error::Problem,
     number::SECOND_NS,
-    request::{Batch, Request},
+    request::{Output, Request},
 };
 
-pub(super) const HEADER: &str = "Timestamp,Offset,Size,IOType,VolumeID";
 const SECTOR_BYTES: u64 = 512;
 
 #[derive(Debug, Default)]
 pub(crate) struct Tencent;
 
 impl Text for Tencent {
-    fn line(
-        &mut self,
-        line: &[u8],
-        number: u64,
-        disks: &mut Disks,
-        batch: &mut Batch,
-    ) -> Result<(), Problem> {
-        if is_header(line, number, HEADER) {
-            return Ok(());
-        }
+    const HEADER: &str = "Timestamp,Offset,Size,IOType,VolumeID";
+
+    fn line(&mut self, line: &[u8], out: &mut Output) -> Result<(), Problem> {
         let [time, offset, size, kind, volume] = fields(line)?;
         integer_of("VolumeID", volume)?;
-        batch.add(Request {
+        let request = Request {
             time_ns: time_ns_of("Timestamp", time, SECOND_NS, 1970)?,
             kind: kind_of("IOType", kind, "0", "1")?,
-            disk: disks.number(volume)?,
+            disk: out.disks.number(volume)?,
             ..range_of(("Offset", offset), ("Size", size), SECTOR_BYTES)?
-        });
+        };
+        out.add(request);
         Ok(())
     }
 }
