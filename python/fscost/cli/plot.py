@@ -6,8 +6,8 @@ from typing import Annotated, Literal, get_args
 import typer
 
 from fscost import files, wear
-from fscost.cli.report import Array, Ssd
-from fscost.cli.usage import run_path, some_path
+from fscost.cli import shared
+from fscost.cli.usage import some_path
 from fscost.errors import InputError, did_you_mean
 from fscost.results import salvaged
 
@@ -15,12 +15,7 @@ Form = Literal["png", "svg", "html"]
 
 
 def plot(
-    run: Annotated[
-        Path,
-        typer.Argument(
-            parser=run_path, metavar="RUN", help="The folder that `fscost compare` made."
-        ),
-    ],
+    run: shared.Run,
     out: Annotated[
         Path,
         typer.Option(
@@ -49,12 +44,9 @@ def plot(
             show_default=False,
         ),
     ] = None,
-    ssd: Ssd = None,
-    array: Array = None,
-    trust: Annotated[
-        bool,
-        typer.Option("--trust", help="Use a run's folder that another user owns or can write to."),
-    ] = False,
+    ssd: shared.ModelledDevice = None,
+    array: shared.ModelledArray = None,
+    trust: shared.TrustRun = False,
 ) -> None:
     """Draw one chart of a run as PNG, SVG or HTML."""
     form = format_ or out.suffix.removeprefix(".").lower()

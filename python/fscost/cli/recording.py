@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from fscost import capture
+from fscost.cli import shared
 from fscost.cli.help import Command
 from fscost.cli.usage import Commands, some_path
 from fscost.errors import FscostError, InputError
@@ -33,7 +34,6 @@ Source = Annotated[
         help="A file that a run kept: cells/…/recording.fscost.",
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="One JSON object.")]
 
 
 class Form(StrEnum):
@@ -59,7 +59,7 @@ class DamagedError(FscostError):
 
 
 @app.command(cls=Command)
-def info(recording: Source, json_: Json = False) -> None:
+def info(recording: Source, json_: shared.Json = False) -> None:
     """Show the disks, how the recording ended, and requests and bytes between marks."""
     facts = capture.info(recording)
     intervals = capture.intervals(recording)
@@ -135,7 +135,7 @@ def _print_intervals(intervals: Sequence[capture.RecordedInterval]) -> None:
 
 
 @app.command(cls=Command)
-def verify(recording: Source, json_: Json = False) -> None:
+def verify(recording: Source, json_: shared.Json = False) -> None:
     """Check every byte of a recording; exit 1 if it is damaged."""
     report: Mapping[str, Any] = capture.verify(recording)
     if json_:

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from fscost.cli import shared
 from fscost.cli.kept import every_kept
 from fscost.cli.usage import some_path
 from fscost.errors import InputError
@@ -30,26 +31,12 @@ def replay(
             ),
         ),
     ],
-    profile: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="Only this profile of a run; repeatable."),
-    ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed for all random choices of the model.")] = 1,
-    trust: Annotated[
-        bool,
-        typer.Option("--trust", help="Read a run folder that another user owns or can write to."),
-    ] = False,
-    json_: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object instead of tables.")
-    ] = False,
-    csv: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Write the rows as CSV; - for standard output."),
-    ] = None,
-    markdown: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Write the tables as Markdown; - for standard output."),
-    ] = None,
+    profile: shared.OnlyProfiles = None,
+    seed: shared.Seed = 1,
+    trust: shared.TrustRecordings = False,
+    json_: shared.JsonTables = False,
+    csv: shared.CsvTables = None,
+    markdown: shared.MarkdownTables = None,
 ) -> None:
     """Estimate how long recorded requests would take on a hard disk, SD card or SSD."""
     from fscost import latency

@@ -6,37 +6,15 @@ from typing import Annotated
 import typer
 
 from fscost import files, wear
-from fscost.cli.usage import run_path, some_path
+from fscost.cli import shared
+from fscost.cli.usage import some_path
 from fscost.results import salvaged
 
 SUFFIX = "report.html"
-Ssd = Annotated[
-    str | None,
-    typer.Option(
-        "--ssd",
-        metavar="DEVICE",
-        help="Show the wear of this device. (default: the device of the run's --ssd)",
-        show_default=False,
-    ),
-]
-Array = Annotated[
-    str | None,
-    typer.Option(
-        "--array",
-        metavar="LEVEL,members=N,…",
-        help="Model each recorded disk as an md array of --ssd devices (docs/wear.md).",
-        show_default=False,
-    ),
-]
 
 
 def report(
-    run: Annotated[
-        Path,
-        typer.Argument(
-            parser=run_path, metavar="RUN", help="The folder that `fscost compare` made."
-        ),
-    ],
+    run: shared.Run,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -48,12 +26,9 @@ def report(
             show_default=False,
         ),
     ] = None,
-    ssd: Ssd = None,
-    array: Array = None,
-    trust: Annotated[
-        bool,
-        typer.Option("--trust", help="Use a run's folder that another user owns or can write to."),
-    ] = False,
+    ssd: shared.ModelledDevice = None,
+    array: shared.ModelledArray = None,
+    trust: shared.TrustRun = False,
 ) -> None:
     """Write one HTML file with the answers, charts and tables of a run."""
     path = out or run / SUFFIX

@@ -1,12 +1,11 @@
 """`fscost serve`: the runs of a folder as a small site on this machine."""
 
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from fscost.cli.usage import some_path
+from fscost.cli import shared
 from fscost.errors import HostError, InputError
 from fscost.view.grid import plain
 
@@ -14,15 +13,11 @@ PORT = 8765
 
 
 def serve(
-    folder: Annotated[
-        Path, typer.Argument(parser=some_path, metavar="DIR", help="Folder that holds runs.")
-    ] = Path("fscost-runs"),
+    folder: shared.Runs = shared.DEFAULT_RUNS,
     port: Annotated[
         int, typer.Option(metavar="NUMBER", help="TCP port; 0 for any that is free.")
     ] = PORT,
-    trust: Annotated[
-        bool, typer.Option("--trust", help="Read runs that another user owns or can write to.")
-    ] = False,
+    trust: shared.TrustRuns = False,
 ) -> None:
     """Serve the runs in a folder as a small web site on this machine.
 

@@ -1,25 +1,19 @@
 """`fscost show`: the tables of a finished run, again or in another format."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from fscost import wear
+from fscost.cli import shared
 from fscost.cli.output.emit import Outputs
-from fscost.cli.usage import run_path
 from fscost.results import load
 from fscost.view.per import parse_per
 from fscost.view.run import Choice
 
 
 def show(
-    run: Annotated[
-        Path,
-        typer.Argument(
-            parser=run_path, metavar="RUN", help="The folder that `fscost compare` made."
-        ),
-    ],
+    run: shared.Run,
     json: Annotated[
         bool,
         typer.Option("--json", help="One JSON object on standard output, in place of the table."),
@@ -31,10 +25,7 @@ def show(
         str | None,
         typer.Option(metavar="FILE", help="The tables as Markdown; - for standard output."),
     ] = None,
-    trust: Annotated[
-        bool,
-        typer.Option("--trust", help="Use a run's folder that another user owns or can write to."),
-    ] = False,
+    trust: shared.TrustRun = False,
     ssd: Annotated[
         str | None,
         typer.Option(

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from fscost import files, run, study
+from fscost.cli import shared
 from fscost.cli.declare import with_fields
 from fscost.cli.help import Command
 from fscost.cli.lines import print_lines, say
@@ -37,9 +38,6 @@ app = typer.Typer(
 
 Json = Annotated[
     bool, typer.Option("--json", help="One JSON object on standard output, in place of the tables.")
-]
-Trust = Annotated[
-    bool, typer.Option("--trust", help="Use a run's folder that another user owns or can write to.")
 ]
 ByDisk = Annotated[
     bool,
@@ -113,7 +111,7 @@ class RunOptions:
         Path | None,
         typer.Option(parser=some_path, metavar="DIR", help="Resume an interrupted run."),
     ] = None
-    trust: Trust = False
+    trust: shared.TrustRun = False
     dry_run: Annotated[
         bool,
         typer.Option("--dry-run", help="Print every command, run none."),
@@ -214,7 +212,7 @@ def show(
     json: Json = False,
     markdown: Markdown = None,
     by_disk: ByDisk = False,
-    trust: Trust = False,
+    trust: shared.TrustRun = False,
 ) -> None:
     """Judge a finished run again by the current rules, and print the report."""
     outputs = Outputs(json=json, markdown=markdown, choice=Choice(is_by_disk=by_disk))
@@ -237,7 +235,7 @@ def page(
             "-o", "--out", parser=some_path, metavar="FILE.md", help="Write the page to this file."
         ),
     ],
-    trust: Trust = False,
+    trust: shared.TrustRun = False,
 ) -> None:
     """Write one Markdown page about runs of several studies: verdicts, numbers and pictures."""
     files.check_output(out)

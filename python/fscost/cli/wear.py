@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from fscost.cli import shared
 from fscost.cli.declare import with_fields
 from fscost.cli.kept import Kept, every_kept
 from fscost.cli.usage import some_path
@@ -94,10 +95,7 @@ class Options:
             ),
         ),
     ] = None
-    profile: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="Only this profile of a run; repeatable."),
-    ] = None
+    profile: shared.OnlyProfiles = None
     format: Annotated[
         FormatName | None,
         typer.Option(
@@ -123,28 +121,17 @@ class Options:
             ),
         ),
     ] = None
-    seed: Annotated[int, typer.Option(min=0, help="Seed for all random choices of the model.")] = 1
+    seed: shared.Seed = 1
     top: Annotated[
         int,
         typer.Option(
             metavar="N", min=1, help="Number of rows in the --by table; the rest share one row."
         ),
     ] = TOP
-    trust: Annotated[
-        bool,
-        typer.Option("--trust", help="Read a run folder that another user owns or can write to."),
-    ] = False
-    json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object instead of tables.")
-    ] = False
-    csv: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Write the rows as CSV; - for standard output."),
-    ] = None
-    markdown: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Write the tables as Markdown; - for standard output."),
-    ] = None
+    trust: shared.TrustRecordings = False
+    json: shared.JsonTables = False
+    csv: shared.CsvTables = None
+    markdown: shared.MarkdownTables = None
 
 
 @with_fields
