@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from fscost import capture
-from fscost.cli import early
+from fscost.cli import early, shared
+from fscost.cli.declare import with_fields
 from fscost.cli.kept import Kept, first_kept
 from fscost.cli.usage import run_path
 from fscost.errors import InputError
@@ -34,113 +35,96 @@ JSON_GROUPS = 10_000
 """Maximum groups in JSON. A recording may have millions of files, and a group takes 1 KB."""
 
 
-Sources = Annotated[
-    list[Path],
-    typer.Argument(
-        parser=run_path,
-        metavar="RECORDING|RUN…",
-        help="A recording, or a run's folder (the first recording of each profile); repeatable.",
-    ),
-]
-Grouping = Annotated[
-    By | None, typer.Option(help="Group by this. (default: structure)", show_default=False)
-]
-Phases = Annotated[
-    list[str] | None, typer.Option(metavar="NAME", help="Only this phase; repeatable.")
-]
-All = Annotated[
-    bool,
-    typer.Option(
-        "--all",
-        help="Include phases that `fscost compare` does not count: mkfs, mount, preparation.",
-    ),
-]
-Profiles = Annotated[
-    list[str] | None,
-    typer.Option(metavar="NAME", help="Only this profile of a run; repeatable. (default: each)"),
-]
-Top = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N",
-        min=1,
-        help=(
-            "Number of groups to show; the rest share one row."
-            f" (default: {LINES}; with --json {JSON_GROUPS:,})"
-        ),
-        show_default=False,
-    ),
-]
-Diff = Annotated[
-    tuple[str, str] | None,
-    typer.Option(
-        metavar="PROFILE OTHER",
-        help="Explain why the second profile of a run wrote more or less than the first.",
-    ),
-]
-At = Annotated[
-    str | None,
-    typer.Option(
-        metavar="INSTANT",
-        help=(
-            "Show the disks' state at a mark (`fscost recording info` lists them), or this many"
-            " seconds after the start."
-        ),
-    ),
-]
-Around = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N",
-        min=0,
-        max=1000,
-        help=f"With --at: number of requests before and after it. (default: {AROUND})",
-    ),
-]
-Parquet = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="Write a Parquet table, one row for each written extent, to this new file.",
-    ),
-]
-Trust = Annotated[
-    bool,
-    typer.Option("--trust", help="Use a run's folder that another user owns or can write to."),
-]
-ByDisk = Annotated[bool, typer.Option("--by-disk", help="Add a table for each disk.")]
-Ssd = Annotated[
-    str | None,
-    typer.Option(
-        metavar="MODEL|FILE.toml",
-        help="Add NAND bytes and the lifetime of this device (see `fscost devices`).",
-    ),
-]
-Json = Annotated[bool, typer.Option("--json", help="One JSON object.")]
-
-
 @dataclass(frozen=True)
 class Asked:
     """Options of `fscost explain`, as given."""
 
-    sources: list[Path]
-    by: By | None
-    phases: list[str]
-    is_all: bool
-    profiles: list[str]
-    top: int | None
-    diff: tuple[str, str] | None
-    at: str | None
-    around: int | None
-    parquet: Path | None
-    trust: bool
-    is_by_disk: bool
-    ssd: str | None
-    is_json: bool
+    sources: Annotated[
+        list[Path],
+        typer.Argument(
+            parser=run_path,
+            metavar="RECORDING|RUN…",
+            help="A recording, or a run's folder (the first recording of each profile); repeatable.",
+        ),
+    ]
+    by: Annotated[
+        By | None, typer.Option(help="Group by this. (default: structure)", show_default=False)
+    ] = None
+    phase: Annotated[
+        shared.Repeated, typer.Option(metavar="NAME", help="Only this phase; repeatable.")
+    ] = None
+    is_all: Annotated[
+        bool,
+        typer.Option(
+            "--all",
+            help="Include phases that `fscost compare` does not count: mkfs, mount, preparation.",
+        ),
+    ] = False
+    profile: Annotated[
+        shared.Repeated,
+        typer.Option(
+            metavar="NAME", help="Only this profile of a run; repeatable. (default: each)"
+        ),
+    ] = None
+    top: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help=(
+                "Number of groups to show; the rest share one row."
+                f" (default: {LINES}; with --json {JSON_GROUPS:,})"
+            ),
+            show_default=False,
+        ),
+    ] = None
+    diff: Annotated[
+        tuple[str, str] | None,
+        typer.Option(
+            metavar="PROFILE OTHER",
+            help="Explain why the second profile of a run wrote more or less than the first.",
+        ),
+    ] = None
+    at: Annotated[
+        str | None,
+        typer.Option(
+            metavar="INSTANT",
+            help=(
+                "Show the disks' state at a mark (`fscost recording info` lists them), or this many"
+                " seconds after the start."
+            ),
+        ),
+    ] = None
+    around: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=0,
+            max=1000,
+            help=f"With --at: number of requests before and after it. (default: {AROUND})",
+        ),
+    ] = None
+    parquet: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write a Parquet table, one row for each written extent, to this new file.",
+        ),
+    ] = None
+    trust: shared.TrustRun = False
+    by_disk: Annotated[bool, typer.Option("--by-disk", help="Add a table for each disk.")] = False
+    ssd: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODEL|FILE.toml",
+            help="Add NAND bytes and the lifetime of this device (see `fscost devices`).",
+        ),
+    ] = None
+    json: shared.Json = False
 
     def check(self) -> None:
         """Refuse options that contradict each other."""
-        if self.phases and self.is_all:
+        if self.phase and self.is_all:
             raise InputError("--phase and --all contradict each other", "leave one out")
         if self.parquet is not None and os.path.lexists(self.parquet):
             raise InputError(f"{self.parquet} exists", "name a file that does not exist yet")
@@ -149,14 +133,14 @@ class Asked:
         is_written = self.parquet is not None
         if self.diff is not None:
             given = self.at is not None or self.ssd is not None
-            if given or self.profiles or self.is_by_disk or is_written or len(self.sources) > 1:
+            if given or self.profile or self.by_disk or is_written or len(self.sources) > 1:
                 raise InputError(
                     "--diff compares two profiles of one run",
                     "drop --profile, --at, --by-disk, --parquet and --ssd, and name one run",
                 )
         elif self.at is not None:
             is_grouped = self.by is not None or self.top is not None
-            if self.phases or self.is_all or self.is_by_disk or is_written or is_grouped:
+            if self.phase or self.is_all or self.by_disk or is_written or is_grouped:
                 raise InputError(
                     "--at shows one instant and excludes --phase, --all, --by, --by-disk, --top and"
                     " --parquet",
@@ -172,54 +156,25 @@ class Asked:
     def phases_of(self, whole: "Explanation", kept: Kept) -> list[str]:
         """Phases to report: those given, else all, else those that the run counts."""
         measured = [name for name in whole.phases if name in kept.measured] or whole.measured
-        return list(self.phases or (whole.phases if self.is_all else measured))
+        return list(self.phase or (whole.phases if self.is_all else measured))
 
 
-def explain(
-    sources: Sources,
-    by: Grouping = None,
-    phase: Phases = None,
-    all_: All = False,
-    profile: Profiles = None,
-    top: Top = None,
-    diff: Diff = None,
-    at: At = None,
-    around: Around = None,
-    parquet: Parquet = None,
-    trust: Trust = False,
-    by_disk: ByDisk = False,
-    ssd: Ssd = None,
-    json_: Json = False,
-) -> None:
+@with_fields
+def explain(asked: Asked) -> None:
     """Attribute each written byte to its structure, cause and file."""
-    asked = Asked(
-        sources=sources,
-        by=by,
-        phases=phase or [],
-        is_all=all_,
-        profiles=profile or [],
-        top=top,
-        diff=diff,
-        at=at,
-        around=around,
-        parquet=parquet,
-        trust=trust,
-        is_by_disk=by_disk,
-        ssd=ssd,
-        is_json=json_,
-    )
     asked.check()
-    if diff is not None:
-        _tell_difference(asked, diff)
+    if asked.diff is not None:
+        _tell_difference(asked, asked.diff)
         return
     sections = {
-        source: first_kept(source, asked.profiles, trust=trust) for source in dict.fromkeys(sources)
+        source: first_kept(source, asked.profile or (), trust=asked.trust)
+        for source in dict.fromkeys(asked.sources)
     }
     kept = [each for several in sections.values() for each in several]
-    if at is not None:
-        _tell_instant(kept, at, AROUND if around is None else around, json_)
+    if asked.at is not None:
+        _tell_instant(asked, kept, asked.at)
         return
-    if parquet is not None:
+    if asked.parquet is not None:
         _only(kept, "--parquet")
     _tell_each(asked, sections)
 
@@ -233,7 +188,7 @@ def _tell_each(asked: Asked, sections: Mapping[Path, Sequence[Kept]]) -> None:
     is_first = True
     for source, each in ((source, each) for source, all_ in sections.items() for each in all_):
         begun = early.begun(each.recording) or capture.Explaining(each.recording)
-        if not asked.is_json and not begun.is_started:
+        if not asked.json and not begun.is_started:
             if not is_first:
                 print()
             is_alone = len(asked.sources) == 1 or not each.profile
@@ -245,11 +200,11 @@ def _tell_each(asked: Asked, sections: Mapping[Path, Sequence[Kept]]) -> None:
         if found.damage:
             damaged.append(f"{each.recording}: {found.damage}")
         rate = rate if found.worn is None else found.worn.runs_per_day
-        if asked.is_json:
+        if asked.json:
             objects[source].append({**each.json(), **found.json()})
         else:
             _print(asked, found)
-    if asked.is_json:
+    if asked.json:
         _print_json(objects, is_one=len(asked.sources) == 1)
     if damaged:
         raise InputError("; ".join(damaged), capture.VERIFY)
@@ -290,12 +245,12 @@ def _explained(
 
     whole = analyze.explain(kept.recording, begun)
     phases = asked.phases_of(whole, kept)
-    limit = asked.top or (JSON_GROUPS if asked.is_json else LINES)
+    limit = asked.top or (JSON_GROUPS if asked.json else LINES)
     by = analyze.By(asked.summed_by())
     with _writing(whole, asked.parquet) as written:
         report = analyze.report(whole, phases, by, limit)
         disks = None
-        if asked.is_by_disk:
+        if asked.by_disk:
             disks = {
                 disk: analyze.report(whole.on_disk(disk), phases, by, limit)
                 for disk in whole.families
@@ -368,7 +323,7 @@ def _tell_difference(asked: Asked, names: tuple[str, str]) -> None:
         for name in names
     )
     found = difference(names[0], first, names[1], second, asked.top or LINES)
-    if asked.is_json:
+    if asked.json:
         value = {"title": found.title, "groups": found.rows, "findings": found.findings}
         from fscost.report import document
 
@@ -406,15 +361,16 @@ def _writing(
     return writing(whole, parquet)
 
 
-def _tell_instant(kept: list[Kept], at: str, around: int, json_: bool) -> None:
+def _tell_instant(asked: Asked, kept: list[Kept], at: str) -> None:
     from fscost import analyze
     from fscost.cli.output import instant as output
     from fscost.report import document
     from fscost.report.width import given_columns
 
     only = _only(kept, "--at")
+    around = AROUND if asked.around is None else asked.around
     instant = analyze.at(only.recording, analyze.explain(only.recording), at, around)
-    if json_:
+    if asked.json:
         sys.stdout.write(document.text("explain-at", {**only.json(), **instant.json()}))
         return
     for line in output.lines(instant, only.title, given_columns(sys.stdout)):
