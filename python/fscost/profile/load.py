@@ -13,13 +13,12 @@ from fscost.profile.families import family_of
 from fscost.profile.model import DiskSpec, Profile
 from fscost.profile.spelling import extend, split_words
 
+_COMMANDS = ("after_mkfs", "after_mount", "background")
 _FIELDS: dict[str, type] = {
     "spelling": str,
     "summary": str,
     "refused": str,
-    "after_mkfs": list,
-    "after_mount": list,
-    "background": list,
+    **dict.fromkeys(_COMMANDS, list),
     "disks": dict,
 }
 _REQUIRED = ("spelling", "summary")
@@ -54,80 +53,60 @@ def read_catalogue(file: str, text: str) -> list[Profile]:
 
 
 def _read_profile(file: str, name: str, table: Any) -> Profile:
-    _require(
-        bool(_NAME.fullmatch(name)), file, name, "", "a name is lower-case words joined by '-'"
-    )
-    _require(isinstance(table, dict), file, name, "", "a profile is a table")
+    place = f"{file}: {name}"
+    _require(bool(_NAME.fullmatch(name)), place, "a name is lower-case words joined by '-'")
+    _require(isinstance(table, dict), place, "a profile is a table")
     for key, value in table.items():
-        _require(key in _FIELDS, file, name, key, f"no such field; there are {', '.join(_FIELDS)}")
-        _require(
-            isinstance(value, _FIELDS[key]), file, name, key, f"must be a {_FIELDS[key].__name__}"
-        )
+        _require(key in _FIELDS, f"{place}.{key}", f"no such field; there are {', '.join(_FIELDS)}")
+        is_type = isinstance(value, _FIELDS[key])
+        _require(is_type, f"{place}.{key}", f"must be a {_FIELDS[key].__name__}")
     for key in _REQUIRED:
-        _require(bool(table.get(key)), file, name, key, "is missing")
+        _require(bool(table.get(key)), f"{place}.{key}", "is missing")
     for key in ("summary", "refused"):
-        _require("\n" not in table.get(key, ""), file, name, key, "must be one line")
+        _require("\n" not in table.get(key, ""), f"{place}.{key}", "must be one line")
     try:
         words = split_words(table["spelling"])
-        _require(
-            family_of(words[0]) is not None,
-            file,
-            name,
-            "spelling",
-            "must begin with a type that has a family",
-        )
+        is_formattable = family_of(words[0]) is not None
+        _require(is_formattable, f"{place}.spelling", "must begin with a type that has a family")
         profile = extend(Profile(name, words[0]), name, words[1:])
     except InputError as error:
-        raise InputError(f"{file}: {name}.spelling: {error.what}", error.remedy) from None
+        raise InputError(f"{place}.spelling: {error.what}", error.remedy) from None
+    commands: dict[str, Any] = {
+        key: _commands(f"{place}.{key}", table.get(key, [])) for key in _COMMANDS
+    }
     return replace(
         profile,
-        disks=_disks(file, name, profile.disks, table.get("disks", {})),
-        after_mkfs=_commands(file, name, "after_mkfs", table),
-        after_mount=_commands(file, name, "after_mount", table),
-        background=_commands(file, name, "background", table),
+        disks=_disks(f"{place}.disks", profile.disks, table.get("disks", {})),
         summary=table["summary"],
         refused=table.get("refused", ""),
+        **commands,
     )
 
 
 def _disks(
-    file: str, name: str, disks: tuple[DiskSpec, ...], table: Mapping[str, Any]
+    place: str, disks: tuple[DiskSpec, ...], table: Mapping[str, Any]
 ) -> tuple[DiskSpec, ...]:
     """Parse `disks.journal = { size_mib = 256 }`; size 0 is the size that the run requests."""
     named = {disk.name: disk for disk in disks}
     for disk, spec in table.items():
-        where = f"disks.{disk}"
-        _require(
-            isinstance(spec, dict) and set(spec) == {"size_mib"},
-            file,
-            name,
-            where,
-            "must be { size_mib = NUMBER }",
-        )
+        is_size = isinstance(spec, dict) and set(spec) == {"size_mib"}
+        _require(is_size, f"{place}.{disk}", "must be { size_mib = NUMBER }")
         size_mib = spec["size_mib"]
-        _require(
-            isinstance(size_mib, int) and size_mib >= 0,
-            file,
-            name,
-            f"{where}.size_mib",
-            "must be a whole number",
-        )
+        is_whole = isinstance(size_mib, int) and size_mib >= 0
+        _require(is_whole, f"{place}.{disk}.size_mib", "must be a whole number")
         named[disk] = DiskSpec(disk, size_mib << 20)
     return tuple(named.values())
 
 
-def _commands(
-    file: str, name: str, key: str, table: Mapping[str, Any]
-) -> tuple[tuple[str, ...], ...]:
-    commands = table.get(key, [])
+def _commands(place: str, commands: list[Any]) -> tuple[tuple[str, ...], ...]:
     for command in commands:
         words = (
             isinstance(command, list) and command and all(isinstance(word, str) for word in command)
         )
-        _require(bool(words), file, name, key, "must be a list of argument lists")
-    return tuple(tuple(command) for command in commands)
+        _require(bool(words), place, "must be a list of argument lists")
+    return tuple(map(tuple, commands))
 
 
-def _require(holds: bool, file: str, name: str, field: str, what: str) -> None:
+def _require(holds: bool, place: str, what: str) -> None:
     if not holds:
-        raise InputError(f"{file}: {'.'.join(part for part in (name, field) if part)}: {what}")
+        raise InputError(f"{place}: {what}")

@@ -2,45 +2,15 @@
 
 import re
 import tomllib
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from importlib import resources
 from typing import Any
 
 from fscost.errors import InputError
-from fscost.workload.options import KINDS, Option
+from fscost.workload.options import KINDS, Option, Value
 from fscost.workload.recipes import RECIPES
 
-_FIELDS: dict[str, type] = {
-    "summary": str,
-    "needs_tools": list,
-    "only_types": list,
-    "takes_source": bool,
-    "recipe": str,
-    "recipe_uses": list,
-    "disk_mib": int,
-    "write_mib": int,
-    "options": dict,
-    "steps": list,
-}
-_OPTION_FIELDS: dict[str, type] = {
-    "kind": str,
-    "default": object,
-    "summary": str,
-    "scaled": bool,
-    "grows": bool,
-    "minimum": int,
-    "choices": list,
-    "disk_mib": int,
-    "write_mib": int,
-}
-_STEP_FIELDS: dict[str, type] = {
-    "name": str,
-    "shell": str,
-    "measured": bool,
-    "settle": str,
-    "drop_caches": bool,
-    "timeout_s": int,
-}
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _OPTION_NAME = re.compile(r"[a-z]+(_[a-z]+)*")
 SETTLES = ("sync", "remount", "none")
@@ -61,7 +31,7 @@ class StepText:
     timeout_s: int = 1800
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Builtin:
     """One data file. `disk_mib` and `write_mib` apply to the defaults at scale 1, and grow with the
     options that are marked `grows`.
@@ -72,15 +42,27 @@ class Builtin:
 
     name: str
     summary: str
-    steps: tuple[StepText, ...]
-    disk_mib: int
-    write_mib: int
-    options: dict[str, Option]
     needs_tools: tuple[str, ...] = ()
     only_types: tuple[str, ...] = ()
     takes_source: bool = False
     recipe: str = ""
     recipe_uses: tuple[str, ...] = ()
+    disk_mib: int
+    write_mib: int
+    options: dict[str, Option] = field(default_factory=dict)
+    steps: tuple[StepText, ...]
+
+
+_TOML_TYPES: Mapping[Any, type] = {
+    str: str,
+    bool: bool,
+    int: int,
+    Value: object,  # checked by the option itself
+    tuple[str, ...]: list,
+    tuple[StepText, ...]: list,
+    dict[str, Option]: dict,
+}
+"""Type that a field has in TOML, by its type here."""
 
 
 def load_builtins() -> dict[str, Builtin]:
@@ -103,121 +85,67 @@ def read_builtin(name: str, text: str) -> Builtin:
         raise InputError(
             f"{file}: {error}", "see the other built-in workloads for the syntax"
         ) from None
-    _require(bool(_NAME.fullmatch(name)), file, "", "a name is lower-case words joined by '-'")
-    _check_fields(file, "", table, _FIELDS, required=("summary", "steps", "disk_mib", "write_mib"))
-    _require("\n" not in table["summary"], file, "summary", "must be one line")
+    _require(bool(_NAME.fullmatch(name)), file, "a name is lower-case words joined by '-'")
+    values = _values(file, f"{file}: ", table, fields(Builtin)[1:])
+    _require("\n" not in values["summary"], f"{file}: summary", "must be one line")
     options = {key: _read_option(file, key, spec) for key, spec in table.get("options", {}).items()}
     steps = tuple(
-        _read_step(file, f"steps[{i}]", spec, options) for i, spec in enumerate(table["steps"])
+        _read_step(f"{file}: steps[{i}]", spec, options) for i, spec in enumerate(table["steps"])
     )
-    names = [step.name for step in steps]
-    _require(len(set(names)) == len(names), file, "steps", "two steps have the same name")
-    _require(any(step.measured for step in steps), file, "steps", "none is measured")
-    _require(
-        table.get("recipe", "") in ("", *RECIPES),
-        file,
-        "recipe",
-        f"no such recipe; there are {', '.join(RECIPES)}",
-    )
-    uses = tuple(table.get("recipe_uses", ()))
-    _require(set(uses) <= set(options), file, "recipe_uses", "names an undeclared option")
-    return Builtin(
-        name=name,
-        summary=table["summary"],
-        steps=steps,
-        disk_mib=table["disk_mib"],
-        write_mib=table["write_mib"],
-        options=options,
-        needs_tools=tuple(table.get("needs_tools", ())),
-        only_types=tuple(table.get("only_types", ())),
-        takes_source=table.get("takes_source", False),
-        recipe=table.get("recipe", ""),
-        recipe_uses=uses,
-    )
+    names = {step.name for step in steps}
+    builtin = Builtin(**{**values, "name": name, "options": options, "steps": steps})
+    _require(len(names) == len(steps), f"{file}: steps", "two steps have the same name")
+    _require(any(step.measured for step in steps), f"{file}: steps", "none is measured")
+    is_recipe = builtin.recipe in ("", *RECIPES)
+    _require(is_recipe, f"{file}: recipe", f"no such recipe; there are {', '.join(RECIPES)}")
+    is_declared = options.keys() >= {*builtin.recipe_uses}
+    _require(is_declared, f"{file}: recipe_uses", "names an undeclared option")
+    return builtin
 
 
 def _read_option(file: str, name: str, spec: Any) -> Option:
-    where = f"options.{name}"
+    place = f"{file}: options.{name}"
     _require(
         bool(_OPTION_NAME.fullmatch(name)) and name != "seed",
-        file,
-        where,
+        place,
         "a name is lower-case words joined by '_', not 'seed'",
     )
-    _require(isinstance(spec, dict), file, where, "must be a table")
-    _check_fields(file, where, spec, _OPTION_FIELDS, required=("kind", "default", "summary"))
-    _require(spec["kind"] in KINDS, file, f"{where}.kind", f"must be one of {', '.join(KINDS)}")
-    option = Option(
-        name,
-        kind=spec["kind"],
-        default=spec["default"],
-        summary=spec["summary"],
-        scaled=spec.get("scaled", False),
-        grows=spec.get("grows", False),
-        minimum=spec.get("minimum", 1),
-        choices=tuple(spec.get("choices", ())),
-        disk_mib=spec.get("disk_mib", 0),
-        write_mib=spec.get("write_mib", 0),
-    )
+    option = Option(name, **_values(place, f"{place}.", spec, fields(Option)[1:]))
+    _require(option.kind in KINDS, f"{place}.kind", f"must be one of {', '.join(KINDS)}")
     try:
-        _require(
-            option.read(option.default) == option.default,
-            file,
-            f"{where}.default",
-            "must be the value itself, such as 4096 instead of '4k'",
-        )
+        is_read = option.read(option.default) == option.default
     except InputError as error:
-        raise InputError(f"{file}: {where}.default: {error.what}") from None
+        raise InputError(f"{place}.default: {error.what}") from None
+    _require(is_read, f"{place}.default", "must be the value itself, such as 4096 instead of '4k'")
     return option
 
 
-def _read_step(file: str, where: str, spec: Any, options: dict[str, Option]) -> StepText:
-    _require(isinstance(spec, dict), file, where, "must be a table")
-    _check_fields(file, where, spec, _STEP_FIELDS, required=("name", "shell"))
-    _require(
-        bool(_NAME.fullmatch(spec["name"])) and spec["name"] not in RESERVED,
-        file,
-        f"{where}.name",
-        "cannot name a phase",
-    )
-    _require(
-        spec.get("settle", "sync") in SETTLES,
-        file,
-        f"{where}.settle",
-        f"must be one of {', '.join(SETTLES)}",
-    )
-    unknown = set(re.findall(r"@(\w+)@", spec["shell"])) - set(options) - {"seed"}
-    _require(
-        not unknown,
-        file,
-        f"{where}.shell",
-        f"uses undeclared options: {', '.join(sorted(unknown))}",
-    )
-    return StepText(**{**spec, "shell": spec["shell"].strip()})
+def _read_step(place: str, spec: Any, options: dict[str, Option]) -> StepText:
+    step = StepText(**_values(place, f"{place}.", spec, fields(StepText)))
+    can_name = _NAME.fullmatch(step.name) and step.name not in RESERVED
+    _require(bool(can_name), f"{place}.name", "cannot name a phase")
+    _require(step.settle in SETTLES, f"{place}.settle", f"must be one of {', '.join(SETTLES)}")
+    unknown = sorted({*re.findall(r"@(\w+)@", step.shell)} - {*options, "seed"})
+    _require(not unknown, f"{place}.shell", f"uses undeclared options: {', '.join(unknown)}")
+    return replace(step, shell=step.shell.strip())
 
 
-def _check_fields(
-    file: str, where: str, table: dict[str, Any], fields: dict[str, type], required: tuple[str, ...]
-) -> None:
+def _values(place: str, prefix: str, table: Any, known: Sequence[Field[Any]]) -> dict[str, Any]:
+    """Check a table against the fields of a dataclass, and return their values."""
+    _require(isinstance(table, dict), place, "must be a table")
+    types = {each.name: _TOML_TYPES[each.type] for each in known}
     for key, value in table.items():
-        name = f"{where}.{key}" if where else key
-        _require(key in fields, file, name, f"no such field; there are {', '.join(fields)}")
-        boolean_for_int = fields[key] is int and isinstance(value, bool)
-        _require(
-            isinstance(value, fields[key]) and not boolean_for_int,
-            file,
-            name,
-            f"must be a {fields[key].__name__}",
-        )
-    for key in required:
-        _require(
-            table.get(key) not in (None, "", []),
-            file,
-            f"{where}.{key}" if where else key,
-            "is missing",
-        )
+        _require(key in types, prefix + key, f"no such field; there are {', '.join(types)}")
+        is_flag = types[key] is int and isinstance(value, bool)
+        is_type = isinstance(value, types[key]) and not is_flag
+        _require(is_type, prefix + key, f"must be a {types[key].__name__}")
+    for each in known:
+        is_optional = each.default is not MISSING or each.default_factory is not MISSING
+        is_given = table.get(each.name) not in (None, "", [])
+        _require(is_optional or is_given, prefix + each.name, "is missing")
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in table.items()}
 
 
-def _require(holds: bool, file: str, field: str, what: str) -> None:
+def _require(holds: bool, place: str, what: str) -> None:
     if not holds:
-        raise InputError(f"{file}: {field + ': ' if field else ''}{what}")
+        raise InputError(f"{place}: {what}")
