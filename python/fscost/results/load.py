@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from fscost import files
 from fscost.errors import InputError
-from fscost.results.fields import REMEDY, Fields
+from fscost.results.fields import REMEDY
 from fscost.results.manifest import CellRecord, Manifest
 from fscost.results.renamed import with_present_names
 from fscost.results.table import SCHEMA, digest, to_table
@@ -108,7 +108,7 @@ def _manifest(folder: Path, opened: int) -> Manifest:
         raise InputError(f"{path}: not UTF-8 at byte {error.start}", REMEDY) from error
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: not JSON: {error}", REMEDY) from error
-    return Manifest.from_json(Fields(path, value))
+    return Manifest.from_json(path, value)
 
 
 def _no_constant(word: str) -> Any:

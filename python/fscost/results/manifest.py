@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
-from fscost.results.fields import Fields
+from fscost.results.fields import OPTIONAL, PathInside, read, wrong
 
 FORMAT = 1
 
@@ -32,15 +33,15 @@ class CellRecord:
     repetition: int
     seed: int
     order: int
-    status: str  # done | failed
+    status: Literal["done", "failed"]
     duration_s: float
     because: str = ""
     kind: str = ""
-    recording: str = ""
-    output: str = ""
+    recording: PathInside = ""
+    output: PathInside = ""
     facts: dict[str, Any] = field(default_factory=dict)
-    samples_sha256: str = ""
-    files_sha256: dict[str, str] = field(default_factory=dict)
+    samples_sha256: str = field(default="", metadata=OPTIONAL)
+    files_sha256: dict[PathInside, str] = field(default_factory=dict, metadata=OPTIONAL)
 
 
 @dataclass
@@ -65,7 +66,7 @@ class Manifest:
     seed: int
     baseline: str
     request: dict[str, Any] = field(default_factory=dict)
-    state: str = "running"  # running | finished | interrupted | stopped
+    state: Literal["running", "finished", "interrupted", "stopped"] = "running"
     stopped_because: str = ""
     elapsed_s: float = 0.0
     skipped: list[Skipped] = field(default_factory=list)
@@ -91,83 +92,50 @@ class Manifest:
         return {"format": FORMAT, **asdict(self)}
 
     @staticmethod
-    def from_json(fields: Fields) -> "Manifest":
+    def from_json(file: Path, value: Any) -> "Manifest":
         """Parse the JSON form field by field; an error names the first invalid field."""
-        version = fields.integer("format")
+        version = read(_Format, value, file).format
         if version != FORMAT:
-            raise fields.wrong(
+            raise wrong(
+                file,
                 "format",
                 f"is {version}; this fscost reads {FORMAT}",
                 "use the fscost that wrote it (`fscost_version`)",
             )
-        manifest = Manifest(
-            name=fields.text("name"),
-            fscost_version=fields.text("fscost_version"),
-            command_line=fields.texts("command_line"),
-            started_utc=fields.text("started_utc"),
-            lab=fields.text("lab"),
-            environment=fields.object("environment"),
-            profiles=[profile.plain() for profile in fields.objects("profiles")],
-            workload=fields.object("workload"),
-            options=fields.object("options"),
-            stopping=fields.object("stopping"),
-            seed=fields.integer("seed"),
-            baseline=fields.text("baseline"),
-            request=fields.object("request"),
-            state=fields.one_of("state", ("running", "finished", "interrupted", "stopped")),
-            stopped_because=fields.text("stopped_because"),
-            elapsed_s=fields.number("elapsed_s"),
-            skipped=[_skipped(entry) for entry in fields.objects("skipped")],
-            cells=[_cell(entry) for entry in fields.objects("cells")],
-        )
-        _check_names(manifest, fields)
+        manifest: Manifest = read(Manifest, value, file)
+        _check_names(manifest, file)
         return manifest
 
 
-def _skipped(fields: Fields) -> Skipped:
-    return Skipped(fields.text("cell"), fields.text("profile"), fields.text("because"))
+@dataclass(frozen=True)
+class _Format:
+    format: int
 
 
-def _cell(fields: Fields) -> CellRecord:
-    return CellRecord(
-        cell=fields.text("cell"),
-        profile=fields.text("profile"),
-        repetition=fields.integer("repetition"),
-        seed=fields.integer("seed"),
-        order=fields.integer("order"),
-        status=fields.one_of("status", ("done", "failed")),
-        duration_s=fields.number("duration_s"),
-        because=fields.text("because"),
-        kind=fields.text("kind"),
-        recording=fields.inside("recording"),
-        output=fields.inside("output"),
-        facts=fields.object("facts"),
-        samples_sha256=fields.text("samples_sha256", ""),
-        files_sha256=fields.text_by_path("files_sha256"),
-    )
+@dataclass(frozen=True)
+class _Named:
+    name: str
 
 
-def _check_names(manifest: Manifest, fields: Fields) -> None:
-    for profile in fields.objects("profiles"):
-        profile.text("name")
-    Fields(fields.file, manifest.workload, "workload").text("name")
+def _check_names(manifest: Manifest, file: Path) -> None:
+    for index, profile in enumerate(manifest.profiles):
+        read(_Named, profile, file, f"profiles[{index}]")
+    read(_Named, manifest.workload, file, "workload")
     names = set(manifest.profile_names)
     lists: dict[str, Sequence[CellRecord | Skipped]] = {
         "cells": manifest.cells,
         "skipped": manifest.skipped,
     }
     if manifest.baseline not in names:
-        raise fields.wrong("baseline", f"is {manifest.baseline!r}, not one of the profiles")
+        raise wrong(file, "baseline", f"is {manifest.baseline!r}, not one of the profiles")
     for list_name, entries in lists.items():
         seen = set()
         for index, entry in enumerate(entries):
+            place = f"{list_name}[{index}]"
             if entry.profile not in names:
-                raise fields.wrong(
-                    f"{list_name}[{index}].profile",
-                    f"is {entry.profile!r}, not one of the profiles",
+                raise wrong(
+                    file, f"{place}.profile", f"is {entry.profile!r}, not one of the profiles"
                 )
             if entry.cell in seen:
-                raise fields.wrong(
-                    f"{list_name}[{index}].cell", f"names {entry.cell!r} a second time"
-                )
+                raise wrong(file, f"{place}.cell", f"names {entry.cell!r} a second time")
             seen.add(entry.cell)

@@ -4,7 +4,8 @@ import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import pyarrow as pa
 
@@ -12,22 +13,6 @@ from fscost.results.metrics import METRICS, Combine, Metric
 
 TOTAL = "total"
 """Phase that stands for all measured phases together; no workload may give a step this name."""
-
-SCHEMA = pa.schema(
-    [
-        pa.field("cell", pa.string(), nullable=False),
-        pa.field("profile", pa.string(), nullable=False),
-        pa.field("repetition", pa.int64(), nullable=False),
-        pa.field("seed", pa.int64(), nullable=False),
-        pa.field("order", pa.int64(), nullable=False),
-        pa.field("phase", pa.string(), nullable=False),
-        pa.field("measured", pa.bool_(), nullable=False),
-        pa.field("disk", pa.string(), nullable=False),
-        pa.field("metric", pa.string(), nullable=False),
-        pa.field("unit", pa.string(), nullable=False),
-        pa.field("value", pa.float64(), nullable=False),
-    ]
-)
 
 
 @dataclass(frozen=True)
@@ -45,6 +30,17 @@ class SampleRow:
     metric: str
     unit: str
     value: float
+
+
+_ARROW_TYPES: Mapping[Any, pa.DataType] = {
+    str: pa.string(),
+    int: pa.int64(),
+    bool: pa.bool_(),
+    float: pa.float64(),
+}
+SCHEMA = pa.schema(
+    [pa.field(each.name, _ARROW_TYPES[each.type], nullable=False) for each in fields(SampleRow)]
+)
 
 
 def to_table(rows: Iterable[SampleRow]) -> pa.Table:
@@ -86,7 +82,7 @@ def _sums_over_disks(rows: Sequence[SampleRow], metrics: Mapping[str, Metric]) -
         if row.disk and metrics[row.metric].additive and (row.phase, row.metric) not in present:
             parts[row.phase, row.metric].append(row)
     return [
-        _like(found[0], phase=found[0].phase, disk="", value=sum(row.value for row in found))
+        replace(found[0], disk="", value=sum(row.value for row in found))
         for found in parts.values()
     ]
 
@@ -107,7 +103,7 @@ def _totals(rows: Sequence[SampleRow], metrics: Mapping[str, Metric]) -> list[Sa
         else:
             value = _combined(metric.combine, found, phases)
         if value is not None:
-            totals.append(_like(found[0], phase=TOTAL, disk=disk, value=value))
+            totals.append(replace(found[0], phase=TOTAL, value=value))
     return totals
 
 
@@ -120,19 +116,3 @@ def _combined(combine: Combine, found: Sequence[SampleRow], phases: Sequence[str
     if combine is Combine.LAST:
         return values[-1] if found[-1].phase == phases[-1] else None
     return values[0] if combine is Combine.ONLY and len(phases) == 1 else None
-
-
-def _like(row: SampleRow, *, phase: str, disk: str, value: float) -> SampleRow:
-    return SampleRow(
-        row.cell,
-        row.profile,
-        row.repetition,
-        row.seed,
-        row.order,
-        phase,
-        row.measured,
-        disk,
-        row.metric,
-        row.unit,
-        value,
-    )

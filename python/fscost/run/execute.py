@@ -4,6 +4,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
 from fscost import files, matrix
 from fscost.errors import FscostError, HostError, Terminated
@@ -22,6 +23,8 @@ from fscost.run.spec import RunSpec
 from fscost.run.stopping import remaining_s, why_stop
 from fscost.workload import inputs
 from fscost.workload.model import Workload
+
+_Ending = Literal["finished", "interrupted", "stopped"]
 
 
 @dataclass(frozen=True)
@@ -172,7 +175,7 @@ class _Run:
             readings[when] = smart.read(device)
             store.save()
 
-    def _end(self, store: RunStore, state: str, because: str) -> None:
+    def _end(self, store: RunStore, state: _Ending, because: str) -> None:
         run_folder.remove_unfinished(store)
         self._read_smart(store, "after")
         store.manifest.state = state

@@ -58,19 +58,9 @@ def why_give_up(failures: list[CellRecord]) -> str | None:
 def _rows(cell: Cell, result: CellResult) -> list[SampleRow]:
     rows = [
         SampleRow(
-            cell.id,
-            cell.profile.name,
-            cell.repetition,
-            cell.seed,
-            cell.order,
-            s.phase,
-            s.measured,
-            s.disk,
-            s.metric,
-            s.unit,
-            float(s.value),
+            cell.id, cell.profile.name, cell.repetition, cell.seed, cell.order, **vars(sample)
         )
-        for s in (*result.samples, *result.totals)
+        for sample in (*result.samples, *result.totals)
     ]
     # Metrics of the whole workload have no values for phases.
     whole = [row for row in rows if row.phase == TOTAL]
