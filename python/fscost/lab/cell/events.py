@@ -4,12 +4,13 @@ cell, never an unexpected exception.
 docs/cell-protocol.md describes the fields.
 """
 
+import dataclasses
 import json
 import math
 from array import array
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import MISSING, dataclass, field, replace
+from typing import Annotated, Any, get_args
 
 from fscost.lab.cell import bounds
 
@@ -25,6 +26,11 @@ COUNTERS = (
     "discard_bytes",
     "flush_requests",
 )
+
+
+Histogram = tuple[tuple[int, int], ...]
+"""Values in ascending order, each with its count."""
+Status = Annotated[int, "status"]
 
 
 class ProtocolError(Exception):
@@ -62,7 +68,7 @@ class Inspected:
     output: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Interval:
     """One interval: mkfs, mount, or a step. `counters` are the kernel's counters of this interval,
     for each disk."""
@@ -74,32 +80,32 @@ class Interval:
     settle_ns: int
     cpu_user_ns: int
     cpu_system_ns: int
-    cpu_kernel_threads_ns: int | None
-    cpu_disk_server_ns: int | None
+    cpu_kernel_threads_ns: int | None = None
+    cpu_disk_server_ns: int | None = None
     program_write_bytes: int
     program_read_bytes: int
-    space_used_bytes: int | None
-    metadata_used_bytes: int | None
-    sync_calls: int | None
-    sync_times_ns: tuple[tuple[int, int], ...] | None
+    space_used_bytes: int | None = None
+    metadata_used_bytes: int | None = None
+    sync_calls: int | None = None
+    sync_times_ns: Histogram | None = None
     """Durations of fsync and fdatasync in ascending order, each with its number of calls."""
-    probe_interval_ms: int | None
-    pauses_ns: "array[int]"
+    probe_interval_ms: int | None = None
+    pauses_ns: "array[int]" = field(default_factory=lambda: array("q"))
     counters: dict[str, dict[str, int]]
     settle_write_bytes: dict[str, int] = field(default_factory=dict)
     unmount_write_bytes: dict[str, int] = field(default_factory=dict)
     """Bytes by disk; empty if the interval had no such part."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Failed:
     """The agent gave up, with the reason."""
 
     step: str
     kind: str
     message: str
-    status: int | None
-    signal: int | None
+    status: Status | None = None
+    signal: Status | None = None
     kernel: tuple[str, ...]
 
 
@@ -108,7 +114,7 @@ class Done:
     """The cell is complete. `recording` holds the disk server's own totals (empty without a
     server)."""
 
-    recording: dict[str, Any]
+    recording: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -155,17 +161,16 @@ def parse(line: bytes) -> Event:
         raise ProtocolError(f"not JSON: {_shown(line)} ({error})") from None
     fields = _Fields(value, line)
     kind = fields.text("event")
-    builder = _BUILDERS.get(kind)
-    if builder is None:
+    if kind not in _KINDS:
         raise ProtocolError(f"unknown event {kind[:40]!r}")
     if len(line) > bounds.MAX_BYTES.get(kind, bounds.MAX_LINE_BYTES):
         raise ProtocolError(f"{kind!r} of {len(line)} bytes")
-    event = builder(fields)
-    return (
-        replace(event, pauses_ns=pauses)
-        if pauses is not None and isinstance(event, Interval)
-        else event
-    )
+    match event := _event(_KINDS[kind], fields):
+        case Interval() if pauses is not None:
+            return replace(event, pauses_ns=pauses)
+        case Inspected():
+            return replace(event, output=event.output[: bounds.MAX_INSPECTED_CHARACTERS])
+    return event
 
 
 class _Fields:
@@ -176,6 +181,9 @@ class _Fields:
             raise ProtocolError(f"not an object: {_shown(line)}")
         self._value: Mapping[str, object] = value
         self._line = line
+
+    def has(self, name: str) -> bool:
+        return self._value.get(name) is not None
 
     def text(self, name: str) -> str:
         value = self._value.get(name)
@@ -195,16 +203,11 @@ class _Fields:
             raise self._wrong(name, "a count")
         return value  # type: ignore[return-value]  # narrowed by _is_count
 
-    def count_or_none(self, name: str) -> int | None:
-        return None if self._value.get(name) is None else self.count(name)
-
-    def status(self, name: str) -> int | None:
+    def status(self, name: str) -> int:
         value = self._value.get(name)
-        if value is None or (
-            isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 31
-        ):
-            return value
-        raise self._wrong(name, "a status")
+        if not isinstance(value, int) or isinstance(value, bool) or abs(value) >= 1 << 31:
+            raise self._wrong(name, "a status")
+        return value
 
     def object(self, name: str) -> dict[str, Any]:
         value = self._value.get(name)
@@ -212,20 +215,14 @@ class _Fields:
             raise self._wrong(name, "an object")
         return value
 
-    def object_or_empty(self, name: str) -> dict[str, Any]:
-        return {} if self._value.get(name) is None else self.object(name)
-
     def texts(self, name: str) -> tuple[str, ...]:
         value = self._value.get(name)
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
             raise self._wrong(name, "a list of texts")
         return tuple(value)
 
-    def histogram_or_none(self, name: str) -> tuple[tuple[int, int], ...] | None:
-        """Read pairs of a value and its count, in ascending order; None if the field is missing."""
+    def histogram(self, name: str) -> Histogram:
         pairs = self._value.get(name)
-        if pairs is None:
-            return None
         if not isinstance(pairs, list) or not all(
             isinstance(pair, list) and len(pair) == 2 and all(map(_is_count, pair))
             for pair in pairs
@@ -233,14 +230,13 @@ class _Fields:
             raise self._wrong(name, "a list of pairs of counts")
         return tuple((value, count) for value, count in sorted(pairs))
 
-    def probe(self, name: str) -> tuple[int | None, "array[int]"]:
-        if self._value.get(name) is None:
-            return None, array("q")
+    def probe(self, name: str) -> dict[str, Any]:
         inner = _Fields(self.object(name), self._line)
         pauses = inner._value.get("pauses_ns")
-        if not isinstance(pauses, list) or not all(_is_count(pause) for pause in pauses):
+        if not isinstance(pauses, list) or not all(map(_is_count, pauses)):
             raise self._wrong("pauses_ns", "a list of counts")
-        return inner.count("interval_ms"), array("q", pauses)
+        interval_ms = inner.count("interval_ms")
+        return {"probe_interval_ms": interval_ms, "pauses_ns": array("q", pauses)}
 
     def counters(self, name: str) -> dict[str, dict[str, int]]:
         result = {}
@@ -250,83 +246,38 @@ class _Fields:
         return result
 
     def counts(self, name: str) -> dict[str, int]:
-        inner = _Fields(self.object_or_empty(name), self._line)
+        inner = _Fields(self.object(name), self._line)
         return {disk: inner.count(disk) for disk in inner._value}
 
     def _wrong(self, name: str, expected: str) -> ProtocolError:
         return ProtocolError(f"{name!r} is not {expected}: {_shown(self._line)}")
 
 
-def _attached(fields: _Fields) -> Attached:
-    return Attached(fields.text("disk"), fields.text("device"), fields.object("queue"))
-
-
-def _mounted(fields: _Fields) -> Mounted:
-    return Mounted(
-        fields.text("mountinfo"),
-        fields.text("options"),
-        fields.text("super_options"),
-        fields.text("type"),
-    )
-
-
-def _inspected(fields: _Fields) -> Inspected:
-    return Inspected(fields.text("name"), fields.text("output")[: bounds.MAX_INSPECTED_CHARACTERS])
-
-
-def _interval(fields: _Fields) -> Interval:
-    probe_interval_ms, pauses_ns = fields.probe("probe")
-    return Interval(
-        name=fields.text("name"),
-        measured=fields.flag("measured"),
-        wall_ns=fields.count("wall_ns"),
-        command_ns=fields.count("command_ns"),
-        settle_ns=fields.count("settle_ns"),
-        cpu_user_ns=fields.count("cpu_user_ns"),
-        cpu_system_ns=fields.count("cpu_system_ns"),
-        cpu_kernel_threads_ns=fields.count_or_none("cpu_kernel_threads_ns"),
-        cpu_disk_server_ns=fields.count_or_none("cpu_disk_server_ns"),
-        program_write_bytes=fields.count("program_write_bytes"),
-        program_read_bytes=fields.count("program_read_bytes"),
-        space_used_bytes=fields.count_or_none("space_used_bytes"),
-        metadata_used_bytes=fields.count_or_none("metadata_used_bytes"),
-        sync_calls=fields.count_or_none("sync_calls"),
-        sync_times_ns=fields.histogram_or_none("sync_times_ns"),
-        probe_interval_ms=probe_interval_ms,
-        pauses_ns=pauses_ns,
-        counters=fields.counters("counters"),
-        settle_write_bytes=fields.counts("settle_write_bytes"),
-        unmount_write_bytes=fields.counts("unmount_write_bytes"),
-    )
-
-
-def _failed(fields: _Fields) -> Failed:
-    return Failed(
-        step=fields.text("step"),
-        kind=fields.text("kind"),
-        message=fields.text("message"),
-        status=fields.status("status"),
-        signal=fields.status("signal"),
-        kernel=fields.texts("kernel"),
-    )
-
-
-def _done(fields: _Fields) -> Done:
-    return Done(fields.object_or_empty("recording"))
-
-
-_BUILDERS: Mapping[str, Callable[[_Fields], Event]] = {
-    "attached": _attached,
-    "mounted": _mounted,
-    "inspected": _inspected,
-    "interval": _interval,
-    "failed": _failed,
-    "done": _done,
-    "hello": lambda fields: Hello(fields.text("agent"), fields.text("kernel")),
-    "alive": lambda _: Alive(),
-    "output": lambda fields: Output(fields.text("text")),
-    "bye": lambda _: Bye(),
+_KINDS: Mapping[str, type[Event]] = {kind.__name__.lower(): kind for kind in get_args(Event)}
+_READERS: Mapping[Any, Callable[[_Fields, str], object]] = {
+    str: _Fields.text,
+    bool: _Fields.flag,
+    int: _Fields.count,
+    int | None: _Fields.count,
+    Status | None: _Fields.status,
+    Histogram | None: _Fields.histogram,
+    tuple[str, ...]: _Fields.texts,
+    dict[str, Any]: _Fields.object,
+    dict[str, int]: _Fields.counts,
+    dict[str, dict[str, int]]: _Fields.counters,
 }
+"""Reader of a field of each type. A field with a default may be missing."""
+
+
+def _event(kind: type[Event], fields: _Fields) -> Event:
+    values = fields.probe("probe") if kind is Interval and fields.has("probe") else {}
+    for each in dataclasses.fields(kind):
+        has_default = each.default is not MISSING or each.default_factory is not MISSING
+        if each.name not in ("probe_interval_ms", "pauses_ns") and (
+            fields.has(each.name) or not has_default
+        ):
+            values[each.name] = _READERS[each.type](fields, each.name)
+    return kind(**values)
 
 
 def _finite(text: str) -> float:

@@ -14,36 +14,24 @@ from fscost.lab.cell.events import Interval
 
 _BINS = 4
 """Histogram bins per doubling of the time."""
-UNITS = {
-    "device_write_bytes": "bytes",
-    "device_read_bytes": "bytes",
-    "device_discard_bytes": "bytes",
-    "device_write_requests": "count",
-    "device_read_requests": "count",
-    "device_discards": "count",
-    "device_flushes": "count",
-    "settle_write_bytes": "bytes",
-    "unmount_write_bytes": "bytes",
-    "program_write_bytes": "bytes",
-    "program_read_bytes": "bytes",
-    "write_amplification": "ratio",
-    "wall_s": "s",
-    "command_s": "s",
-    "settle_s": "s",
-    "cpu_s": "s",
-    "cpu_user_s": "s",
-    "cpu_system_s": "s",
-    "cpu_kernel_threads_s": "s",
-    "cpu_disk_server_s": "s",
-    "space_used_bytes": "bytes",
-    "metadata_used_bytes": "bytes",
-    "sync_calls": "count",
-    **dict.fromkeys((f"fsync_latency_ns_{name}" for name in ("p50", "p95", "p99", "max")), "ns"),
-    "pause_s_p99": "s",
-    "pause_s_max": "s",
-    "probe_operations": "count",
+_METRICS_BY_UNIT = {
+    "bytes": (
+        "device_write_bytes device_read_bytes device_discard_bytes settle_write_bytes"
+        " unmount_write_bytes program_write_bytes program_read_bytes space_used_bytes"
+        " metadata_used_bytes"
+    ),
+    "count": (
+        "device_write_requests device_read_requests device_discards device_flushes sync_calls"
+        " probe_operations"
+    ),
+    "ratio": "write_amplification",
+    "s": (
+        "wall_s command_s settle_s cpu_s cpu_user_s cpu_system_s cpu_kernel_threads_s"
+        " cpu_disk_server_s pause_s_p99 pause_s_max"
+    ),
+    "ns": ("fsync_latency_ns_p50 fsync_latency_ns_p95 fsync_latency_ns_p99 fsync_latency_ns_max"),
 }
-
+UNITS = {metric: unit for unit, names in _METRICS_BY_UNIT.items() for metric in names.split()}
 _DEVICE = {
     "device_write_bytes": "write_bytes",
     "device_read_bytes": "read_bytes",

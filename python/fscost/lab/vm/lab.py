@@ -244,7 +244,7 @@ class VmLab:
             try:
                 return self._in_guest(cell, options, built, taken, heard, attempt)
             except ServerError as error:
-                hear(Failed("", "disk-server", error.what, None, None, ()))
+                hear(Failed(step="", kind="disk-server", message=error.what, kernel=()))
                 return error.what
             except (KilledError, SlowError) as error:
                 attempt.is_unlucky = True
