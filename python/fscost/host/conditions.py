@@ -9,6 +9,7 @@ import shutil
 import stat
 import subprocess
 from collections.abc import Iterable, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal
@@ -42,20 +43,14 @@ class Check:
 def base_directory(candidates: Iterable[Path] | None = None) -> Path:
     """Find a directory that the agent may cover with its private tmpfs: empty and not a mount
     point, so that nothing is hidden from a workload."""
-    tried = []
-    for candidate in candidates or BASE_CANDIDATES:
-        tried.append(str(candidate))
-        try:
-            if (
-                candidate.is_dir()
-                and not os.path.ismount(candidate)
-                and not any(candidate.iterdir())
-            ):
+    tried = list(candidates or BASE_CANDIDATES)
+    for candidate in tried:
+        with suppress(OSError):
+            is_free = candidate.is_dir() and not os.path.ismount(candidate)
+            if is_free and not any(candidate.iterdir()):
                 return candidate
-        except OSError:
-            continue
     raise HostError(
-        f"no directory to mount on: each of {', '.join(tried)} is missing, not empty, or already"
+        f"no directory to mount on: each of {', '.join(map(str, tried))} is missing, not empty, or already"
         " a mount point",
         "empty or create one of them, for example `mkdir -p /srv`",
     )
@@ -112,24 +107,14 @@ _WORKLOAD_TOOLS = ("git", "make", "cc", "tar", "fio", "sqlite3", "find", "python
 
 
 def _root() -> Check:
-    if os.geteuid() == 0:
-        if not _owns_machine(Path("/proc/self/uid_map").read_text()):
-            remedy = "run as root of the machine, or use --lab vm, which needs no privilege"
-            return Check(
-                "root",
-                False,
-                "this is root inside a user namespace, which may not mount most file systems",
-                remedy,
-                required=True,
-            )
-        return Check("root", True, "user 0", required=True)
-    return Check(
-        "root",
-        False,
-        f"this is user {os.geteuid()}; mounting needs root",
-        "run it again with sudo",
-        required=True,
-    )
+    if os.geteuid() != 0:
+        detail = f"this is user {os.geteuid()}; mounting needs root"
+        return Check("root", False, detail, "run it again with sudo", required=True)
+    if not _owns_machine(Path("/proc/self/uid_map").read_text()):
+        detail = "this is root inside a user namespace, which may not mount most file systems"
+        remedy = "run as root of the machine, or use --lab vm, which needs no privilege"
+        return Check("root", False, detail, remedy, required=True)
+    return Check("root", True, "user 0", required=True)
 
 
 def _owns_machine(uid_map: str) -> bool:
@@ -198,13 +183,8 @@ def _kernel_feature(name: str, feature: str, since: str, known: bool) -> Check:
     release = os.uname().release
     if known:
         return Check(name, True, f"Linux {release} has {feature}", required=True)
-    return Check(
-        name,
-        False,
-        f"Linux {release} lacks {feature}",
-        f"boot Linux {since} or later",
-        required=True,
-    )
+    remedy = f"boot Linux {since} or later"
+    return Check(name, False, f"Linux {release} lacks {feature}", remedy, required=True)
 
 
 def _base() -> Check:
@@ -245,12 +225,8 @@ def _file_system(name: str, mkfs: str) -> Check:
     if tool(mkfs) is None:
         return Check(name, False, f"{mkfs} is missing", f"`{install_command([mkfs])}`")
     if not kernel_has(name):
-        return Check(
-            name,
-            False,
-            f"not in Linux {os.uname().release}",
-            "`--lab vm` runs it in a virtual machine",
-        )
+        remedy = "`--lab vm` runs it in a virtual machine"
+        return Check(name, False, f"not in Linux {os.uname().release}", remedy)
     return Check(name, True, f"in the kernel, {tool(mkfs)}")
 
 

@@ -16,7 +16,6 @@ _DATA_UNIT_BYTES = 512_000
 times 512 bytes."""
 _SECTOR_BYTES = 512
 _HOST_BYTES = {
-    "Total_LBAs_Written": _SECTOR_BYTES,
     "Host_Writes_32MiB": 32 << 20,
     "Host_Writes_GiB": 1 << 30,
     "Lifetime_Writes_GiB": 1 << 30,
@@ -28,6 +27,13 @@ _NAND_BYTES = {
     "NAND_GB_Written_TLC": 1 << 30,
 }
 """Bytes in one unit of the raw value, by the attribute names of smartmontools' drivedb.h."""
+_NVME_NAMES = {
+    "host_write_bytes": ("data_units_written",),
+    "percent_used": ("percentage_used", "percent_used"),
+    "power_on_hours": ("power_on_hours",),
+    "media_errors": ("media_errors",),
+}
+"""Names of the counters in the output of nvme-cli and smartctl."""
 
 
 def read(device: Path) -> dict[str, Any]:
@@ -56,11 +62,9 @@ def _asked(command: list[str], parse: Any) -> dict[str, Any]:
         return {"unavailable": f"{command[0]} gave no answer within {_TIMEOUT_S} s"}
     except (OSError, ValueError, RecursionError) as error:
         return {"unavailable": f"{command[0]}: {error}"}
-    return (
-        {"tool": command[0], **found}
-        if found
-        else {"unavailable": f"{command[0]} reports no counters for this drive"}
-    )
+    if not found:
+        return {"unavailable": f"{command[0]} reports no counters for this drive"}
+    return {"tool": command[0], **found}
 
 
 def of_smartctl(value: Any) -> dict[str, Any]:
@@ -73,16 +77,13 @@ def of_smartctl(value: Any) -> dict[str, Any]:
     table = _mapping(root.get("ata_smart_attributes")).get("table")
     sector = _number(root.get("logical_block_size")) or _SECTOR_BYTES
     for entry in table if isinstance(table, list) else []:
-        name, raw = (
-            _mapping(entry).get("name"),
-            _number(_mapping(_mapping(entry).get("raw")).get("value")),
-        )
-        if raw is None or not isinstance(name, str):
+        name, raw = _mapping(entry).get("name"), _mapping(_mapping(entry).get("raw")).get("value")
+        if (raw := _number(raw)) is None or not isinstance(name, str):
             continue
-        if name in _HOST_BYTES:
-            counters["host_write_bytes"] = raw * (
-                sector if name == "Total_LBAs_Written" else _HOST_BYTES[name]
-            )
+        if name == "Total_LBAs_Written":
+            counters["host_write_bytes"] = raw * sector
+        elif name in _HOST_BYTES:
+            counters["host_write_bytes"] = raw * _HOST_BYTES[name]
         elif name in _NAND_BYTES:
             counters["nand_write_bytes"] = raw * _NAND_BYTES[name]
     if (hours := _number(_mapping(root.get("power_on_time")).get("hours"))) is not None:
@@ -95,17 +96,9 @@ def of_nvme(value: Any) -> dict[str, Any]:
     spells some names differently."""
     log = _mapping(value)
     found: dict[str, Any] = {}
-    names = {
-        "host_write_bytes": ("data_units_written",),
-        "percent_used": ("percentage_used", "percent_used"),
-        "power_on_hours": ("power_on_hours",),
-        "media_errors": ("media_errors",),
-    }
-    for name, spelled in names.items():
-        number = next(
-            (number for each in spelled if (number := _number(log.get(each))) is not None), None
-        )
-        if number is not None:
+    for name, spelled in _NVME_NAMES.items():
+        numbers = (_number(log.get(each)) for each in spelled)
+        if (number := next((each for each in numbers if each is not None), None)) is not None:
             found[name] = number * _DATA_UNIT_BYTES if name == "host_write_bytes" else number
     return found
 
@@ -128,8 +121,5 @@ def _number(value: Any) -> int | None:
     """Parse a counter; nvme-cli prints large ones as text."""
     if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 40:
         value = int(value)
-    return (
-        value
-        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST
-        else None
-    )
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    return value if is_number and 0 <= value < _MOST else None

@@ -21,14 +21,8 @@ _GRAMMAR = Grammar(
     "mdadm --create",
     "l:n:c:p:b:e:k:",
     (
-        "level=",
-        "raid-devices=",
-        "chunk=",
-        "layout=",
-        "bitmap=",
-        "bitmap-chunk=",
-        "metadata=",
-        "consistency-policy=",
+        *("level=", "raid-devices=", "chunk=", "layout=", "bitmap=", "bitmap-chunk="),
+        *("metadata=", "consistency-policy="),
     ),
 )
 
@@ -72,12 +66,10 @@ def member_disks(array: Array) -> tuple[DiskSpec, ...]:
 
 def without_array(profile: Profile) -> Profile:
     """Return the profile as its mkfs sees it: the array is the main disk."""
-    members = 0 if profile.array is None else profile.array.members
-    return (
-        replace(profile, array=None, disks=(DiskSpec(), *profile.disks[members:]))
-        if members
-        else profile
-    )
+    if profile.array is None:
+        return profile
+    others = profile.disks[profile.array.members :]
+    return replace(profile, array=None, disks=(DiskSpec(), *others))
 
 
 def on_array(plan: FormatPlan, array: Array, seed: int) -> FormatPlan:
@@ -86,22 +78,11 @@ def on_array(plan: FormatPlan, array: Array, seed: int) -> FormatPlan:
     The disks are new and all zeroes, so their parity is correct. `--assume-clean` is therefore
     accurate, and no resync writes after the mount.
     """
+    uuid = seeded_uuid(seed, "array").replace("-", "")
     create = (
-        *(
-            "mdadm",
-            "--create",
-            _DEVICE,
-            "--run",
-            "--quiet",
-            "--assume-clean",
-            f"--level={array.level}",
-            f"--raid-devices={array.members}",
-        ),
-        *(
-            "--homehost=fscost",
-            "--name=fscost",
-            f"--uuid={seeded_uuid(seed, 'array').replace('-', '')}",
-        ),
+        *("mdadm", "--create", _DEVICE, "--run", "--quiet", "--assume-clean"),
+        *(f"--level={array.level}", f"--raid-devices={array.members}"),
+        *("--homehost=fscost", "--name=fscost", f"--uuid={uuid}"),
         *array.flags,
         *(f"{{disk.{disk.name}}}" for disk in member_disks(array)),
     )

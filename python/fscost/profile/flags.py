@@ -101,6 +101,11 @@ def values_of(flags: Iterable[Flag], *names: str) -> list[str]:
     return [value for flag, value in flags if flag in names]
 
 
-def has_suboption(flags: Iterable[Flag], name: str, key: str) -> bool:
-    """True if `name` has the sub-option `key=…` or bare `key`."""
-    return any(key == given for value in values_of(flags, name) for given, _ in suboptions(value))
+def suboption_values(flags: Iterable[Flag], name: str, key: str) -> list[str]:
+    """Return the values of the sub-option `key=…` or bare `key` of the flag `name`, in order."""
+    return [
+        value
+        for given in values_of(flags, name)
+        for each, value in suboptions(given)
+        if each == key
+    ]

@@ -25,26 +25,15 @@ def checks(agent: Path | None) -> list[Check]:
 
 
 def _confinement(chosen: Confinement | None) -> Check:
+    name = "guests' view"
     if chosen is None:
-        return Check(
-            "guests' view",
-            False,
-            "not checked: it needs QEMU",
-            "fix the line above first",
-        )
+        return Check(name, False, "not checked: it needs QEMU", "fix the line above first")
     user = "" if chosen.user is None else f"QEMU runs as user {chosen.user[0]}; "
     if chosen.is_hidden:
-        return Check(
-            "guests' view",
-            True,
-            f"{user}guests do not see /proc, /sys, /dev, /run, /root and /home of this host",
-        )
-    return Check(
-        "guests' view",
-        False,
-        f"{user}guests can read every file that this user can read",
-        "allow unprivileged user namespaces, or run as root",
-    )
+        unseen = "guests do not see /proc, /sys, /dev, /run, /root and /home of this host"
+        return Check(name, True, f"{user}{unseen}")
+    seen = f"{user}guests can read every file that this user can read"
+    return Check(name, False, seen, "allow unprivileged user namespaces, or run as root")
 
 
 def _qemu() -> Check:
@@ -53,46 +42,27 @@ def _qemu() -> Check:
     except HostError as error:
         return Check("QEMU", False, error.what, error.remedy or "", required=True)
     if version is None:
-        return Check(
-            "QEMU",
-            False,
-            f"{qemu.PROGRAM} is missing",
-            f"`{install_command([qemu.PROGRAM])}`",
-            required=True,
-        )
+        remedy = f"`{install_command([qemu.PROGRAM])}`"
+        return Check("QEMU", False, f"{qemu.PROGRAM} is missing", remedy, required=True)
     return Check("QEMU", True, f"{version}, {tool(qemu.PROGRAM)}", required=True)
 
 
 def _kernel(name: str) -> Check:
     found = kernels.cached(name)
     if found is None:
-        return Check(
-            f"guest kernel {name}",
-            False,
-            f"not in {cache.root()}",
-            f"`fscost doctor --fetch {name}`, or it is fetched when first used",
-        )
+        remedy = f"`fscost doctor --fetch {name}`, or it is fetched when first used"
+        return Check(f"guest kernel {name}", False, f"not in {cache.root()}", remedy)
     return Check(f"guest kernel {name}", True, f"Linux {found.version}, {found.vmlinux.parent}")
 
 
 def _kvm(chosen: Confinement | None) -> Check:
     """Check KVM by booting a guest, if a kernel is cached."""
-    found = next(
-        (kernel for name in kernels.PACKAGES if (kernel := kernels.cached(name)) is not None), None
-    )
+    found = next(filter(None, map(kernels.cached, kernels.PACKAGES)), None)
     if chosen is None or found is None:
-        return Check(
-            "KVM",
-            False,
-            "not checked: the check boots a guest",
-            "the lines above say what a guest still needs",
-        )
+        remedy = "the lines above say what a guest still needs"
+        return Check("KVM", False, "not checked: the check boots a guest", remedy)
     because = accelerator.kvm_unusable_reason(found, chosen)
     if because is None:
         return Check("KVM", True, "guests run under it")
-    return Check(
-        "KVM",
-        False,
-        because,
-        "guests are emulated instead: bytes stay exact, runs take ten times as long",
-    )
+    remedy = "guests are emulated instead: bytes stay exact, runs take ten times as long"
+    return Check("KVM", False, because, remedy)

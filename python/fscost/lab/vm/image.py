@@ -12,22 +12,9 @@ TRANSPORT = ("virtio_pci", "virtio_console")
 """Modules without which a guest cannot report that it has started."""
 # Modules that provide aliases come first: libcrc32c depends on `crc32c` (see lab/vm/modules.py).
 _PROVIDERS = (
-    *(
-        "crc32c_generic",
-        "crc32_generic",
-        "crc32c_cryptoapi",
-        "crc32_cryptoapi",
-    ),  # the latter since 6.16
-    *(
-        "blake2b_generic",
-        "xxhash_generic",
-        "sha256_generic",
-        "sha256",
-        "lzo",
-        "lz4",
-        "zstd",
-        "deflate",
-    ),
+    *("crc32c_generic", "crc32_generic", "crc32c_cryptoapi", "crc32_cryptoapi"),  # since 6.16
+    *("blake2b_generic", "xxhash_generic", "sha256_generic", "sha256"),
+    *("lzo", "lz4", "zstd", "deflate"),
 )
 _DEVICES = ("virtio_blk", "9p", "9pnet_virtio", "overlay", "fuse", "loop")
 _MODULES = {"ext2": "ext4", "ext3": "ext4"}

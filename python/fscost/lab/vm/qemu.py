@@ -94,33 +94,13 @@ class Machine:
     def arguments(self) -> list[str]:
         """Arguments of QEMU, without ports and shares."""
         return [
-            *(
-                "-nodefaults",
-                "-no-user-config",
-                "-display",
-                "none",
-                "-no-reboot",
-                "-sandbox",
-                _SANDBOX,
-            ),
-            *(
-                "-machine",
-                "pc",
-                *self.accelerator.arguments,
-                "-smp",
-                "1",
-                "-m",
-                f"size={MEMORY_BYTES}B",
-            ),
+            *("-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
+            *("-sandbox", _SANDBOX),
+            *("-machine", "pc", *self.accelerator.arguments),
+            *("-smp", "1", "-m", f"size={MEMORY_BYTES}B"),
             *("-rtc", f"base={_NOW},clock=vm", "-seed", "7"),
-            *(
-                "-kernel",
-                self.kernel,
-                "-initrd",
-                self.initramfs,
-                "-append",
-                self.accelerator.kernel_words,
-            ),
+            *("-kernel", self.kernel, "-initrd", self.initramfs),
+            *("-append", self.accelerator.kernel_words),
         ]
 
 
@@ -308,19 +288,11 @@ def version() -> str | None:
 def _ports(descriptors: dict[str, int]) -> list[str]:
     """Arguments for the console, the agent's two ports and the monitor, each on a descriptor, so
     that no socket lies in any folder."""
-    arguments = []
-    for name, descriptor in descriptors.items():
-        arguments += ["-chardev", f"socket,id={name},fd={descriptor}"]
+    ends = [f"socket,id={name},fd={number}" for name, number in descriptors.items()]
     return [
-        *arguments,
-        *(
-            "-serial",
-            "chardev:console",
-            "-mon",
-            "chardev=monitor,mode=control",
-            "-device",
-            "virtio-serial-pci,bus=pci.0,addr=0x3",
-        ),
+        *(word for end in ends for word in ("-chardev", end)),
+        *("-serial", "chardev:console", "-mon", "chardev=monitor,mode=control"),
+        *("-device", "virtio-serial-pci,bus=pci.0,addr=0x3"),
         *("-device", "virtserialport,chardev=events,name=fscost.events,nr=1"),
         *("-device", "virtserialport,chardev=control,name=fscost.control,nr=2"),
     ]

@@ -1,6 +1,12 @@
 """btrfs: mkfs.btrfs."""
 
-from fscost.profile.families.common import MIB, format_plan, join_options, require_size
+from fscost.profile.families.common import (
+    MIB,
+    format_plan,
+    formats_nothing,
+    join_options,
+    require_size,
+)
 from fscost.profile.flags import Flag, Grammar, suboptions, words_of
 from fscost.profile.model import FormatPlan, Profile
 
@@ -14,13 +20,7 @@ _LONG = (
     " inode-flags= label= leafsize= metadata= mixed nodesize= nodiscard param= quiet reflink"
     " rootdir= runtime-features= sectorsize= shrink subvol= uuid= verbose version"
 )
-_FORMATS_NOTHING = "drop it: with it, mkfs.btrfs makes no file system"
-_REFUSED = {
-    "-h": _FORMATS_NOTHING,
-    "--help": _FORMATS_NOTHING,
-    "-V": _FORMATS_NOTHING,
-    "--version": _FORMATS_NOTHING,
-}
+_REFUSED = formats_nothing("mkfs.btrfs", "-h", "--help", "-V", "--version")
 
 # Minimum that mkfs.btrfs reports for its default, metadata DUP ("minimum size for each btrfs device
 # is 114294784"); less for single and mixed.
@@ -43,11 +43,10 @@ def plan(profile: Profile, flags: list[Flag], main_bytes: int, seed: int) -> For
     """
     if not any(flag in ("-m", "--metadata", "-M", "--mixed") for flag, _ in flags):
         require_size(profile, main_bytes, _MINIMUM_BYTES, "its metadata is stored twice")
-    ours: list[Flag] = [("-f", ""), ("-q", "")]
     disks = tuple(f"{{disk.{disk.name}}}" for disk in profile.disks)
     return format_plan(
         profile,
-        ("mkfs.btrfs", *words_of(ours), *words_of(flags), *disks),
+        ("mkfs.btrfs", "-f", "-q", *words_of(flags), *disks),
         superblock=("btrfs", "inspect-internal", "dump-super", "{disk.main}"),
         mount_options=join_options(profile.mount_options, *_member_options(profile, disks)),
         sync_tracepoints=("btrfs/btrfs_sync_file",),

@@ -15,6 +15,11 @@ def seeded_uuid(seed: int, purpose: str) -> str:
     return str(uuid.UUID(bytes=digest[:16], version=4))
 
 
+def formats_nothing(program: str, *flags: str) -> dict[str, str]:
+    """Remedies for flags with which a mkfs makes no file system."""
+    return dict.fromkeys(flags, f"drop it: with it, {program} makes no file system")
+
+
 def require_size(profile: Profile, main_bytes: int, minimum_bytes: int, source: str) -> None:
     """Refuse a disk that mkfs would refuse, before anything runs."""
     if main_bytes < minimum_bytes:

@@ -1,6 +1,6 @@
 """exfat: mkfs.exfat of exfatprogs."""
 
-from fscost.profile.families.common import MIB, format_plan, require_size
+from fscost.profile.families.common import MIB, format_plan, formats_nothing, require_size
 from fscost.profile.flags import Flag, Grammar, words_of
 from fscost.profile.model import FormatPlan, Profile
 
@@ -9,9 +9,7 @@ TYPES: tuple[str, ...] = ("exfat",)
 # exfatprogs mkfs/mkfs.c: the getopt string and its long options.
 _SHORT = "n:L:c:b:fVvh"
 _LONG = "boundary-align= cluster-size= full-format help pack-bitmap verbose version volume-label="
-_REFUSED = dict.fromkeys(
-    ("-h", "--help", "-V", "--version"), "drop it: with it, mkfs.exfat makes no file system"
-)
+_REFUSED = formats_nothing("mkfs.exfat", "-h", "--help", "-V", "--version")
 
 _MINIMUM_BYTES = 4 * MIB  # on 2 MiB: "exFAT format fail!"
 

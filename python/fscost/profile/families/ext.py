@@ -4,13 +4,18 @@ import re
 from pathlib import Path
 
 from fscost.errors import InputError, did_you_mean
-from fscost.profile.families.common import MIB, format_plan, require_size, seeded_uuid
+from fscost.profile.families.common import (
+    MIB,
+    format_plan,
+    formats_nothing,
+    require_size,
+    seeded_uuid,
+)
 from fscost.profile.flags import (
     DISK_PLACEHOLDER,
     Flag,
     Grammar,
-    has_suboption,
-    suboptions,
+    suboption_values,
     values_of,
     words_of,
 )
@@ -20,11 +25,8 @@ TYPES: tuple[str, ...] = ("ext2", "ext3", "ext4")
 
 # e2fsprogs misc/mke2fs.c, PRS(): the getopt string.
 _SHORT = "b:ce:g:i:jl:m:nqr:s:t:d:vC:DE:FG:I:J:KL:M:N:O:R:ST:U:Vz:"
-_FORMATS_NOTHING = "drop it: with it, mke2fs makes no file system"
 _REFUSED = {
-    "-n": _FORMATS_NOTHING,
-    "-V": _FORMATS_NOTHING,
-    "-S": _FORMATS_NOTHING,
+    **formats_nothing("mke2fs", "-n", "-V", "-S"),
     "-t": "drop it: the type is the first word of the profile",
     "-z": "drop it: it writes a file on the host",
 }
@@ -144,19 +146,8 @@ def _mkfs(
 
 def _mkfs_journal(profile: Profile, flags: list[Flag], journal: str, seed: int) -> tuple[str, ...]:
     # The journal's block size must be the file system's (mke2fs(8), -J device).
-    uuid = seeded_uuid(seed, "journal")
-    return (
-        "mke2fs",
-        "-F",
-        "-q",
-        "-O",
-        "journal_dev",
-        "-b",
-        _block_bytes(flags),
-        "-U",
-        uuid,
-        journal,
-    )
+    plain = ("mke2fs", "-F", "-q", "-O", "journal_dev", "-b", _block_bytes(flags))
+    return (*plain, "-U", seeded_uuid(seed, "journal"), journal)
 
 
 def _block_bytes(flags: list[Flag]) -> str:
@@ -164,9 +155,5 @@ def _block_bytes(flags: list[Flag]) -> str:
 
 
 def _journal_disk(flags: list[Flag]) -> str | None:
-    if not has_suboption(flags, "-J", "device"):
-        return None
-    given = [
-        v for value in values_of(flags, "-J") for key, v in suboptions(value) if key == "device"
-    ]
-    return given[-1] if DISK_PLACEHOLDER.fullmatch(given[-1]) else None
+    given = suboption_values(flags, "-J", "device")
+    return given[-1] if given and DISK_PLACEHOLDER.fullmatch(given[-1]) else None

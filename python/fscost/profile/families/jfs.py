@@ -1,14 +1,14 @@
 """jfs: mkfs.jfs."""
 
-from fscost.profile.families.common import MIB, format_plan, require_size
-from fscost.profile.flags import Flag, Grammar, suboptions, values_of, words_of
+from fscost.profile.families.common import MIB, format_plan, formats_nothing, require_size
+from fscost.profile.flags import Flag, Grammar, suboption_values, words_of
 from fscost.profile.model import FormatPlan, Profile
 
 TYPES: tuple[str, ...] = ("jfs",)
 
 # jfsutils mkfs/mkfs.c, main(): the getopt string.
 _SHORT = "cj:J:fL:Oqs:V"
-_REFUSED = {"-V": "drop it: with it, mkfs.jfs makes no file system"}
+_REFUSED = formats_nothing("mkfs.jfs", "-V")
 
 _MINIMUM_BYTES = 16 * MIB  # mkfs.jfs: "Partition must be at least 16 megabytes."
 
@@ -33,12 +33,7 @@ def plan(profile: Profile, flags: list[Flag], main_bytes: int, seed: int) -> For
     """
     del seed
     require_size(profile, main_bytes, _MINIMUM_BYTES, "mkfs.jfs refuses it")
-    journals = [
-        given
-        for value in values_of(flags, "-J")
-        for key, given in suboptions(value)
-        if key == "device"
-    ]
+    journals = suboption_values(flags, "-J", "device")
     made_first = [("mkfs.jfs", "-q", "-J", "journal_dev", journal) for journal in journals[-1:]]
     main = ("mkfs.jfs", "-q", *words_of(flags), "{disk.main}")
     return format_plan(profile, *made_first, main, superblock=("jfs_tune", "-l", "{disk.main}"))

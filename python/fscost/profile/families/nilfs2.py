@@ -1,6 +1,6 @@
 """nilfs2: mkfs.nilfs2."""
 
-from fscost.profile.families.common import MIB, format_plan, require_size
+from fscost.profile.families.common import MIB, format_plan, formats_nothing, require_size
 from fscost.profile.flags import Flag, Grammar, values_of, words_of
 from fscost.profile.model import FormatPlan, Profile
 
@@ -8,12 +8,10 @@ TYPES: tuple[str, ...] = ("nilfs2",)
 
 # nilfs-utils sbin/mkfs/mkfs.c, parse_options(): the getopt string.
 _SHORT = "b:B:cfhKL:m:nqvO:P:V"
-_FORMATS_NOTHING = "drop it: with it, mkfs.nilfs2 makes no file system"
-_REFUSED = {"-n": _FORMATS_NOTHING, "-h": _FORMATS_NOTHING, "-V": _FORMATS_NOTHING}
+_REFUSED = formats_nothing("mkfs.nilfs2", "-n", "-h", "-V")
 
-_MINIMUM_BYTES = (
-    129 * MIB
-)  # mkfs.nilfs2: "required size=134221824 bytes", 16 segments of 8 MiB and a block
+# mkfs.nilfs2: "required size=134221824 bytes", 16 segments of 8 MiB and a block.
+_MINIMUM_BYTES = 129 * MIB
 
 
 def grammar(type_: str) -> Grammar:

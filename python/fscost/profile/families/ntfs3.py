@@ -1,6 +1,6 @@
 """ntfs3, the kernel's own NTFS driver: mkfs.ntfs."""
 
-from fscost.profile.families.common import MIB, format_plan, require_size
+from fscost.profile.families.common import MIB, format_plan, formats_nothing, require_size
 from fscost.profile.flags import Flag, Grammar, words_of
 from fscost.profile.model import FormatPlan, Profile
 
@@ -13,14 +13,12 @@ _LONG = (
     " mft-zone-multiplier= no-action no-indexing partition-start= quick quiet sector-size="
     " sectors-per-track= verbose version with-uuid zero-time"
 )
-_FORMATS_NOTHING = "drop it: with it, mkfs.ntfs makes no file system"
-_REFUSED = dict.fromkeys(
-    ("-h", "--help", "-l", "--license", "-n", "--no-action", "-V", "--version"), _FORMATS_NOTHING
+_REFUSED = formats_nothing(
+    "mkfs.ntfs", "-h", "--help", "-l", "--license", "-n", "--no-action", "-V", "--version"
 )
 
-_MINIMUM_BYTES = (
-    2 * MIB
-)  # mkfs.ntfs: "Minimum NTFS volume size is 1MiB", and it counts one sector less than the disk has
+# mkfs.ntfs: "Minimum NTFS volume size is 1MiB", and it counts one sector less than the disk has.
+_MINIMUM_BYTES = 2 * MIB
 
 
 def grammar(type_: str) -> Grammar:
@@ -34,9 +32,9 @@ def plan(profile: Profile, flags: list[Flag], main_bytes: int, seed: int) -> For
     random, because mkfs.ntfs has no option for it."""
     del seed
     require_size(profile, main_bytes, _MINIMUM_BYTES, "mkfs.ntfs refuses it")
-    ours: list[Flag] = [("-Q", ""), ("-q", ""), ("-F", "")]  # -F: a whole disk, not a partition
+    # -F: a whole disk, not a partition.
     return format_plan(
         profile,
-        ("mkfs.ntfs", *words_of(ours), *words_of(flags), "{disk.main}"),
+        ("mkfs.ntfs", "-Q", "-q", "-F", *words_of(flags), "{disk.main}"),
         superblock=("ntfsinfo", "-m", "-f", "{disk.main}"),
     )

@@ -1,6 +1,13 @@
 """reiserfs: mkfs.reiserfs."""
 
-from fscost.profile.families.common import MIB, format_plan, join_options, require_size, seeded_uuid
+from fscost.profile.families.common import (
+    MIB,
+    format_plan,
+    formats_nothing,
+    join_options,
+    require_size,
+    seeded_uuid,
+)
 from fscost.profile.flags import Flag, Grammar, suboptions, values_of, words_of
 from fscost.profile.model import FormatPlan, Profile
 
@@ -15,7 +22,7 @@ _LONG = (
 )
 _HOST_FILE = "drop it: its file would be on the host"
 _REFUSED = {
-    "-V": "drop it: with it, mkfs.reiserfs makes no file system",
+    **formats_nothing("mkfs.reiserfs", "-V"),
     "-B": _HOST_FILE,
     "--badblocks": _HOST_FILE,
 }
@@ -41,11 +48,8 @@ def plan(profile: Profile, flags: list[Flag], main_bytes: int, seed: int) -> For
     journals = values_of(flags, *_JOURNAL)
     if not journals and not values_of(flags, "-s", "--journal-size", "-b", "--block-size"):
         require_size(profile, main_bytes, _MINIMUM_BYTES, "its journal takes 32 MiB")
-    ours: list[Flag] = [
-        ("-q", ""),
-        ("-f", ""),
-        ("-f", ""),
-    ]  # once: accept a whole disk; twice: ask no question
+    # -f once: accept a whole disk; twice: ask no question.
+    ours: list[Flag] = [("-q", ""), ("-f", ""), ("-f", "")]
     if not values_of(flags, "-u", "--uuid"):
         ours.append(("-u", seeded_uuid(seed, "file system")))
     mounted = {key for key, _ in suboptions(profile.mount_options)}

@@ -1,6 +1,12 @@
 """vfat: FAT with long names, mkfs.vfat of dosfstools."""
 
-from fscost.profile.families.common import MIB, format_plan, require_size, seeded_uuid
+from fscost.profile.families.common import (
+    MIB,
+    format_plan,
+    formats_nothing,
+    require_size,
+    seeded_uuid,
+)
 from fscost.profile.flags import Flag, Grammar, values_of, words_of
 from fscost.profile.model import FormatPlan, Profile
 
@@ -14,7 +20,7 @@ _REFUSED = {
     "-C": _HOST_FILE,
     "-l": _HOST_FILE,
     "-m": _HOST_FILE,
-    "--help": "drop it: with it, mkfs.vfat makes no file system",
+    **formats_nothing("mkfs.vfat", "--help"),
     "--offset": "drop it: the file system begins where the disk begins",
 }
 

@@ -2,18 +2,22 @@
 
 import re
 
-from fscost.profile.families.common import MIB, format_plan, join_options, require_size
-from fscost.profile.flags import Flag, Grammar, has_suboption, suboptions, values_of, words_of
+from fscost.profile.families.common import (
+    MIB,
+    format_plan,
+    formats_nothing,
+    join_options,
+    require_size,
+)
+from fscost.profile.flags import Flag, Grammar, suboption_values, suboptions, values_of, words_of
 from fscost.profile.model import FormatPlan, Profile
 
 TYPES: tuple[str, ...] = ("xfs",)
 
 # xfsprogs mkfs/xfs_mkfs.c, main(): the getopt string.
 _SHORT = "b:c:d:i:l:L:m:n:KNp:qr:s:CfV"
-_FORMATS_NOTHING = "drop it: with it, mkfs.xfs makes no file system"
 _REFUSED = {
-    "-N": _FORMATS_NOTHING,
-    "-V": _FORMATS_NOTHING,
+    **formats_nothing("mkfs.xfs", "-N", "-V"),
     "-c": "drop it, and write the options into the profile: its file could name a real device",
 }
 _DEVICE_KEYS = {
@@ -57,29 +61,19 @@ def _sector_flags(profile: Profile, flags: list[Flag]) -> list[Flag]:
     sector size as its physical one, so the flag sets it explicitly.
     """
     main = profile.disks[0]
-    chosen = (
-        values_of(flags, "-s")
-        or has_suboption(flags, "-d", "sectsize")
-        or has_suboption(flags, "-l", "sectsize")
+    is_chosen = values_of(flags, "-s") or any(
+        suboption_values(flags, flag, "sectsize") for flag in ("-d", "-l")
     )
-    if (
-        chosen
-        or main.physical_block_bytes <= main.logical_block_bytes
-        or _block_bytes(flags) < main.physical_block_bytes
-    ):
+    logical, physical = main.logical_block_bytes, main.physical_block_bytes
+    if is_chosen or physical <= logical or _block_bytes(flags) < physical:
         return []
-    return [("-s", f"size={main.physical_block_bytes}")]
+    return [("-s", f"size={physical}")]
 
 
 def _block_bytes(flags: list[Flag]) -> int:
     """Return the requested block size. A value that cannot be parsed counts as small, which adds no
     flag."""
-    sizes = [
-        given
-        for value in values_of(flags, "-b")
-        for key, given in suboptions(value)
-        if key == "size"
-    ]
+    sizes = suboption_values(flags, "-b", "size")
     if not sizes:
         return 4096
     match = re.fullmatch(r"(\d+)(k?)", sizes[-1])
