@@ -19,21 +19,10 @@ def commands(
     place: plan.Place,
     servers: Sequence[str],
     over_ublk: bool = False,
-) -> list[str]:
-    """Return every command of one cell, in order. `servers` run in the background. Lines with
+) -> Iterator[str]:
+    """Yield every command of one cell, in order. `servers` run in the background. Lines with
     `losetup` or `mount` stand for system calls that the agent makes itself. `over_ublk`: the disk
     server creates block devices, so no loop device is attached."""
-    return list(_commands(cell, options, formatted, place, servers, over_ublk))
-
-
-def _commands(
-    cell: Cell,
-    options: LabOptions,
-    formatted: FormatPlan,
-    place: plan.Place,
-    servers: Sequence[str],
-    over_ublk: bool,
-) -> Iterator[str]:
     base = place.base
     values = {"{dir}": f"{base}/fs", "{input}": f"{base}/input", "{scratch}": f"{base}/scratch"}
     for server in servers:
@@ -48,7 +37,11 @@ def _commands(
             yield f"export disk_{disk.name}=/dev/ublkb{number}"
             yield f"echo none >/sys/block/ublkb{number}/queue/scheduler"
         else:
-            yield f"export disk_{disk.name}={_attach(disk.name, disk.logical_block_bytes)}"
+            # FUSE stands for the disk server's mount, which is attached to no folder: only the agent
+            # can open the file.
+            size = f"--sector-size {disk.logical_block_bytes}"
+            loop = f"losetup --find --show --direct-io=on {size} FUSE/{disk.name}"
+            yield f"export disk_{disk.name}=$({loop})"
     for command in formatted.mkfs:
         yield _argv(command, values)
     yield f"mount -t tmpfs tmpfs {base} && mkdir {base}/fs {base}/input {base}/scratch"
@@ -87,14 +80,6 @@ def _commands(
             yield from (*end, unmount)
     for command in formatted.after_unmount:
         yield _argv(command, values)
-
-
-def _attach(disk: str, logical_block_bytes: int) -> str:
-    # FUSE stands for the disk server's mount, which is attached to no folder: only the agent can
-    # open the file.
-    return (
-        f"$(losetup --find --show --direct-io=on --sector-size {logical_block_bytes} FUSE/{disk})"
-    )
 
 
 def _mount(formatted: FormatPlan, values: dict[str, str]) -> str:

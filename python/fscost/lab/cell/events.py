@@ -54,10 +54,10 @@ class Attached:
 class Mounted:
     """Mount as the kernel reports it."""
 
-    mountinfo: str
+    type: str
     options: str
     super_options: str
-    type: str
+    mountinfo: str
 
 
 @dataclass(frozen=True)

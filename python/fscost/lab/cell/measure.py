@@ -17,6 +17,18 @@ from fscost.lab.cell.transcript import Transcript
 from fscost.matrix import Cell
 
 LAST_WORDS_BYTES = 2000
+_PLAN_FACTS = (
+    "disk_server",
+    "mkfs",
+    "mount",
+    "after_mount",
+    "background",
+    "after_unmount",
+    "steps",
+)
+"""Parts of the plan that the manifest keeps."""
+_DISK_REMOVED = ("host-disk-full", "disk-server", "recording-too-large", "host-memory")
+"""Kinds of failure after which the kernel only complains about a disk that fscost removed."""
 
 Agent = Callable[[dict[str, Any], Callable[[Event], None]], str]
 """Function that runs a plan, reports each event as it arrives, and returns how the agent ended.
@@ -56,18 +68,7 @@ def measure(
         result.facts |= {
             "disk_model": disk_model,
             "recording_on": host.folder_facts(paths.cell_dir),
-            "plan": {
-                key: built[key]
-                for key in (
-                    "disk_server",
-                    "mkfs",
-                    "mount",
-                    "after_mount",
-                    "background",
-                    "after_unmount",
-                    "steps",
-                )
-            },
+            "plan": {key: built[key] for key in _PLAN_FACTS},
         }
         is_done = result.status == "done"
         keep = is_done or result.kind in _KEEP_RECORDING
@@ -110,33 +111,25 @@ def _run(
             f"the {'guest' if in_guest else 'agent'} of {cell.id} failed:"
             f" {error}{_last_words(paths.agent_errors)}"
         )
-        return CellResult(
-            cell,
-            "failed",
-            because,
-            facts=transcript.facts(),
-            kind="guest" if in_guest else "internal",
-        )
+        kind = "guest" if in_guest else "internal"
+        return CellResult(cell, "failed", because, facts=transcript.facts(), kind=kind)
     facts = transcript.facts()
-    if isinstance(transcript.ending, Failed):
+    if isinstance(ending := transcript.ending, Failed):
         facts["failure"] = {
-            "step": transcript.ending.step,
-            "status": transcript.ending.status,
-            "signal": transcript.ending.signal,
-            "kernel": list(transcript.ending.kernel),
+            "step": ending.step,
+            "status": ending.status,
+            "signal": ending.signal,
+            "kernel": list(ending.kernel),
         }
-        because = _because(transcript.ending)
-        if (
-            transcript.ending.kind == "mkfs"
-            and (first := _first_line(paths.output))
-            and first not in because
-        ):
+        because = _because(ending)
+        first = _first_line(paths.output) if ending.kind == "mkfs" else ""
+        if first and first not in because:
             # Some programs print their usage after the reason, and the agent reports only the end
             # of the output.
             because += f"\nit first printed: {first}"
-        if (suggestion := profile.suggestion(cell.profile, transcript.ending.kind)) is not None:
+        if (suggestion := profile.suggestion(cell.profile, ending.kind)) is not None:
             because += f"\n{suggestion}"
-        return CellResult(cell, "failed", because, facts=facts, kind=transcript.ending.kind)
+        return CellResult(cell, "failed", because, facts=facts, kind=ending.kind)
     facts["conservation"] = "kernel's counters only: a real device is not recorded"
     return CellResult(cell, "done", facts=facts)
 
@@ -180,13 +173,8 @@ def _prove(paths: plan.Paths, transcript: Transcript, result: CellResult) -> tup
         return "recording", str(error)
     except OSError as error:
         kind = "host-disk-full" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "recording"
-        return (
-            kind,
-            (
-                f"{paths.cell_dir}: {error.strerror}; free some space there, or choose another"
-                " folder with --out"
-            ),
-        )
+        remedy = "free some space there, or choose another folder with --out"
+        return kind, f"{paths.cell_dir}: {error.strerror}; {remedy}"
     return None
 
 
@@ -194,12 +182,7 @@ def _because(failed: Failed) -> str:
     """Return the agent's message and the kernel's messages, unless the kernel only complains about
     a disk that fscost removed."""
     because = failed.message.strip() or f"{failed.kind} in {failed.step}"
-    if failed.kernel and failed.kind not in (
-        "host-disk-full",
-        "disk-server",
-        "recording-too-large",
-        "host-memory",
-    ):
+    if failed.kernel and failed.kind not in _DISK_REMOVED:
         because += "\nthe kernel said: " + "\n  ".join(list(dict.fromkeys(failed.kernel))[-5:])
     return because
 

@@ -128,9 +128,9 @@ def _samples(intervals: Iterable[Interval]) -> list[Sample]:
 
 
 def _late(interval: Interval) -> tuple[tuple[str, dict[str, int]], ...]:
-    return ("settle_write_bytes", interval.settle_write_bytes), (
-        "unmount_write_bytes",
-        interval.unmount_write_bytes,
+    return (
+        ("settle_write_bytes", interval.settle_write_bytes),
+        ("unmount_write_bytes", interval.unmount_write_bytes),
     )
 
 
@@ -157,21 +157,14 @@ def _values(interval: Interval) -> Iterator[tuple[str, float]]:
     # Kernel threads are invisible in a container; a sum without them would make a file system look
     # cheap.
     if interval.cpu_kernel_threads_ns is not None:
-        yield (
-            "cpu_s",
-            _seconds(
-                interval.cpu_user_ns + interval.cpu_system_ns + interval.cpu_kernel_threads_ns
-            ),
-        )
+        of_commands_ns = interval.cpu_user_ns + interval.cpu_system_ns
+        yield "cpu_s", _seconds(of_commands_ns + interval.cpu_kernel_threads_ns)
         yield "cpu_kernel_threads_s", _seconds(interval.cpu_kernel_threads_ns)
     if interval.cpu_disk_server_ns is not None:
         yield "cpu_disk_server_s", _seconds(interval.cpu_disk_server_ns)
-    if interval.space_used_bytes is not None:
-        yield "space_used_bytes", interval.space_used_bytes
-    if interval.metadata_used_bytes is not None:
-        yield "metadata_used_bytes", interval.metadata_used_bytes
-    if interval.sync_calls is not None:
-        yield "sync_calls", interval.sync_calls
+    for metric in ("space_used_bytes", "metadata_used_bytes", "sync_calls"):
+        if (value := getattr(interval, metric)) is not None:
+            yield metric, value
     yield from _fsyncs(interval.sync_times_ns or ())
     if interval.pauses_ns:
         yield "pause_s_p99", _seconds(percentile(interval.pauses_ns, 99))

@@ -1,7 +1,7 @@
 """Events of an agent about one cell, collected and checked against the plan."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from fscost.lab.cell.bounds import MAX_PAUSES
@@ -99,13 +99,7 @@ class Transcript:
             }
         }
         if self.mounted is not None:
-            first = self.mounted
-            facts["mount"] = {
-                "type": first.type,
-                "options": first.options,
-                "super_options": first.super_options,
-                "mountinfo": first.mountinfo,
-            }
+            facts["mount"] = asdict(self.mounted)
         facts["inspect"] = {each.name: each.output for each in self.inspected.values()}
         if isinstance(self.ending, Done):
             facts["recording"] = self.ending.recording

@@ -106,7 +106,8 @@ class NativeLab:
         place = self.place(cell, options)
         servers = [] if place.disk_server is None else [shlex.join(place.disk_server)]
         over_ublk = self._front_end == "ublk" and not plan.real_disks(cell)
-        return commands(cell, options, self._formatted(cell, options), place, servers, over_ublk)
+        formatted = self._formatted(cell, options)
+        return list(commands(cell, options, formatted, place, servers, over_ublk))
 
     def environment(self, profiles: Sequence[Profile]) -> dict[str, Any]:
         """Describe kernel, CPU and mkfs versions for the manifest."""
@@ -133,10 +134,8 @@ class NativeLab:
         )
 
         def agent(built: dict[str, Any], hear: Callable[[Event], None]) -> str:
-            errors, deadline_s = (
-                plan.Paths(options.cell_dir).agent_errors,
-                plan.deadline_s(probed, options),
-            )
+            errors = plan.Paths(options.cell_dir).agent_errors
+            deadline_s = plan.deadline_s(probed, options)
             status = run_agent(self._binaries.agent, built, errors, deadline_s, hear)
             return f"signal {-status}" if status < 0 else f"exit status {status}"
 
@@ -146,35 +145,28 @@ class NativeLab:
         attached = result.facts.get("disks", {}).values()
         if any(each["device"].startswith("/dev/ublkb") for each in attached):
             result.facts["disk_model"] = UBLK_MODEL
-        for disk in plan.real_disks(cell):
-            result.facts.setdefault("real_disks", {})[disk.name] = self._real_disks[
-                disk.device
-            ].description
+        if real := plan.real_disks(cell):
+            result.facts["real_disks"] = {
+                disk.name: self._real_disks[disk.device].description for disk in real
+            }
         return result
 
     def place(self, cell: Cell, options: LabOptions) -> plan.Place:
         """Describe the agent's environment for the plan."""
+        device, input_ = self._device, cell.workload.input
+        identities = {path: each.identity for path, each in self._real_disks.items()}
         return plan.Place(
             parent_pid=os.getpid(),
             log=str(plan.Paths(options.cell_dir).output.absolute()),
             base=str(host.base_directory()),
-            input=None if cell.workload.input is None else str(cell.workload.input.absolute()),
+            input=None if input_ is None else str(input_.absolute()),
             disk_server=(
-                plan.disk_server(
-                    cell,
-                    options,
-                    self._binaries,
-                    {path: device.identity for path, device in self._real_disks.items()},
-                )
-                if self._device is None
+                plan.disk_server(cell, options, self._binaries, identities)
+                if device is None
                 else None
             ),
-            identity=None if self._device is None else self._device.identity,
-            devices=(
-                {}
-                if self._device is None
-                else {disk.name: str(self._device.path) for disk in cell.profile.disks}
-            ),
+            identity=None if device is None else device.identity,
+            devices={disk.name: str(device.path) for disk in cell.profile.disks if device},
         )
 
     @cached_property

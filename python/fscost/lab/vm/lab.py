@@ -112,9 +112,8 @@ class VmLab:
 
     def guess_s(self, write_bytes: int) -> float:
         """Estimate the seconds that a cell takes if it writes this many bytes."""
-        return _OVERHEAD_S + write_bytes / (
-            _EMULATED_BYTES_PER_S if self._accelerated().is_emulated else _BYTES_PER_S
-        )
+        is_emulated = self._accelerated().is_emulated
+        return _OVERHEAD_S + write_bytes / (_EMULATED_BYTES_PER_S if is_emulated else _BYTES_PER_S)
 
     def check(self) -> None:
         """Raise HostError if no cell at all can run here."""
@@ -142,11 +141,8 @@ class VmLab:
 
     def unsupported_reason(self, cell: Cell, disk_size_bytes: int | None = None) -> str | None:
         """Return None if the cell can run here; otherwise the reason and a remedy."""
-        if len(cell.profile.disks) > MAX_DISKS:
-            return (
-                f"{cell.profile.name} has {len(cell.profile.disks)} disks; a guest has room for"
-                f" {MAX_DISKS}"
-            )
+        if (count := len(cell.profile.disks)) > MAX_DISKS:
+            return f"{cell.profile.name} has {count} disks; a guest has room for {MAX_DISKS}"
         if real := plan.real_disks(cell):
             return (
                 f"disk {real[0].name} is the real device {real[0].device}, and a guest has recorded"
@@ -178,13 +174,12 @@ class VmLab:
         cell = plan.with_probe_alone(cell, options)
         formatted = self._formatted(cell, options)
         machine = qemu.Machine(qemu.EMULATION, "VMLINUX", "INITRAMFS")
+        shares = qemu.share_arguments(_ROOT.tag, _ROOT.folder)
         servers = [
             f"{shlex.join(plan.disk_server(cell, options, self._binaries))} --nbd @fscost",
-            shlex.join(
-                [qemu.PROGRAM, *machine.arguments(), *qemu.share_arguments(_ROOT.tag, _ROOT.folder)]
-            ),
+            shlex.join([qemu.PROGRAM, *machine.arguments(), *shares]),
         ]
-        return commands(cell, options, formatted, _place(cell, qemu.EMULATION), servers)
+        return list(commands(cell, options, formatted, _place(cell, qemu.EMULATION), servers))
 
     def environment(self, profiles: Sequence[Profile]) -> dict[str, Any]:
         """Describe the host, and the guests of these profiles."""
@@ -216,9 +211,8 @@ class VmLab:
             ):
                 attempt = self._attempt(probed, options, self._snapshot(cell), on_step)
         except (KilledError, SlowError) as error:
-            return CellResult(
-                cell, "failed", f"the guest of {cell.id} failed: {error.what}", kind="guest"
-            )
+            because = f"the guest of {cell.id} failed: {error.what}"
+            return CellResult(cell, "failed", because, kind="guest")
         return replace(attempt.result, cell=cell)
 
     def _formatted(self, cell: Cell, options: LabOptions) -> FormatPlan:
@@ -229,11 +223,12 @@ class VmLab:
     def _attempt(
         self, cell: Cell, options: LabOptions, taken: Snapshot, on_step: Callable[[str], None]
     ) -> "_Attempt":
+        accelerator = taken.accelerator
         attempt = _Attempt(
-            {"accelerator": taken.accelerator.name, "is_emulated": taken.accelerator.is_emulated}
+            {"accelerator": accelerator.name, "is_emulated": accelerator.is_emulated}
         )
         formatted = self._formatted(cell, options)
-        built = plan.build(cell, options, formatted, _place(cell, taken.accelerator))
+        built = plan.build(cell, options, formatted, _place(cell, accelerator))
 
         def agent(built: dict[str, Any], hear: Callable[[Event], None]) -> str:
             def heard(event: Event) -> None:
@@ -259,7 +254,7 @@ class VmLab:
             agent,
             on_step,
             disk_model=DISK_MODEL,
-            is_emulated=taken.accelerator.is_emulated,
+            is_emulated=accelerator.is_emulated,
             in_guest=True,
         )
         # In a guest, the process in place of the disk server only forwards messages.
@@ -301,9 +296,8 @@ class VmLab:
                 if taken.accelerator.is_emulated:
                     party = Party(machine.guest_thread(), (machine.pid, server.pid), relay)
                     attempt.how["takes_turns"] = party.pin(processor)
-                    bounded.enter_context(
-                        party.bounded(lambda: attempt.how.update(takes_turns=False))
-                    )
+                    leave = party.bounded(lambda: attempt.how.update(takes_turns=False))
+                    bounded.enter_context(leave)
                 order = {
                     "root": _ROOT.tag,
                     "input": None if input_ is None else "input",
@@ -315,9 +309,8 @@ class VmLab:
                 server.check()
                 blamed = machine.blamed(HostError(getattr(error, "what", str(error))))
                 raise type(blamed)(f"{blamed.what}; {machine.last_words()}") from None
-            limit_s = plan.deadline_s(
-                cell, options, _SLOWNESS if taken.accelerator.is_emulated else 1
-            )
+            slowness = _SLOWNESS if taken.accelerator.is_emulated else 1
+            limit_s = plan.deadline_s(cell, options, slowness)
             try:
                 _listen(port, limit_s, hear, output)
             except ProtocolError as error:

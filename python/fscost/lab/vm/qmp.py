@@ -5,7 +5,6 @@ import json
 import socket
 import time
 from collections.abc import Sequence
-from types import TracebackType
 from typing import Any, Self
 
 from fscost.errors import HostError
@@ -99,10 +98,5 @@ class Monitor:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
