@@ -2,11 +2,14 @@
 module (stubtest)."""
 
 import os
-from collections.abc import Callable, Iterator
-from typing import Any, Self, final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Literal, Self, TypedDict, final, type_check_only
+
+from typing_extensions import CapsuleType
 
 __all__ = [
     "Array",
+    "Batch",
     "Batches",
     "Explanation",
     "PanicException",
@@ -28,11 +31,155 @@ __version__: str
 class RecordingError(Exception): ...
 class PanicException(BaseException): ...
 
+@type_check_only
+class Disk(TypedDict):
+    name: str
+    size_bytes: int
+    logical_block_bytes: int
+    physical_block_bytes: int
+
+@type_check_only
+class Info(TypedDict):
+    version: int
+    stripped: str
+    begin_unix_ns: int
+    file_bytes: int
+    frames: int
+    events: int
+    content_bytes: int
+    content_stored_bytes: int
+    last_ns: int
+    end: str
+    disks: list[Disk]
+
+@type_check_only
+class Interval(TypedDict):
+    name: str
+    begin_ns: int
+    end_ns: int
+    first_write_bytes: int
+    detail: str | None
+    disks: dict[str, dict[str, int]]
+
+@type_check_only
+class Verified(TypedDict):
+    whole: bool
+    end: str
+    damaged: list[str]
+    events: int
+    content_bytes: int
+    content_stored_bytes: int
+    disks: dict[str, dict[str, int]]
+
+@type_check_only
+class IntervalTimes(TypedDict):
+    name: str
+    elapsed_s: float
+    members: list[dict[str, float]]
+
+@type_check_only
+class Times(TypedDict):
+    intervals: list[IntervalTimes]
+    rows: tuple[int, int, int, int]
+
+@type_check_only
+class Histogram(TypedDict):
+    buckets: list[tuple[int, int, int]]
+    sum_ns: int
+    max_ns: int
+
+@type_check_only
+class ReplayedDisk(TypedDict):
+    busy_ns: int
+    read: Histogram
+    write: Histogram
+    flush: Histogram
+    discard: Histogram
+
+@type_check_only
+class ReplayedInterval(TypedDict):
+    name: str
+    recorded_ns: int
+    modelled_ns: int
+    disks: list[ReplayedDisk]
+
+@type_check_only
+class Checkpoint(TypedDict):
+    lsn: int
+    records: int
+    items: int
+
+@type_check_only
+class XfsRecovery(TypedDict):
+    disk: int
+    family: Literal["xfs"]
+    head: int
+    tail: int
+    records: int
+    bytes: int
+    checkpoints: list[Checkpoint]
+    unfinished: list[Checkpoint]
+
+@type_check_only
+class Logged(TypedDict):
+    tree: int
+    inode: int
+    path: str | None
+
+@type_check_only
+class BtrfsRecovery(TypedDict):
+    disk: int
+    family: Literal["btrfs"]
+    generation: int
+    is_sound: bool
+    logged_count: int
+    logged: list[Logged]
+
+@type_check_only
+class WorkloadInfo(TypedDict):
+    unit_bytes: int
+    disk_bytes: int
+    write_bytes: int
+    write_units: int
+    trim_bytes: int
+    flushes: int
+
+@type_check_only
+class Replayed(TypedDict, total=False):
+    unit_bytes: int
+    page_units: int
+    block_units: int
+    blocks: int
+    logical_units: int
+    mapped_units: int
+    filled_units: int
+    passes: int
+    counted_passes: int
+    host_units: int
+    trimmed_units: int
+    absorbed_units: int
+    written_units: int
+    copied_units: int
+    levelled_units: int
+    padded_units: int
+    programmed_units: int
+    erased_blocks: int
+    min_erases: int
+    max_erases: int
+    worst_block: int
+    mean_erases: float
+    erases_variance: float
+    is_steady: bool
+    nominal_spare: float
+    effective_spare: float
+    erases: bytes
+    charges: list[tuple[int, int, int, int, int, int, int]]
+
 @final
 class Recording:
     def __new__(cls, path: str | os.PathLike[str]) -> Self: ...
-    def info(self) -> dict[str, Any]: ...
-    def intervals(self) -> list[dict[str, Any]]: ...
+    def info(self) -> Info: ...
+    def intervals(self) -> list[Interval]: ...
     def marks(self) -> list[tuple[int, str, str | None]]: ...
     def requests(self) -> Requests: ...
     def explain(self) -> Explanation: ...
@@ -42,26 +189,32 @@ class Recording:
     def workload(
         self,
         disk: int,
-        device: dict[str, Any],
-        measured: list[str],
+        device: Mapping[str, object],
+        measured: Sequence[str],
         explanation: Explanation | None = None,
         by: str | None = None,
     ) -> Workload: ...
     def member_workloads(
-        self, disk: int, shape: dict[str, Any], device: dict[str, Any], measured: list[str]
+        self,
+        disk: int,
+        shape: Mapping[str, object],
+        device: Mapping[str, object],
+        measured: Sequence[str],
     ) -> list[Workload]: ...
     def times(
-        self, device: dict[str, Any], array: tuple[int, dict[str, Any]] | None = None
-    ) -> dict[str, Any]: ...
+        self,
+        device: Mapping[str, object],
+        array: tuple[int, Mapping[str, object]] | None = None,
+    ) -> Times: ...
     def replay(
         self,
-        models: list[tuple[str, str]],
-        waits: list[str],
+        models: Sequence[tuple[str, str]],
+        waits: Sequence[str],
         seed: int,
         completions: bytes | None = None,
-    ) -> list[list[dict[str, Any]]]: ...
-    def recovery(self, at_ns: int, lost: list[int]) -> list[dict[str, Any]]: ...
-    def verify(self) -> dict[str, Any]: ...
+    ) -> list[list[ReplayedInterval]]: ...
+    def recovery(self, at_ns: int, lost: Sequence[int]) -> list[XfsRecovery | BtrfsRecovery]: ...
+    def verify(self) -> Verified: ...
     def export_image(
         self,
         disk: int,
@@ -84,7 +237,7 @@ class Recording:
 
 @final
 class Array:
-    def __new__(cls, shape: dict[str, Any]) -> Self: ...
+    def __new__(cls, shape: Mapping[str, object]) -> Self: ...
     def size_bytes(self) -> int: ...
     def rows(self) -> tuple[int, int, int, int]: ...
     def read(self, offset: int, length: int) -> list[tuple[int, str, int, int, int]]: ...
@@ -94,18 +247,25 @@ class Array:
     def settle(self) -> list[tuple[int, str, int, int, int]]: ...
 
 @final
-class Requests(Iterator[dict[str, bytes]]):
-    def __next__(self) -> dict[str, bytes]: ...
-    def intervals(self) -> list[dict[str, Any]]: ...
+class Batch:
+    def __arrow_c_array__(
+        self, requested_schema: object | None = None
+    ) -> tuple[CapsuleType, CapsuleType]: ...
 
 @final
-class Batches(Iterator[dict[str, bytes]]):
-    def __next__(self) -> dict[str, bytes]: ...
+class Requests(Iterator[Batch]):
+    def __next__(self) -> Batch: ...
+    def intervals(self) -> list[Interval]: ...
+
+@final
+class Batches(Iterator[Batch]):
+    def __next__(self) -> Batch: ...
 
 @final
 class Explanation:
     def __iter__(self) -> Batches: ...
-    def names(self) -> dict[str, list[str]]: ...
+    def phases(self) -> list[str]: ...
+    def names(self, by: str) -> list[str]: ...
     def families(self) -> list[str | None]: ...
     def marks(self) -> list[tuple[int, str, str | None]]: ...
     def punched_bytes(self) -> dict[str, int]: ...
@@ -113,14 +273,14 @@ class Explanation:
 
 @final
 class Workload:
-    def info(self) -> dict[str, int]: ...
+    def info(self) -> WorkloadInfo: ...
     def footprint(self) -> Workload: ...
     def replay(
-        self, device: dict[str, Any], fill: float, max_rounds: int, by_tag: bool
-    ) -> dict[str, Any]: ...
+        self, device: Mapping[str, object], fill: float, max_rounds: int, by_tag: bool
+    ) -> Replayed: ...
 
 def trace_workloads(
-    path: str | os.PathLike[str], device: dict[str, Any], form: str | None = None
+    path: str | os.PathLike[str], device: Mapping[str, object], form: str | None = None
 ) -> tuple[str, list[tuple[str, Workload, float]]]: ...
 def structures() -> list[tuple[str, str, bool]]: ...
 def causes() -> list[tuple[str, str]]: ...

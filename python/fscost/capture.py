@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Protocol
+from typing import IO, TYPE_CHECKING, Protocol
 
 from fscost import files
 from fscost.errors import DefectError, FscostError, HostError, InputError
@@ -18,7 +18,17 @@ if TYPE_CHECKING:
     # already work.
     import pyarrow as pa
 
-    from fscost._native import Explanation, Recording, Requests, Workload
+    from fscost._native import (
+        BtrfsRecovery,
+        Explanation,
+        Info,
+        Interval,
+        Recording,
+        Requests,
+        Verified,
+        Workload,
+        XfsRecovery,
+    )
 
 COMPRESSION = "zstd"
 PACKING_LEVEL = 3
@@ -38,8 +48,6 @@ _REMEDIES = {
 }
 """Remedies by kind of the native module's error. A kind that is not listed has none: it reports a
 caller's mistake."""
-OPS = ["read", "write", "flush", "discard", "write_zeroes", "punch"]
-"""Operations of requests, by their numbers in the recording (docs/recording-format.md)."""
 Announce = Callable[[int], object]
 """Callback that gets the size of an export in bytes before it begins."""
 
@@ -72,17 +80,28 @@ class MoreColumns(Protocol):
 def require_native() -> None:
     """Raise HostError if this installation cannot read recordings. Callers check before the first
     cell, not after it."""
-    _native()
+    try:
+        from fscost import _native  # noqa: F401
+    except ImportError as error:
+        raise HostError(
+            f"the compiled part of fscost is missing ({error})", "run `make setup`"
+        ) from None
 
 
 def structures() -> list[tuple[str, str, bool]]:
     """List the structures: name, meaning, and True if they are part of a journal or log."""
-    return list(_native().structures())
+    require_native()
+    from fscost import _native
+
+    return _native.structures()
 
 
 def causes() -> list[tuple[str, str]]:
     """List the causes: name and meaning."""
-    return list(_native().causes())
+    require_native()
+    from fscost import _native
+
+    return _native.causes()
 
 
 @contextlib.contextmanager
@@ -94,7 +113,7 @@ def opened(recording: Path) -> "Iterator[Recording]":
 
 @contextlib.contextmanager
 def opened_trace(
-    path: Path, device: dict[str, Any], form: str | None
+    path: Path, device: Mapping[str, object], form: str | None
 ) -> "Iterator[tuple[str, list[tuple[str, Workload, float]]]]":
     """Read another tool's trace (docs/traces.md). Yield its format and, for each disk, its name,
     its requests for this device, and its duration in seconds."""
@@ -102,8 +121,10 @@ def opened_trace(
         path,
         "name a recording, or a trace in one of the formats of docs/traces.md (--format names one)",
     ):
+        from fscost import _native
+
         try:
-            found = _native().trace_workloads(str(path), device, form)
+            found = _native.trace_workloads(str(path), device, form)
         except ValueError as error:
             raise InputError(f"{path}: {error}", "see docs/traces.md") from None
         yield found
@@ -170,10 +191,10 @@ class Explaining:
         return self._found
 
 
-def info(recording: Path) -> dict[str, Any]:
+def info(recording: Path) -> "Info":
     """Return the disks, marks and totals of a recording."""
     with errors(recording):
-        return dict(_open(recording).info())
+        return _open(recording).info()
 
 
 def intervals(recording: Path) -> list[RecordedInterval]:
@@ -183,7 +204,7 @@ def intervals(recording: Path) -> list[RecordedInterval]:
         return _intervals(_open(recording).intervals())
 
 
-def _intervals(found: Sequence[Mapping[str, Any]]) -> list[RecordedInterval]:
+def _intervals(found: "Sequence[Interval]") -> list[RecordedInterval]:
     return [
         RecordedInterval(
             each["name"], each["begin_ns"], each["end_ns"], each["disks"], each["first_write_bytes"]
@@ -192,11 +213,11 @@ def _intervals(found: Sequence[Mapping[str, Any]]) -> list[RecordedInterval]:
     ]
 
 
-def verify(recording: Path) -> dict[str, Any]:
+def verify(recording: Path) -> "Verified":
     """Read and check every byte. The result has `whole`, how the recording ends, what is damaged,
     and totals of the readable part."""
     with errors(recording):
-        return dict(_open(recording).verify())
+        return _open(recording).verify()
 
 
 def strip(recording: Path, out: Path, names: str, announce: Announce = lambda _: None) -> int:
@@ -206,7 +227,7 @@ def strip(recording: Path, out: Path, names: str, announce: Announce = lambda _:
         source = _open(recording)
         # Digests do not compress as well as the content they replace.
         _refuse_too_large(file, out, announce)(source.info()["content_bytes"])
-        return int(source.strip(file.fileno(), str(out), names, os.urandom(32)))
+        return source.strip(file.fileno(), str(out), names, os.urandom(32))
 
 
 def export_image(
@@ -261,7 +282,7 @@ def export_dm_log_writes(
             _disk_index(source, recording, disk),
             _refuse_too_large(file, log, announce),
         )
-        return int(source.export_dm_log_writes(index, file.fileno(), str(log), announced))
+        return source.export_dm_log_writes(index, file.fileno(), str(log), announced)
 
 
 def import_dm_log_writes(log: Path, recording: Path) -> int:
@@ -270,7 +291,9 @@ def import_dm_log_writes(log: Path, recording: Path) -> int:
         errors(log, "name a log that the kernel's dm-log-writes target wrote"),
         files.creating(recording) as file,
     ):
-        return int(_native().import_dm_log_writes(str(log), file.fileno(), str(recording)))
+        from fscost import _native
+
+        return _native.import_dm_log_writes(str(log), file.fileno(), str(recording))
 
 
 def _disk_index(source: "Recording", recording: Path, disk: str) -> int:
@@ -310,26 +333,27 @@ def write_requests(
     ):
         source = _open(recording)
         requests = source.requests()
-        for batch in _batches(source, requests):
+        for batch in _batches(requests):
             writer.write_batch(batch if more is None else more.beside(batch, rows))
             rows += batch.num_rows
         return rows, _intervals(requests.intervals())
 
 
-def recovery(recording: Path, at_ns: int, lost: Sequence[int] = ()) -> list[dict[str, Any]]:
+def recovery(
+    recording: Path, at_ns: int, lost: Sequence[int] = ()
+) -> "list[XfsRecovery | BtrfsRecovery]":
     """Describe the recovery that mounting the disks would begin with, for each file system
     (crates/bindings/src/recovery.rs). The disks have the state of the instant `at_ns`, without the
     events `lost` (ascending)."""
     with errors(recording):
-        return list(_open(recording).recovery(at_ns, list(lost)))
+        return _open(recording).recovery(at_ns, lost)
 
 
 def requests(recording: Path) -> "Iterator[pa.RecordBatch]":
     """Yield every request in order of completion, without its content. `event` is its number in the
     recording, counting marks."""
     with errors(recording):
-        source = _open(recording)
-        yield from _batches(source, source.requests())
+        yield from _batches(_open(recording).requests())
 
 
 def _requests_schema() -> "pa.Schema":
@@ -346,56 +370,21 @@ def _requests_schema() -> "pa.Schema":
     )
 
 
-def _batches(source: "Recording", requests: "Requests") -> "Iterator[pa.RecordBatch]":
+def _batches(requests: "Requests") -> "Iterator[pa.RecordBatch]":
     import pyarrow as pa
 
-    disks = pa.array([disk["name"] for disk in source.info()["disks"]])
-    for columns in requests:
-        rows = len(columns["op"])
-
-        def column(
-            name: str, kind: "pa.DataType", columns: Mapping[str, bytes] = columns, rows: int = rows
-        ) -> "pa.Array":
-            return pa.Array.from_buffers(kind, rows, [None, pa.py_buffer(columns[name])])
-
-        disk = column("disk", pa.uint16()).cast(pa.int32())
-        op = column("op", pa.uint8()).cast(pa.int8())
-        yield pa.record_batch(
-            {
-                "event": column("event", pa.uint64()),
-                "submit_ns": column("submit_ns", pa.uint64()),
-                "complete_ns": column("complete_ns", pa.uint64()),
-                "disk": pa.DictionaryArray.from_arrays(disk, disks),
-                "op": pa.DictionaryArray.from_arrays(op, pa.array(OPS)),
-                "offset": column("offset", pa.uint64()),
-                "length": column("length", pa.uint64()),
-                "fua": column("fua", pa.uint8()).cast(pa.bool_()),
-            },
-            schema=_requests_schema(),
-        )
-
-
-def _native() -> Any:
-    """Import the compiled module. This is the only function that touches it, so everything else can
-    be imported and tested without it."""
-    try:
-        from fscost import _native
-    except ImportError as error:
-        raise HostError(
-            f"the compiled part of fscost is missing ({error})", "run `make setup`"
-        ) from None
-    return _native
+    return (pa.record_batch(batch) for batch in requests)
 
 
 def _open(recording: Path) -> "Recording":
-    native = _native()
+    from fscost import _native
+
     try:
-        opened: Recording = native.Recording(str(recording))
-        return opened
-    except native.RecordingError as error:
+        return _native.Recording(str(recording))
+    except _native.RecordingError as error:
         # Only the header is checked here. If it is damaged, no other part can be read.
         if error.args[1:] == ("corrupt",):
-            raise native.RecordingError(error.args[0], "header") from None
+            raise _native.RecordingError(error.args[0], "header") from None
         raise
 
 
@@ -407,10 +396,12 @@ def errors(recording: Path, other_format: str = "") -> Iterator[None]:
     `other_format` is the remedy for a file in the wrong format. By default, the remedy asks for a
     recording.
     """
-    native = _native()
+    require_native()
+    from fscost import _native
+
     try:
         yield
-    except native.RecordingError as error:
+    except _native.RecordingError as error:
         text, kind = (*error.args, "")[:2]
         # Errors from the operating system already name the file, which may not be the recording.
         is_named = kind in ("io", "host-disk-full") or text.startswith(
@@ -418,7 +409,7 @@ def errors(recording: Path, other_format: str = "") -> Iterator[None]:
         )
         remedy = other_format if other_format and kind == "format" else _REMEDIES.get(kind)
         raise InputError(text if is_named else f"{recording}: {text}", remedy) from None
-    except native.PanicException as error:
+    except _native.PanicException as error:
         raise DefectError(
             f"{recording}: a bug in fscost ({error})", how_to_report(recording)
         ) from None

@@ -2,17 +2,38 @@
 
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from fscost import capture
 from fscost._native import Explanation, Recording
+from fscost.analyze.rows import SCHEMA
 
 
 def rows(explanation: Explanation) -> int:
-    return sum(len(batch["copy"]) for batch in explanation)
+    return sum(pa.record_batch(batch).num_rows for batch in explanation)
 
 
 def test_each_iteration_begins_with_the_first_row(recording: Path) -> None:
     explanation = Recording(recording).explain()
     begun = iter(explanation)
-    first = next(begun)
-    assert next(iter(explanation)) == first
+    first = pa.record_batch(next(begun))
+    assert pa.record_batch(next(iter(explanation))) == first
     assert rows(explanation) == rows(explanation) > 0
-    assert len(first["copy"]) + sum(len(batch["copy"]) for batch in begun) == rows(explanation)
+    assert first.num_rows + sum(pa.record_batch(b).num_rows for b in begun) == rows(explanation)
+
+
+def test_batches_have_the_documented_columns(recording: Path) -> None:
+    [batch, *_] = Recording(recording).explain()
+    assert pa.record_batch(batch).schema == SCHEMA
+    # Importing a batch a second time needs no copy and frees nothing twice.
+    assert pa.record_batch(batch) == pa.record_batch(batch)
+    assert pa.record_batch(batch).validate(full=True) is None
+
+
+def test_requests_have_the_columns_of_their_table(recording: Path, tmp_path: Path) -> None:
+    table = tmp_path / "requests.parquet"
+    count, _ = capture.write_requests(recording, table)
+    [batch] = capture.requests(recording)
+    batch.validate(full=True)
+    assert count == batch.num_rows == len(pq.read_table(table)) > 0

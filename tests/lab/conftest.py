@@ -2,7 +2,6 @@
 
 import json
 import os
-import struct
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -10,9 +9,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
-from fscost import capture
+import fscost
 from fscost.lab.base import CellResult, LabOptions
 from fscost.lab.cell.binaries import Binaries
 from fscost.lab.native import NativeLab
@@ -66,9 +66,8 @@ class FakeExplanation:
         if self.pack_error:
             raise RecordingError(self.pack_error)
 
-    def names(self) -> dict[str, list[str]]:
-        names = ("structures", "journal_structures", "causes", "intervals", "paths")
-        return {name: [] for name in names}
+    def phases(self) -> list[str]:
+        return []
 
     def families(self) -> list[str | None]:
         return [None]
@@ -123,21 +122,24 @@ class FakeNative:
         class Requests:
             """One batch, and the intervals counted during the iteration."""
 
-            def __iter__(self) -> Iterator[dict[str, Any]]:
-                wide, narrow = struct.pack("<2Q", 0, 4096), struct.pack("<2H", 0, 0)
-                yield dict.fromkeys(
-                    ("event", "submit_ns", "complete_ns", "offset", "length"), wide
-                ) | {
-                    "disk": narrow,
-                    "op": b"\1\1",
-                    "fua": b"\0\1",
-                }
+            def __iter__(self) -> Iterator[pa.RecordBatch]:
+                numbers = pa.array([0, 4096], pa.uint64())
+                wide = ("event", "submit_ns", "complete_ns", "offset", "length")
+                disk = pa.array(["main", "main"]).dictionary_encode()
+                op = pa.DictionaryArray.from_arrays(pa.array([0, 0], pa.int8()), ["write"])
+                fua = pa.array([False, True])
+                columns = dict.fromkeys(wide, numbers) | {"disk": disk, "op": op, "fua": fua}
+                names = ("event", "submit_ns", "complete_ns", "disk", "op", "offset", "length")
+                yield pa.record_batch({name: columns[name] for name in (*names, "fua")})
 
             def intervals(self) -> list[dict[str, Any]]:
                 return fake.intervals
 
         return SimpleNamespace(
-            Recording=Recording, RecordingError=RecordingError, PanicException=PanicException
+            Recording=Recording,
+            RecordingError=RecordingError,
+            PanicException=PanicException,
+            structures=list,
         )
 
 
@@ -287,7 +289,7 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fixtu
     names other disks."""
     disks: tuple[str, ...] = getattr(request, "param", ("main",))
     native = FakeNative()
-    monkeypatch.setattr(capture, "_native", native.module)
+    monkeypatch.setattr(fscost, "_native", native.module(), raising=False)
     monkeypatch.setenv("FSCOST_FAKE", str(tmp_path))
     agent = tmp_path / "fscost-agent"
     agent.write_text(

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 from tests.oracles.tagged_tree import MAGIC, SECTOR, TAG, checksum
 
 from fscost import capture
@@ -16,7 +18,7 @@ ENTRY = struct.Struct("<QQQQ")
 mark's text."""
 NO_CONTENT = 4 | 8
 """Flags of a discard and of a mark."""
-WRITES = [capture.OPS.index(op) for op in ("write", "write_zeroes")]
+WRITES = ("write", "write_zeroes")
 
 
 @dataclass
@@ -53,24 +55,17 @@ def read(recording: Path, disk: int, scratch: Path) -> Content:
         block = source.info()["disks"][disk]["logical_block_bytes"]
         with scratch.open("w+b") as log:
             source.export_dm_log_writes(disk, log.fileno(), str(scratch), lambda _: None)
-        requests = {name: [] for name in ("event", "offset", "length", "disk", "op")}
-        for batch in source.requests():
-            for name, kind in (
-                ("event", "<u8"),
-                ("offset", "<u8"),
-                ("length", "<u8"),
-                ("disk", "<u2"),
-                ("op", "u1"),
-            ):
-                requests[name].append(np.frombuffer(batch[name], dtype=kind).astype(np.int64))
-    columns = {name: np.concatenate(parts) for name, parts in requests.items()}
-    chosen = (columns["disk"] == disk) & np.isin(columns["op"], WRITES) & (columns["length"] > 0)
+        name = source.info()["disks"][disk]["name"]
+        requests = pa.Table.from_batches(map(pa.record_batch, source.requests()))
+    is_write = pc.field("op").isin(WRITES) & (pc.field("length") > 0)
+    writes = requests.filter((pc.field("disk") == name) & is_write)
+    event, offsets, lengths = (
+        writes[column].to_numpy().astype(np.int64) for column in ("event", "offset", "length")
+    )
     log = np.memmap(scratch, dtype=np.uint8, mode="r")
     scratch.unlink()
     pieces, at = [], block
-    for offset, length in zip(
-        columns["offset"][chosen].tolist(), columns["length"][chosen].tolist(), strict=True
-    ):
+    for offset, length in zip(offsets.tolist(), lengths.tolist(), strict=True):
         done = 0
         while done < length:
             sector, sectors, flags, text = ENTRY.unpack_from(log, at)
@@ -82,13 +77,11 @@ def read(recording: Path, disk: int, scratch: Path) -> Content:
             pieces.append(log[at : at + sectors * block])
             at += sectors * block
             done += sectors * block
-    counts = columns["length"][chosen] // SECTOR
+    counts = lengths // SECTOR
     first = np.repeat(np.cumsum(counts) - counts, counts)
-    places = (
-        np.repeat(columns["offset"][chosen], counts) + (np.arange(counts.sum()) - first) * SECTOR
-    )
+    places = np.repeat(offsets, counts) + (np.arange(counts.sum()) - first) * SECTOR
     return Content(
-        np.repeat(columns["event"][chosen], counts),
+        np.repeat(event, counts),
         places,
         np.concatenate(pieces).reshape(-1, SECTOR),
     )

@@ -72,8 +72,16 @@ def test_crates_depend_only_on_those_that_they_may_know(with_cargo: dict[str, st
     } == {}
 
 
+class WithoutTypes(ast.NodeTransformer):
+    """Removes imports that only a type checker sees."""
+
+    def visit_If(self, node: ast.If) -> ast.AST | None:
+        is_for_types = isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+        return None if is_for_types and not node.orelse else node
+
+
 def names_native(source: str) -> bool:
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(WithoutTypes().visit(ast.parse(source))):
         match node:
             case ast.Import(names=names) if any(
                 name.name.startswith("fscost._native") for name in names
@@ -96,10 +104,15 @@ def names_native(source: str) -> bool:
         "from fscost._native import x",
         "from . import _native",
         "f('fscost._native')",
+        "if TYPE_CHECKING:\n    x = 1\nelse:\n    import fscost._native",
     ],
 )
 def test_each_way_to_import_the_native_module_is_seen(source: str) -> None:
     assert names_native(source)
+
+
+def test_types_of_the_native_module_are_no_access() -> None:
+    assert not names_native("if TYPE_CHECKING:\n    from fscost._native import x")
 
 
 def test_only_thin_faces_touch_the_native_module() -> None:

@@ -11,7 +11,7 @@ import pytest
 from tests.analyze.made import SECTOR, log_of
 
 from fscost import capture
-from fscost.capture import OPS, RecordedInterval
+from fscost.capture import RecordedInterval
 from fscost.lab.base import CellResult, Sample
 from fscost.matrix import Cell
 from fscost.profile.model import Profile
@@ -20,6 +20,7 @@ from fscost.workload.model import Step, Workload
 
 DISK_BYTES = 64 << 10
 DISKS = ["main", "journal"]
+OPS = ("read", "write", "flush", "discard", "write_zeroes", "punch")
 WRITES = ("write", "write_zeroes")
 
 

@@ -1,16 +1,17 @@
 //! An explained recording as columns.
 
 use crate::{
-    columns::{Columns, append, column},
+    arrow::{Batch, column, flags, named, nullable, texts},
     detached,
     recording::{MarkTexts, mark_texts},
+    wear::grouping,
 };
+use arrow_data::ArrayData;
+use arrow_schema::DataType::{Int32, Int64, UInt8, UInt64};
 use fscost_explain::{NO_INODE, Row, RowIter, Structure, Table};
 use fscost_recording::{self as recording, Output, Packer};
-use pyo3::{
-    prelude::*,
-    types::{IntoPyDict as _, PyDict},
-};
+use fscost_wear::By;
+use pyo3::prelude::*;
 use std::{
     collections::BTreeMap,
     sync::{Mutex, PoisonError},
@@ -18,17 +19,13 @@ use std::{
 
 /// Rows per batch.
 const BATCH_ROWS: usize = 1 << 18;
-/// Rows converted to columns at a time: few enough to stay in the processor's cache.
-const PART_ROWS: usize = 1 << 10;
 
-/// An explained recording. Each iteration starts at the first row and yields all rows in column
-/// batches, little-endian: `{"event": u64 bytes, "time_ns": u64, "interval": i32, "disk": i32,
-/// "offset": u64, "length": u64, "structure": i32, "home": i32, "home_offset": i64, "cause": i32,
-/// "atime_alone": u8, "inode": i64, "tree": u64, "path": i32, "transaction": i64, "copy": u8,
-/// "doubtful": u8}`. A missing value is -1.
+/// An explained recording. Each iteration starts at the first row and yields all rows in record
+/// batches, with the columns of docs/explaining.md.
 #[pyclass(frozen, module = "fscost._native")]
 pub struct Explanation {
     pub table: Table,
+    disks: Vec<String>,
     /// Outcome of packing in the same pass.
     packed: Mutex<Option<recording::Result<()>>>,
 }
@@ -37,6 +34,7 @@ impl Explanation {
     pub fn new(source: &recording::Recording) -> recording::Result<Self> {
         Ok(Self {
             table: Table::new(source)?,
+            disks: disk_names(source),
             packed: Mutex::default(),
         })
     }
@@ -59,6 +57,7 @@ impl Explanation {
         let packed = packer.and_then(Packer::finish).map(|_| ());
         Ok(Self {
             table,
+            disks: disk_names(source),
             packed: Mutex::new(Some(packed)),
         })
     }
@@ -66,29 +65,36 @@ impl Explanation {
 
 #[pymethods]
 impl Explanation {
-    fn __iter__(slf: Bound<'_, Self>) -> Batches {
-        Batches {
-            rows: slf.get().table.explained.rows.iter(),
+    fn __iter__(slf: Bound<'_, Self>) -> PyResult<Batches> {
+        let explanation = slf.get();
+        Ok(Batches {
+            rows: explanation.table.explained.rows.iter(),
+            names: Names::of(explanation)?,
             explanation: slf.unbind(),
-        }
+        })
     }
 
-    /// Return the names for the numbers in the columns `structure` and `home`, `cause`, `interval`
-    /// and `path`: `{"structures", "journal_structures" (those that belong to a journal or log),
-    /// "causes", "intervals", "paths"}`.
-    fn names<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+    /// Return the distinct names of intervals, in order.
+    fn phases(&self) -> &[String] {
+        self.table.timeline.names()
+    }
+
+    /// Return the names of the groups of a workload with charges by `cause`, `structure`, `path` or
+    /// `step`.
+    fn names(&self, by: &str) -> PyResult<Vec<String>> {
         let explained = &self.table.explained;
-        let structures = Structure::ALL.iter();
-        let journal = structures.clone().filter(|s| s.is_journal());
-        let journal = Vec::from_iter(journal.map(|s| s.name()));
-        let causes = explained.rows.cause_sets().iter();
-        let names = PyDict::new(py);
-        names.set_item("structures", Vec::from_iter(structures.map(|s| s.name())))?;
-        names.set_item("journal_structures", journal)?;
-        names.set_item("causes", Vec::from_iter(causes.map(ToString::to_string)))?;
-        names.set_item("intervals", self.table.timeline.names())?;
-        names.set_item("paths", Vec::from_iter(explained.paths.texts()))?;
-        Ok(names)
+        Ok(match grouping(Some(by))? {
+            By::Cause => {
+                let causes = explained.rows.cause_sets().iter();
+                causes.map(ToString::to_string).collect()
+            }
+            By::Structure => {
+                let structures = Structure::ALL.iter();
+                structures.map(|s| s.name().to_owned()).collect()
+            }
+            By::Path => explained.paths.texts().map(str::to_owned).collect(),
+            By::Step => self.phases().to_vec(),
+        })
     }
 
     /// Return all marks of the recording: `[(at_ns, name, JSON text or None)]`.
@@ -119,11 +125,17 @@ impl Explanation {
     }
 }
 
-/// An iterator of column batches.
+fn disk_names(source: &recording::Recording) -> Vec<String> {
+    let disks = source.header().disks.iter();
+    disks.map(|disk| disk.name.clone()).collect()
+}
+
+/// An iterator of record batches.
 #[pyclass(module = "fscost._native")]
 pub struct Batches {
     explanation: Py<Explanation>,
     rows: RowIter,
+    names: Names,
 }
 
 #[pymethods]
@@ -132,72 +144,123 @@ impl Batches {
         slf
     }
 
-    fn __next__<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
-        let table = &self.explanation.get().table;
-        let rows = &mut self.rows;
-        let batch = detached(py, || batch(table, rows))?;
-        batch.map(|columns| columns.into_py_dict(py)).transpose()
+    fn __next__(&mut self, py: Python<'_>) -> PyResult<Option<Batch>> {
+        let (table, rows, names) = (&self.explanation.get().table, &mut self.rows, &self.names);
+        let columns = detached(py, || Columns::of(table, rows))?;
+        columns.map(|each| each.into_batch(names)).transpose()
     }
 }
 
-/// Returns the next rows; `None` after the last.
-fn batch(table: &Table, rows: &mut RowIter) -> recording::Result<Option<Columns<17>>> {
-    let mut batch = None;
-    let mut part = Vec::with_capacity(PART_ROWS);
-    for _ in 0..BATCH_ROWS / PART_ROWS {
-        part.clear();
-        for row in rows.by_ref().take(PART_ROWS) {
-            part.push(row?);
-        }
-        if part.is_empty() {
-            break;
-        }
-        append(&mut batch, columns(table, &part));
+/// Names that all batches share.
+struct Names {
+    phases: ArrayData,
+    disks: ArrayData,
+    structures: ArrayData,
+    causes: ArrayData,
+    paths: ArrayData,
+}
+
+impl Names {
+    fn of(explanation: &Explanation) -> PyResult<Self> {
+        let (explained, timeline) = (&explanation.table.explained, &explanation.table.timeline);
+        Ok(Self {
+            phases: texts(timeline.names())?,
+            disks: texts(&explanation.disks)?,
+            structures: texts(Structure::ALL.iter().map(|s| s.name()))?,
+            causes: texts(explained.rows.cause_sets().iter().map(ToString::to_string))?,
+            paths: texts(explained.paths.texts())?,
+        })
     }
-    Ok(batch)
 }
 
-fn columns(table: &Table, rows: &[Row]) -> Columns<17> {
-    let timeline = &table.timeline;
-    [
-        column("event", rows, |r| r.event.to_le_bytes()),
-        column("time_ns", rows, |r| timeline.time_ns(r.event).to_le_bytes()),
-        column("interval", rows, |r| number(timeline.interval(r.event))),
-        column("disk", rows, |r| number(r.disk)),
-        column("offset", rows, |r| r.offset.to_le_bytes()),
-        column("length", rows, |r| r.length.to_le_bytes()),
-        column("structure", rows, |r| number(r.structure as usize)),
-        column("home", rows, |r| optional(r.home.map(|h| h as usize))),
-        column("home_offset", rows, |r| wide(r.home_offset)),
-        column("cause", rows, |r| number(table.cause_set(r.causes))),
-        column("atime_alone", rows, |r| {
-            [u8::from(r.causes.is_atime_alone())]
-        }),
-        column("inode", rows, |r| {
-            wide(Some(r.inode).filter(|&i| i != NO_INODE))
-        }),
-        column("tree", rows, |r| r.tree.to_le_bytes()),
-        column("path", rows, |r| optional(r.path.map(|p| p.index()))),
-        column("transaction", rows, |r| wide(r.transaction)),
-        column("copy", rows, |r| [r.copy]),
-        column("doubtful", rows, |r| [u8::from(r.is_doubtful)]),
-    ]
+/// Columns of a batch. Negative numbers stand for missing values.
+#[derive(Default)]
+struct Columns {
+    event: Vec<u64>,
+    time_ns: Vec<u64>,
+    phase: Vec<i32>,
+    disk: Vec<i32>,
+    offset: Vec<u64>,
+    length: Vec<u64>,
+    structure: Vec<i32>,
+    home_structure: Vec<i32>,
+    home_offset: Vec<i64>,
+    cause: Vec<i32>,
+    atime_alone: Vec<bool>,
+    inode: Vec<i64>,
+    tree: Vec<u64>,
+    path: Vec<i32>,
+    transaction: Vec<i64>,
+    copy: Vec<u8>,
+    doubtful: Vec<bool>,
 }
 
-fn number(value: impl TryInto<i32>) -> [u8; 4] {
-    optional(Some(value))
+impl Columns {
+    /// Returns the columns of the next rows; `None` after the last row.
+    fn of(table: &Table, rows: &mut RowIter) -> recording::Result<Option<Self>> {
+        let mut columns = Self::default();
+        for row in rows.take(BATCH_ROWS) {
+            columns.add(table, &row?);
+        }
+        Ok(Some(columns).filter(|each| !each.event.is_empty()))
+    }
+
+    fn add(&mut self, table: &Table, row: &Row) {
+        self.event.push(row.event);
+        self.time_ns.push(table.timeline.time_ns(row.event));
+        self.phase.push(number(table.timeline.interval(row.event)));
+        self.disk.push(i32::from(row.disk));
+        self.offset.push(row.offset);
+        self.length.push(row.length);
+        self.structure.push(number(row.structure as usize));
+        self.home_structure
+            .push(row.home.map_or(-1, |home| number(home as usize)));
+        self.home_offset.push(wide(row.home_offset));
+        self.cause.push(number(table.cause_set(row.causes)));
+        self.atime_alone.push(row.causes.is_atime_alone());
+        self.inode
+            .push(wide(Some(row.inode).filter(|&inode| inode != NO_INODE)));
+        self.tree.push(row.tree);
+        self.path
+            .push(row.path.map_or(-1, |path| number(path.index())));
+        self.transaction.push(wide(row.transaction));
+        self.copy.push(row.copy);
+        self.doubtful.push(row.is_doubtful);
+    }
+
+    fn into_batch(self, names: &Names) -> PyResult<Batch> {
+        Batch::new([
+            ("event", column(UInt64, self.event)?),
+            ("time_ns", column(UInt64, self.time_ns)?),
+            ("phase", named(Int32, self.phase, &names.phases)?),
+            ("disk", named(Int32, self.disk, &names.disks)?),
+            ("offset", column(UInt64, self.offset)?),
+            ("length", column(UInt64, self.length)?),
+            (
+                "structure",
+                named(Int32, self.structure, &names.structures)?,
+            ),
+            (
+                "home_structure",
+                named(Int32, self.home_structure, &names.structures)?,
+            ),
+            ("home_offset", nullable(Int64, self.home_offset)?),
+            ("cause", named(Int32, self.cause, &names.causes)?),
+            ("atime_alone", flags(&self.atime_alone)?),
+            ("inode", nullable(Int64, self.inode)?),
+            ("tree", column(UInt64, self.tree)?),
+            ("path", named(Int32, self.path, &names.paths)?),
+            ("transaction", nullable(Int64, self.transaction)?),
+            ("copy", column(UInt8, self.copy)?),
+            ("doubtful", flags(&self.doubtful)?),
+        ])
+    }
 }
 
-fn optional(value: Option<impl TryInto<i32>>) -> [u8; 4] {
-    value
-        .and_then(|v| v.try_into().ok())
-        .unwrap_or(-1)
-        .to_le_bytes()
+fn number(value: impl TryInto<i32>) -> i32 {
+    value.try_into().unwrap_or(-1)
 }
 
-fn wide(value: Option<u64>) -> [u8; 8] {
-    value
-        .and_then(|v| i64::try_from(v).ok())
-        .unwrap_or(-1)
-        .to_le_bytes()
+fn wide(value: Option<u64>) -> i64 {
+    value.and_then(|v| i64::try_from(v).ok()).unwrap_or(-1)
 }

@@ -3,7 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod array;
-mod columns;
+mod arrow;
 mod explanation;
 mod latency;
 mod names;
@@ -33,6 +33,8 @@ create_exception!(
 mod _native {
     #[pymodule_export]
     use super::array::Array;
+    #[pymodule_export]
+    use super::arrow::Batch;
     #[pymodule_export]
     use super::explanation::{Batches, Explanation};
     #[pymodule_export]

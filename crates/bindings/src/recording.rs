@@ -78,15 +78,13 @@ impl Recording {
         Ok(mark_texts(&marks))
     }
 
-    /// Return the requests in batches of columns, little-endian: `{"event": u64 bytes (its number,
-    /// marks counted), "submit_ns": u64, "complete_ns", "offset", "length", "disk": u16, "op": u8,
-    /// "fua": u8}`.
-    fn requests(slf: Bound<'_, Self>) -> Requests {
+    /// Return the requests in record batches: `event` (its number, marks counted), `submit_ns`,
+    /// `complete_ns`, `disk`, `op`, `offset`, `length`, `fua`.
+    fn requests(slf: Bound<'_, Self>) -> PyResult<Requests> {
         Requests::of(slf)
     }
 
-    /// Explain each written byte: rows in batches of columns, and the names for the numbers in
-    /// them.
+    /// Explain each written byte.
     fn explain(&self, py: Python<'_>) -> PyResult<Explanation> {
         detached(py, || Explanation::new(&self.inner))
     }

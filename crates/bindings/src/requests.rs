@@ -1,21 +1,22 @@
 //! The requests of a recording, as columns.
 
 use crate::{
-    columns::{Columns, append, column},
+    arrow::{Batch, column, flags, named, texts},
     detached,
     recording::{Recording, interval_entries},
 };
-use fscost_recording::{self as recording, Op, Survey};
-use pyo3::{
-    prelude::*,
-    types::{IntoPyDict as _, PyDict},
-};
+use arrow_data::ArrayData;
+use arrow_schema::DataType::{Int8, Int32, UInt64};
+use fscost_recording::{self as recording, Event, Op, Survey};
+use pyo3::{prelude::*, types::PyDict};
 
-/// An iterator of column batches.
+/// An iterator of record batches.
 #[pyclass(module = "fscost._native")]
 pub struct Requests {
     recording: Py<Recording>,
     reader: Reader,
+    disks: ArrayData,
+    ops: ArrayData,
 }
 
 struct Reader {
@@ -25,20 +26,32 @@ struct Reader {
     survey: Survey,
 }
 
+/// Operations of requests, by their numbers in the recording.
+const OPS: [Op; 6] = [
+    Op::Read,
+    Op::Write,
+    Op::Flush,
+    Op::Discard,
+    Op::WriteZeroes,
+    Op::Punch,
+];
+
 /// Minimum number of events per batch: large enough for Parquet, small enough for memory.
 const BATCH_EVENTS: usize = 1 << 18;
 
 impl Requests {
-    pub fn of(recording: Bound<'_, Recording>) -> Self {
-        let survey = Survey::new(recording.get().inner.header().disks.len());
-        Self {
-            recording: recording.unbind(),
+    pub fn of(recording: Bound<'_, Recording>) -> PyResult<Self> {
+        let disks = &recording.get().inner.header().disks;
+        Ok(Self {
+            disks: texts(disks.iter().map(|disk| &disk.name))?,
+            ops: texts(OPS.map(Op::name))?,
             reader: Reader {
                 next: 0,
                 event: 0,
-                survey,
+                survey: Survey::new(disks.len()),
             },
-        }
+            recording: recording.unbind(),
+        })
     }
 }
 
@@ -48,10 +61,23 @@ impl Requests {
         slf
     }
 
-    fn __next__<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+    fn __next__(&mut self, py: Python<'_>) -> PyResult<Option<Batch>> {
         let (recording, reader) = (&self.recording.get().inner, &mut self.reader);
-        let batch = detached(py, || reader.batch(recording))?;
-        batch.map(|columns| columns.into_py_dict(py)).transpose()
+        let columns = detached(py, || reader.columns(recording))?;
+        if columns.event.is_empty() {
+            return Ok(None);
+        }
+        let batch = Batch::new([
+            ("event", column(UInt64, columns.event)?),
+            ("submit_ns", column(UInt64, columns.submit_ns)?),
+            ("complete_ns", column(UInt64, columns.complete_ns)?),
+            ("disk", named(Int32, columns.disk, &self.disks)?),
+            ("op", named(Int8, columns.op, &self.ops)?),
+            ("offset", column(UInt64, columns.offset)?),
+            ("length", column(UInt64, columns.length)?),
+            ("fua", flags(&columns.fua)?),
+        ]);
+        batch.map(Some)
     }
 
     /// Return the intervals of the requests read so far, in the form of `Recording.intervals`.
@@ -62,38 +88,46 @@ impl Requests {
     }
 }
 
+#[derive(Default)]
+struct Columns {
+    event: Vec<u64>,
+    submit_ns: Vec<u64>,
+    complete_ns: Vec<u64>,
+    disk: Vec<i32>,
+    op: Vec<i8>,
+    offset: Vec<u64>,
+    length: Vec<u64>,
+    fua: Vec<bool>,
+}
+
+impl Columns {
+    fn add(&mut self, number: u64, event: &Event) {
+        self.event.push(number);
+        self.submit_ns.push(event.submit_ns);
+        self.complete_ns.push(event.complete_ns);
+        self.disk.push(i32::from(event.disk));
+        self.op.push(event.op as i8);
+        self.offset.push(event.offset);
+        self.length.push(event.length);
+        self.fua.push(event.fua);
+    }
+}
+
 impl Reader {
-    /// Returns the next requests; `None` after the last.
-    fn batch(&mut self, source: &recording::Recording) -> recording::Result<Option<Columns<8>>> {
+    /// Returns the columns of the next requests; empty columns after the last request.
+    fn columns(&mut self, source: &recording::Recording) -> recording::Result<Columns> {
         let mut frame = recording::Frame::default();
-        let (mut batch, mut count) = (None, 0);
-        while count < BATCH_EVENTS && self.next < source.frames().len() {
+        let mut columns = Columns::default();
+        while columns.event.len() < BATCH_EVENTS && self.next < source.frames().len() {
             source.read_frame(self.next, false, &mut frame)?;
             self.survey.add(&frame)?;
             let numbered = (self.event..).zip(&frame.events);
-            let requests: Vec<_> = numbered.filter(|(_, e)| e.op != Op::Mark).collect();
-            count += requests.len();
-            if !requests.is_empty() {
-                append(&mut batch, columns(&requests));
+            for (number, event) in numbered.filter(|(_, e)| e.op != Op::Mark) {
+                columns.add(number, event);
             }
             self.next += 1;
             self.event += frame.events.len() as u64;
         }
-        Ok(batch)
+        Ok(columns)
     }
-}
-
-fn columns(requests: &[(u64, &recording::Event)]) -> Columns<8> {
-    [
-        column("event", requests, |(number, _)| number.to_le_bytes()),
-        column("submit_ns", requests, |(_, e)| e.submit_ns.to_le_bytes()),
-        column("complete_ns", requests, |(_, e)| {
-            e.complete_ns.to_le_bytes()
-        }),
-        column("offset", requests, |(_, e)| e.offset.to_le_bytes()),
-        column("length", requests, |(_, e)| e.length.to_le_bytes()),
-        column("disk", requests, |(_, e)| e.disk.to_le_bytes()),
-        column("op", requests, |(_, e)| [e.op as u8]),
-        column("fua", requests, |(_, e)| [u8::from(e.fua)]),
-    ]
 }

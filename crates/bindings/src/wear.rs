@@ -1,9 +1,9 @@
 //! Recorded requests on an SSD model, as dictionaries and columns.
 
-use crate::{RecordingError, columns::column, refused};
+use crate::{RecordingError, refused};
 use fscost_ssd::{
-    Association, Charges, Collection, LogBlocks, Mapping, Options, PageMapOptions, Replay,
-    Separation, Spec, Timing, UNATTRIBUTED, Wear,
+    Association, Collection, LogBlocks, Mapping, Options, PageMapOptions, Replay, Separation, Spec,
+    Timing, UNATTRIBUTED, Wear,
 };
 use fscost_traces::{ErrorKind, Format};
 use fscost_wear::{By, DISCARDS, Group, OTHERS, of_trace};
@@ -205,10 +205,10 @@ impl Workload {
 
     /// Play the workload on a device of the disk's size until its write amplification is steady.
     /// Counts cover `counted_passes` passes; `erases` (u32, by block) covers all `passes`. With
-    /// `by_tag`, `charges` holds columns, little-endian: `{"name": i32, "home": i32, "write_bytes":
-    /// u64 (one pass), "written_units": u64, "padded_units", "moved_units", "caused_units"}`.
-    /// `name` is among the explanation's names, or -1 for none, -2 for the rest, -3 for discards,
-    /// -4 for data that the workload did not write.
+    /// `by_tag`, `charges` lists `(name, home, write_bytes of one pass, written_units, padded_units,
+    /// moved_units, caused_units)` of each group. `name` is an index into the explanation's names,
+    /// or -1 for none, -2 for the rest, -3 for discards, -4 for data that the workload did not
+    /// write; `home` is an index into the names of structures, or -1.
     fn replay<'py>(
         &self,
         py: Python<'py>,
@@ -228,46 +228,37 @@ impl Workload {
             .map_err(refused)?;
         let result = told(py, &found)?;
         if by_tag {
-            result.set_item("charges", self.charges(py, &found)?)?;
+            result.set_item("charges", self.charges(&found))?;
         }
         Ok(result)
     }
 }
 
+/// Charges of a group: the numbers of its names, the bytes that one pass writes for it, and its
+/// written, padded, moved and caused units.
+type Charged = (i32, i32, u64, u64, u64, u64, u64);
+
 impl Workload {
-    fn charges<'py>(&self, py: Python<'py>, found: &Replay) -> PyResult<Bound<'py, PyDict>> {
+    fn charges(&self, found: &Replay) -> Vec<Charged> {
         let name = |tag: u16, of: fn(&Group) -> i32| match tag {
             UNATTRIBUTED => -4,
             DISCARDS => -3,
             OTHERS => -2,
             tag => self.groups.get(usize::from(tag)).map_or(-2, of),
         };
-        let names = |column_name, of| {
-            column(column_name, &found.charges, |&(tag, _)| {
-                name(tag, of).to_le_bytes()
-            })
-        };
-        let write_bytes = |tag: u16| {
-            let by_tag = &self.inner.write_bytes_by_tag;
-            by_tag.get(usize::from(tag)).copied().unwrap_or(0)
-        };
-        let units = |column_name, of: fn(&Charges) -> u64| {
-            column(column_name, &found.charges, |(_, each)| {
-                of(each).to_le_bytes()
-            })
-        };
-        [
-            names("name", |group| group.name),
-            names("home", |group| group.home),
-            column("write_bytes", &found.charges, |&(tag, _)| {
-                write_bytes(tag).to_le_bytes()
-            }),
-            units("written_units", |c| c.written_units),
-            units("padded_units", |c| c.padded_units),
-            units("moved_units", |c| c.moved_units),
-            units("caused_units", |c| c.caused_units),
-        ]
-        .into_py_dict(py)
+        let write_bytes = &self.inner.write_bytes_by_tag;
+        let charged = found.charges.iter().map(|&(tag, units)| {
+            (
+                name(tag, |group| group.name),
+                name(tag, |group| group.home),
+                write_bytes.get(usize::from(tag)).copied().unwrap_or(0),
+                units.written_units,
+                units.padded_units,
+                units.moved_units,
+                units.caused_units,
+            )
+        });
+        charged.collect()
     }
 }
 
@@ -303,7 +294,7 @@ fn told<'py>(py: Python<'py>, found: &Replay) -> PyResult<Bound<'py, PyDict>> {
     result.set_item("is_steady", found.is_steady)?;
     result.set_item("nominal_spare", found.nominal_spare)?;
     result.set_item("effective_spare", found.effective_spare)?;
-    let (name, erases) = column("erases", &found.erases, |count| count.to_le_bytes());
-    result.set_item(name, erases)?;
+    let erases = found.erases.iter().flat_map(|count| count.to_le_bytes());
+    result.set_item("erases", erases.collect::<Vec<u8>>())?;
     Ok(result)
 }

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from fscost import capture
-from fscost.analyze.rows import SCHEMA, Names, parts
+from fscost.analyze.rows import SCHEMA, parts
 from fscost.analyze.sums import Batches, Collector, Sum
 from fscost.errors import InputError
 
@@ -144,22 +144,20 @@ def explain(recording: Path, begun: capture.Explaining | None = None) -> Explana
     begun = begun or capture.Explaining(recording).start()
     facts = begun.source.info()
     native = begun.result()
-    texts = native.names()
     disks = [disk["name"] for disk in facts["disks"]]
     families = dict(zip(disks, native.families(), strict=True))
     marks = [mark(*each) for each in native.marks()]
-    names = Names(texts, disks)
 
     def batches() -> Iterator[pa.RecordBatch]:
         with capture.errors(recording):
-            for columns in native:
-                yield names.batch(columns)
+            for batch in native:
+                yield pa.record_batch(batch)
 
     return Explanation(
         batches,
         families,
-        texts["intervals"],
-        frozenset(texts["journal_structures"]),
+        native.phases(),
+        frozenset(name for name, _, is_journal in capture.structures() if is_journal),
         facts["end"],
         marks,
         # A dm-log-writes log has neither a beginning nor times.

@@ -1,6 +1,6 @@
-"""Columns of the table, and conversion of native batches to Arrow."""
+"""Columns of the table of rows, and selection of rows."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -28,54 +28,6 @@ SCHEMA = pa.schema(
     }
 )
 _FEW_RUNS = 16
-
-
-class Names:
-    """Names of the numbers in native columns: one array per column, shared by all batches."""
-
-    def __init__(self, names: Mapping[str, Sequence[str]], disks: Sequence[str]) -> None:
-        self._texts = {
-            name: pa.array(values, pa.string())
-            for name, values in {**names, "disks": disks}.items()
-        }
-
-    def batch(self, columns: Mapping[str, bytes]) -> pa.RecordBatch:
-        """Convert a native batch to rows, with names for numbers and null for missing values."""
-        rows = len(columns["copy"])
-
-        def column(name: str, kind: pa.DataType) -> pa.Array:
-            return pa.Array.from_buffers(kind, rows, [None, pa.py_buffer(columns[name])])
-
-        def known(array: pa.Array) -> pa.Array:
-            return pc.if_else(pc.less(array, 0), pa.scalar(None, array.type), array)
-
-        def text(name: str, texts: str) -> pa.Array:
-            return pa.DictionaryArray.from_arrays(
-                known(column(name, pa.int32())), self._texts[texts]
-            )
-
-        return pa.record_batch(
-            [
-                column("event", pa.uint64()),
-                column("time_ns", pa.uint64()),
-                text("interval", "intervals"),
-                text("disk", "disks"),
-                column("offset", pa.uint64()),
-                column("length", pa.uint64()),
-                text("structure", "structures"),
-                text("home", "structures"),
-                known(column("home_offset", pa.int64())),
-                text("cause", "causes"),
-                column("atime_alone", pa.uint8()).cast(pa.bool_()),
-                known(column("inode", pa.int64())),
-                column("tree", pa.uint64()),
-                text("path", "paths"),
-                known(column("transaction", pa.int64())),
-                column("copy", pa.uint8()),
-                column("doubtful", pa.uint8()).cast(pa.bool_()),
-            ],
-            schema=SCHEMA,
-        )
 
 
 def parts(batch: pa.RecordBatch, column: str, names: Sequence[str]) -> Iterator[pa.RecordBatch]:

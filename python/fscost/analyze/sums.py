@@ -45,7 +45,7 @@ class Sum:
         for name in dict.fromkeys([*self._keys, *(column for column, _ in self._aggregates)]):
             column = batch.column(name)
             if pa.types.is_dictionary(column.type):
-                # All batches share the dictionary (`rows.Names`), and its numbers are far faster to
+                # All batches have the same dictionary, and its numbers are far faster to
                 # group by than texts.
                 self._dictionaries[name] = column.dictionary
                 column = column.indices

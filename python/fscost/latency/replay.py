@@ -1,16 +1,19 @@
 """Replay of recordings on device models, to find the time the disks would take."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Final
 
 from fscost import analyze, capture
 from fscost.errors import InputError
 from fscost.latency.model import Model, find
 
-OPS = ("read", "write", "flush", "discard")
+if TYPE_CHECKING:
+    from fscost._native import Histogram, ReplayedInterval
+
+OPS: Final = ("read", "write", "flush", "discard")
 DEFAULT = "ram"
 """Model of disks for which none is named."""
 
@@ -154,7 +157,7 @@ def live(
     completions: bytes,
     waits: Waits,
     seed: int,
-) -> list[dict[str, Any]]:
+) -> "list[ReplayedInterval]":
     """Replay a recording whose disks ran on models; return its intervals. `texts`: origin and text
     of each disk's model. `completions`: pairs of 64-bit numbers, a request and the time at which
     its model completed it."""
@@ -164,13 +167,13 @@ def live(
 
 
 def _within(
-    phases: set[str], intervals: Sequence[dict[str, Any]]
-) -> tuple[float, list[dict[str, Any]]]:
+    phases: set[str], intervals: "Sequence[ReplayedInterval]"
+) -> "tuple[float, list[ReplayedInterval]]":
     """Return the seconds of the phases, and their intervals."""
     chosen = [each for each in intervals if each["name"] in phases]
     return sum(each["modelled_ns"] for each in chosen) / 1e9, chosen
 
 
-def _latencies(found: Any) -> Latencies:
+def _latencies(found: "Iterable[Histogram]") -> Latencies:
     parts = (Latencies(each["buckets"], each["sum_ns"], each["max_ns"]) for each in found)
     return sum(parts, Latencies())

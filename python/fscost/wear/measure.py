@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,9 @@ from fscost.errors import InputError
 from fscost.wear.array import Shape
 from fscost.wear.device import Device
 from fscost.wear.life import Life, life, runs_per_day
+
+if TYPE_CHECKING:
+    from fscost._native import Explanation, Workload
 
 MOST_ROUNDS = 64
 _MAGIC = b"FSCOSTRC"
@@ -124,12 +127,12 @@ class Source:
     index: int
     measured: Sequence[str]
     seconds: float
-    native: Any = None
+    native: "Explanation | None" = None
     """The native explanation, or None."""
     array: Shape | None = None
     """The array that the disk represents; the source is its `member`."""
     member: int = 0
-    workload: Any = None
+    workload: "Workload | None" = None
     """The native workload of a trace, which holds everything known about it."""
 
 
@@ -250,7 +253,7 @@ def measure(
     info = workload.info()
     per_pass = found["unit_bytes"] / max(found["counted_passes"], 1)
     nand_bytes = found["programmed_units"] * per_pass
-    names = None if by is None or source.native is None else _Names(source.native.names(), by)
+    names = None if by is None or source.native is None else _Names(source.native, by)
     return Wear(
         disk=source.disk,
         disk_bytes=info["disk_bytes"],
@@ -287,7 +290,7 @@ def measure(
     )
 
 
-def _workload(source: Source, model: dict[str, Any], by: By | None) -> Any:
+def _workload(source: Source, model: Mapping[str, object], by: By | None) -> "Workload":
     with capture.opened(source.recording) as recording:
         if source.array is not None:
             return recording.member_workloads(
@@ -305,16 +308,9 @@ def _workload(source: Source, model: dict[str, Any], by: By | None) -> Any:
 class _Names:
     """Names of groups by number, as `fscost explain --by` spells them."""
 
-    def __init__(self, names: Mapping[str, Sequence[str]], by: By) -> None:
-        self._texts = names[
-            {
-                By.CAUSE: "causes",
-                By.STRUCTURE: "structures",
-                By.PATH: "paths",
-                By.STEP: "intervals",
-            }[by]
-        ]
-        self._homes = names["structures"]
+    def __init__(self, explained: "Explanation", by: By) -> None:
+        self._texts = explained.names(by.value)
+        self._homes = [name for name, _, _ in capture.structures()]
 
     def text(self, name: int, home: int) -> str:
         if name < 0:
@@ -322,16 +318,12 @@ class _Names:
         return f"{self._texts[name]} of {self._homes[home]}" if home >= 0 else self._texts[name]
 
 
-def _charges(columns: Mapping[str, bytes], per_pass: float, names: _Names) -> list[Charge]:
+def _charges(
+    charged: Sequence[tuple[int, int, int, int, int, int, int]], per_pass: float, names: _Names
+) -> list[Charge]:
     """Return the charges, the largest first."""
-    name, home = (np.frombuffer(columns[each], np.int32).tolist() for each in ("name", "home"))
-    host = np.frombuffer(columns["write_bytes"], np.uint64).tolist()
-    units = [
-        (np.frombuffer(columns[each], np.uint64) * per_pass).tolist()
-        for each in ("written_units", "padded_units", "moved_units", "caused_units")
-    ]
     found = [
-        Charge(names.text(name[row], home[row]), host[row], *(column[row] for column in units))
-        for row in range(len(name))
+        Charge(names.text(name, home), write_bytes, *(count * per_pass for count in units))
+        for name, home, write_bytes, *units in charged
     ]
     return sorted(found, key=lambda each: (-each.nand_write_bytes, each.name))
