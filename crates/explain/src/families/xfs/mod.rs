@@ -13,7 +13,8 @@ mod metadata;
 mod owners;
 mod version;
 
-use crate::{Cause, Causes, Disks, Family, FormattedDisks, Row, Rows, Structure, Write};
+use crate::track::follower::log_disk;
+use crate::{Cause, Causes, Disks, Family, FormattedDisks, Rows, Structure, Write};
 use fscost_ondisk::xfs::{block, directory, inode, log_item, log_record, superblock};
 use fscost_recording::{Image, Recording, Result};
 use log::{Area, Log};
@@ -28,12 +29,7 @@ pub fn detect(
     disk: u16,
     image: &mut Image<'_>,
 ) -> Result<Option<Box<dyn Family>>> {
-    let mut sector = [0; 512];
-    if image.size_bytes() < sector.len() as u64 {
-        return Ok(None);
-    }
-    image.read_at(0, &mut sector)?;
-    let Some(geometry) = Geometry::parse(&sector) else {
+    let Some(geometry) = Geometry::parse(&first_sector(image)?) else {
         return Ok(None);
     };
     let area = log_area(formatted, disk, &geometry)?;
@@ -64,40 +60,30 @@ pub fn recovery(
 
 /// Returns the area of the log. It is empty if the log is on a disk that was not recorded.
 fn log_area(formatted: &FormattedDisks<'_>, disk: u16, geometry: &Geometry) -> Result<Area> {
+    // mkfs writes a record at the start of an external log.
+    let is_log = |image: &mut Image<'_>| {
+        let sector = first_sector(image)?;
+        let is_ours = log_record::uuid(&sector) == Some(geometry.log_uuid);
+        Ok(is_ours && log_record::is_header(&sector))
+    };
     let log_disk = match geometry.external_log {
-        true => external_log(formatted, disk, geometry)?,
+        true => log_disk(formatted, disk, is_log)?,
         false => Some(disk),
     };
     Ok(Area {
         disk: log_disk.unwrap_or(disk),
         offset: geometry.log_offset,
-        bytes: if log_disk.is_some() {
-            geometry.log_bytes
-        } else {
-            0
-        },
+        bytes: log_disk.map_or(0, |_| geometry.log_bytes),
     })
 }
 
-/// Finds the other disk that begins with a log record of this file system: mkfs writes one.
-fn external_log(
-    formatted: &FormattedDisks<'_>,
-    disk: u16,
-    geometry: &Geometry,
-) -> Result<Option<u16>> {
-    for other in formatted.others(disk) {
-        let (other, mut image) = other?;
-        let mut sector = [0; 512];
-        if image.size_bytes() < sector.len() as u64 {
-            continue;
-        }
+/// Returns the first sector of a disk, or zeros if the disk is smaller.
+fn first_sector(image: &mut Image<'_>) -> Result<[u8; 512]> {
+    let mut sector = [0; 512];
+    if image.size_bytes() >= sector.len() as u64 {
         image.read_at(0, &mut sector)?;
-        let is_log = log_record::is_header(&sector);
-        if is_log && log_record::uuid(&sector) == Some(geometry.log_uuid) {
-            return Ok(Some(other));
-        }
     }
-    Ok(None)
+    Ok(sector)
 }
 
 struct Xfs {
@@ -138,21 +124,23 @@ impl Family for Xfs {
             self.metadata.end_formatting(rows);
         }
         self.formatting = write.formatting;
+        // Until a better explanation of the log is known.
+        let causes = Causes::one(match write.formatting {
+            true => Cause::Format,
+            false => Cause::Log,
+        });
         let mut done = 0;
         while done < write.length {
             let offset = write.offset + done;
             let (length, in_log) = self.area.part(write.disk, offset, write.length - done);
             let part = write.part(done, length);
             if in_log {
-                self.log
-                    .write(log_row(&part), &part, &mut self.metadata, rows);
+                let row = part.row(Structure::Log, causes);
+                self.log.write(row, part.content, &mut self.metadata, rows);
             } else if write.disk == self.disk {
                 home::explain(&part, &mut self.metadata, rows);
             } else {
-                rows.push(Row {
-                    structure: Structure::Unused,
-                    ..log_row(&part)
-                });
+                rows.push(part.row(Structure::Unused, causes));
             }
             done += length.max(1);
         }
@@ -166,16 +154,6 @@ impl Family for Xfs {
         self.log.finish(&mut self.metadata, rows);
         Ok(())
     }
-}
-
-/// Returns the row for a write to the log, used until a better explanation is known.
-fn log_row(write: &Write<'_>) -> Row {
-    let cause = if write.formatting {
-        Cause::Format
-    } else {
-        Cause::Log
-    };
-    write.row(Structure::Log, Causes::one(cause))
 }
 
 /// Returns the geometry of a test file system: two groups of 1000 blocks of 4 KiB, inodes of 512

@@ -136,30 +136,22 @@ impl Owners {
     /// there belongs to a file that released the block before the log contained it.
     pub fn claim(&mut self, offset: u64, length: u64, owner: Owner, rows: &mut Rows) -> Vec<usize> {
         let mut taken = self.waiting.take_with_commits(offset, length, rows);
-        if taken.len() > 1 {
-            taken.sort_by_cached_key(|&(number, _)| Reverse(rows.age(number)));
-            let mut newer = Newer::default();
-            taken.retain(|&(number, commit)| {
-                let row = rows.get_mut(number);
-                row.is_some_and(|row| {
-                    let end = row.offset.saturating_add(row.length);
-                    newer.add(row.offset, end, commit) != Age::OfBefore
-                })
-            });
-        }
+        taken.sort_by_cached_key(|&(number, _)| Reverse(rows.age(number)));
         let is_metadata = owner.structure != Structure::FileData;
-        let mut numbers: Vec<_> = taken.into_iter().map(|(number, _)| number).collect();
-        numbers.retain(|&number| {
-            let row = rows.get_mut(number);
-            row.is_some_and(|row| !is_metadata || row.structure != Structure::FileData)
-        });
-        for &number in &numbers {
-            if let Some(row) = rows.get_mut(number) {
+        let (mut newer, mut claimed) = (Newer::default(), Vec::new());
+        for (number, commit) in taken {
+            let Some(row) = rows.get_mut(number) else {
+                continue;
+            };
+            let end = row.offset.saturating_add(row.length);
+            let age = newer.add(row.offset, end, commit);
+            if age != Age::OfBefore && !(is_metadata && row.structure == Structure::FileData) {
                 row.structure = owner.structure;
                 row.inode = owner.inode;
+                claimed.push(number);
             }
         }
-        numbers
+        claimed
     }
 
     /// Handles a checkpoint in the log. Rows that have waited too long stay without an owner: their

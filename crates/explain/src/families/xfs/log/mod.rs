@@ -14,7 +14,7 @@ pub use recovery::{Checkpoint, Recovery};
 use super::log_record::Records;
 use super::metadata::Metadata;
 use super::superblock::BASIC_BLOCK;
-use crate::{Row, Rows, Write};
+use crate::{Row, Rows};
 use record::{Place, cover};
 use transaction::Transactions;
 
@@ -36,13 +36,10 @@ impl Log {
         }
     }
 
-    /// Handles a write within the log, or the part of one that `row` describes. Pushes the row, and
-    /// splits it once the log record is complete.
-    pub fn write(&mut self, row: Row, write: &Write<'_>, metadata: &mut Metadata, rows: &mut Rows) {
-        let from = usize::try_from(row.offset - write.offset).unwrap_or(usize::MAX);
-        let content = write.content.get(from..).unwrap_or_default();
-        let length = content.len().min(usize::try_from(row.length).unwrap_or(0));
-        cover(&mut self.records, self.area, row, &content[..length], rows);
+    /// Handles a write within the log, which `row` describes. Pushes the row, and splits it once the
+    /// log record is complete.
+    pub fn write(&mut self, row: Row, content: &[u8], metadata: &mut Metadata, rows: &mut Rows) {
+        cover(&mut self.records, self.area, row, content, rows);
         while let Some(record) = self.records.next(false) {
             self.transactions.read(record, metadata, rows);
         }
@@ -62,7 +59,7 @@ mod tests {
     use super::super::geometry;
     use super::super::log_record::{COMMIT, START};
     use super::*;
-    use crate::{Cause, Causes, Structure};
+    use crate::{Cause, Causes, Structure, Write};
 
     const SECTOR: usize = BASIC_BLOCK as usize;
 
@@ -122,7 +119,7 @@ mod tests {
                 formatting: false,
             };
             let row = write.row(Structure::Log, Causes::one(Cause::Log));
-            log.write(row, &write, &mut metadata, &mut rows);
+            log.write(row, content, &mut metadata, &mut rows);
         }
         let mut found: Vec<_> = rows.to_vec();
         found.sort_by_key(|row| row.offset);
