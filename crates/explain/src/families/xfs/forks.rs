@@ -2,7 +2,7 @@
 
 use super::directory::{self, LEAVES_AT};
 use super::inode::{Core, Extent, Format, extents};
-use super::metadata::{Holder, Inode, Late, Metadata};
+use super::metadata::{Holder, Inode, Metadata};
 use super::owners::Owner;
 use crate::track::names::Entry;
 use crate::{Rows, Structure};
@@ -10,15 +10,13 @@ use std::mem::{replace, take};
 use std::ops::Range;
 
 impl Metadata {
-    /// Replaces the known forks of an inode with those that are given.
+    /// Replaces the known forks of an inode with those that are given: data, attributes.
     pub(super) fn read_forks(
         &mut self,
         inode: u64,
         core: &Core,
-        data: Option<&[u8]>,
-        xattr: Option<&[u8]>,
+        [data, xattr]: [Option<&[u8]>; 2],
         rows: &mut Rows,
-        late: &mut Late,
     ) {
         let is_free = core.mode == 0;
         // A fork without extents is not logged.
@@ -30,11 +28,11 @@ impl Metadata {
         };
         let data_list = list(data, core.data_format, core.data_extents);
         if let Some(list) = data_list.filter(|_| is_free || !core.realtime) {
-            self.hold(Holder::Data, inode, list, rows, late);
+            self.hold(Holder::Data, inode, list, rows);
         }
         let xattr_extents = u64::from(core.xattr_extents);
         if let Some(list) = list(xattr, core.xattr_format, xattr_extents) {
-            self.hold(Holder::Xattr, inode, list, rows, late);
+            self.hold(Holder::Xattr, inode, list, rows);
         }
         let is_short = !is_free && core.is_directory() && core.data_format == Format::Local;
         match data.filter(|_| is_short) {
@@ -42,12 +40,12 @@ impl Metadata {
             None if !is_short => self.read_short_form(inode, &[]),
             None => {}
         }
-        self.drop_leaves(inode, core, rows, late);
+        self.drop_leaves(inode, core, rows);
     }
 
     /// Updates an inode whose fork changed format: extents that were in leaves may now be in the
     /// inode, or the other way round.
-    fn drop_leaves(&mut self, inode: u64, core: &Core, rows: &mut Rows, late: &mut Late) {
+    fn drop_leaves(&mut self, inode: u64, core: &Core, rows: &mut Rows) {
         let Some(known) = self.inodes.get_mut(inode) else {
             return;
         };
@@ -60,12 +58,11 @@ impl Metadata {
             return;
         }
         for leaf in leaves {
-            self.hold(Holder::Leaf(leaf), inode, Vec::new(), rows, late);
+            self.hold(Holder::Leaf(leaf), inode, Vec::new(), rows);
         }
         let list = self.inodes.get(inode).map(|known| known.data.clone());
         for extent in list.unwrap_or_default() {
-            let owner = self.owner(Holder::Data, inode, &extent);
-            self.give(&extent, owner);
+            self.give(&extent, Holder::Data, inode);
         }
     }
 
@@ -84,14 +81,7 @@ impl Metadata {
     }
 
     /// Replaces the extents listed by `holder`, which belongs to this inode.
-    pub(super) fn hold(
-        &mut self,
-        holder: Holder,
-        inode: u64,
-        list: Vec<Extent>,
-        rows: &mut Rows,
-        late: &mut Late,
-    ) {
+    pub(super) fn hold(&mut self, holder: Holder, inode: u64, list: Vec<Extent>, rows: &mut Rows) {
         let before = match holder {
             Holder::Data => self.inodes.get_mut(inode).map(|i| take(&mut i.data)),
             Holder::Xattr => self.inodes.get_mut(inode).map(|i| take(&mut i.xattr)),
@@ -117,43 +107,38 @@ impl Metadata {
             if matches!(holder, Holder::Leaf(_)) {
                 self.moved.push((extent, holder, inode));
             } else {
-                self.claim(&extent, holder, inode, rows, late);
+                self.claim(&extent, holder, inode, rows);
             }
         }
     }
 
     /// Claims the extents of tree blocks at their final places.
-    pub(super) fn settle_moved(&mut self, rows: &mut Rows, late: &mut Late) {
+    pub(super) fn settle_moved(&mut self, rows: &mut Rows) {
         for (extent, holder, inode) in take(&mut self.moved) {
-            self.claim(&extent, holder, inode, rows, late);
+            self.claim(&extent, holder, inode, rows);
         }
     }
 
     /// Attributes these blocks to an inode, together with data there that had no owner.
-    fn claim(
-        &mut self,
-        extent: &Extent,
-        holder: Holder,
-        inode: u64,
-        rows: &mut Rows,
-        late: &mut Late,
-    ) {
-        let owner = self.owner(holder, inode, extent);
-        self.give(extent, owner);
+    fn claim(&mut self, extent: &Extent, holder: Holder, inode: u64, rows: &mut Rows) {
+        let owner = self.give(extent, holder, inode);
         let bytes = self.geometry.block_bytes;
         if let Some(block) = self.geometry.block(extent.fs_block) {
             let (offset, length) = (block * bytes, extent.blocks.saturating_mul(bytes));
             let claimed = self.owners.claim(offset, length, owner, rows);
-            late.extend(claimed.into_iter().map(|row| (row, inode)));
+            self.late
+                .extend(claimed.into_iter().map(|row| (row, inode)));
         }
     }
 
-    fn give(&mut self, extent: &Extent, owner: Owner) {
+    fn give(&mut self, extent: &Extent, holder: Holder, inode: u64) -> Owner {
+        let owner = self.owner(holder, inode, extent);
         if let Some(block) = self.geometry.block(extent.fs_block) {
             let latest = self.inodes.get(owner.inode).and_then(Inode::latest);
             let may_share = latest.is_some_and(|version| version.core.shares);
             self.owners.give(block, extent.blocks, owner, may_share);
         }
+        owner
     }
 
     fn owner(&self, holder: Holder, inode: u64, extent: &Extent) -> Owner {
@@ -213,9 +198,8 @@ mod tests {
             data: None,
             xattr: None,
         };
-        let [data, xattr] = forks.map(|fork| Some(fork).filter(|fork| !fork.is_empty()));
-        let (mut rows, mut late) = (Rows::default(), Late::new());
-        metadata.inode_logged(131, version, data, xattr, &mut rows, &mut late);
+        let forks = forks.map(|fork| Some(fork).filter(|fork| !fork.is_empty()));
+        metadata.inode_logged(131, version, forks, &mut Rows::default());
     }
 
     #[test]

@@ -1,10 +1,12 @@
 //! Writes outside the log: metadata at its home location, and data.
 
 use super::block::{Block, group_header, identify, is_inode, is_quota};
-use super::metadata::{Late, Metadata};
+use super::metadata::Metadata;
+use super::owners::Owner;
 use super::version::Version;
 use crate::bytes::is_zero;
 use crate::{Cause, Causes, NO_INODE, Row, Rows, Structure, Write};
+use std::mem::take;
 
 /// Rows of one write.
 pub struct Home<'a, 'b> {
@@ -12,28 +14,6 @@ pub struct Home<'a, 'b> {
     metadata: &'a mut Metadata,
     rows: &'a mut Rows,
     pending: Option<Row>,
-    late: Late,
-}
-
-/// Explanation of a run of bytes.
-#[derive(Clone, Copy)]
-struct Explanation {
-    structure: Structure,
-    causes: Causes,
-    inode: u64,
-    /// Transaction of the log that the bytes are written back for.
-    transaction: Option<u64>,
-}
-
-impl Explanation {
-    fn of(structure: Structure, causes: Causes, inode: u64) -> Explanation {
-        Explanation {
-            structure,
-            causes,
-            inode,
-            transaction: None,
-        }
-    }
 }
 
 /// Explains the whole write.
@@ -43,15 +23,14 @@ pub fn explain(write: &Write<'_>, metadata: &mut Metadata, rows: &mut Rows) {
         metadata,
         rows,
         pending: None,
-        late: Late::new(),
     };
     let mut done = 0;
     while done < write.length {
         done += home.next(done).clamp(1, write.length - done);
     }
     home.flush();
-    let Home { mut late, .. } = home;
-    metadata.settle_moved(rows, &mut late);
+    metadata.settle_moved(rows);
+    let late = take(&mut metadata.late);
     metadata.name_rows(late, rows);
 }
 
@@ -61,7 +40,7 @@ impl Home<'_, '_> {
         let geometry = &self.metadata.geometry;
         let block_bytes = geometry.block_bytes;
         let offset = self.write.offset + done;
-        let rest = rest(self.write, done);
+        let rest = self.write.part(done, u64::MAX).content;
         if self.write.content.is_empty() {
             return self.data(offset, self.write.length - done, true);
         }
@@ -89,9 +68,7 @@ impl Home<'_, '_> {
                 return self.inode_blocks(offset, rest);
             }
             if is_quota(geometry, content) {
-                let causes = Causes::one(Cause::Accounting);
-                let quota = Explanation::of(Structure::Quota, causes, NO_INODE);
-                return self.add(offset, length, quota);
+                return self.add(self.row(offset, length, Structure::Quota));
             }
         }
         let zero = self.write.formatting && is_zero(content);
@@ -99,33 +76,24 @@ impl Home<'_, '_> {
     }
 
     fn metadata_block(&mut self, offset: u64, content: &[u8], block: Block) -> u64 {
-        self.forget_data(offset, content.len() as u64);
-        let fingerprint = block.fingerprint(content);
+        let length = content.len() as u64;
+        self.metadata.owners.forget(offset, length, self.rows);
         let structure = self.metadata.structure(offset, &block);
-        let home = Some(fingerprint);
+        let home = Some(block.fingerprint(content));
         let before = self.metadata.know(offset, structure, block.owner, home);
         if structure == Structure::Superblock {
             self.metadata.read_superblock(content);
         }
-        let same = before.is_some_and(|b| b.home == home);
-        if !same {
-            let (rows, late) = (&mut *self.rows, &mut self.late);
-            self.metadata
-                .read_block(offset, &block, content, rows, late);
-        }
-        let causes = match same {
-            true => Causes::one(Cause::Unchanged),
-            false => causes_of(structure),
-        };
-        let explanation = Explanation {
+        let mut row = Row {
+            inode: block.owner,
             transaction: block.sequence(content),
-            ..Explanation::of(structure, causes, block.owner)
+            ..self.row(offset, length, structure)
         };
-        self.add(offset, content.len() as u64, explanation)
-    }
-
-    fn forget_data(&mut self, offset: u64, length: u64) {
-        self.metadata.owners.forget(offset, length, self.rows);
+        match before.is_some_and(|b| b.home == home) {
+            true => row.causes = Causes::one(Cause::Unchanged),
+            false => (self.metadata).read_block(offset, &block, content, self.rows),
+        }
+        self.add(row)
     }
 
     /// Explains a cluster of inodes. Inodes are read and written in clusters: the whole cluster is
@@ -136,8 +104,7 @@ impl Home<'_, '_> {
         let cluster = geometry.inode_cluster_blocks();
         let length = ((cluster - in_group % cluster) * geometry.block_bytes).min(rest.len() as u64);
         let mut causes = Causes::NONE;
-        let mut changed = 0;
-        let mut inode = NO_INODE;
+        let mut changed = Vec::new();
         let mut transaction = None;
         let mut end = 0;
         let slot_bytes = geometry.inode_bytes as usize;
@@ -151,25 +118,16 @@ impl Home<'_, '_> {
                 continue;
             };
             let this = geometry.inode_at(at);
-            let (rows, late) = (&mut *self.rows, &mut self.late);
-            let before = self.metadata.inode_home(this, slot, version, rows, late);
-            let why = version.causes(before.as_ref());
-            if why.only() != Some(Cause::Unchanged) {
-                let sequence = version.core.sequence;
-                transaction = transaction.max(Some(sequence).filter(|&lsn| lsn != 0));
+            let why = self.metadata.inode_home(this, slot, version, self.rows);
+            if why.only() == Some(Cause::Unchanged) {
+                continue;
             }
-            match why.only() {
-                Some(Cause::Unchanged) => {}
-                // Free slots are written together with the inodes created among them.
-                Some(Cause::Allocation) => {}
-                _ => {
-                    causes = causes.and(why);
-                    changed += 1;
-                    inode = this;
-                }
-            }
-            if why.has(Cause::Allocation) && changed == 0 {
-                inode = NO_INODE;
+            let sequence = version.core.sequence;
+            transaction = transaction.max(Some(sequence).filter(|&lsn| lsn != 0));
+            // Free slots are written together with the inodes created among them.
+            if why.only() != Some(Cause::Allocation) {
+                causes = causes.and(why);
+                changed.push(this);
             }
         }
         // A cluster has no fingerprint of its own: each inode has one.
@@ -183,16 +141,18 @@ impl Home<'_, '_> {
                 Cause::Unchanged
             });
         }
-        let inode = if changed == 1 { inode } else { NO_INODE };
-        let length = (end as u64)
-            .next_multiple_of(geometry.block_bytes)
-            .min(length);
-        self.forget_data(offset, length);
-        let explanation = Explanation {
+        let end = (end as u64).next_multiple_of(geometry.block_bytes);
+        let length = end.min(length);
+        self.metadata.owners.forget(offset, length, self.rows);
+        self.add(Row {
+            causes,
+            inode: match changed[..] {
+                [one] => one,
+                _ => NO_INODE,
+            },
             transaction,
-            ..Explanation::of(Structure::InodeChunk, causes, inode)
-        };
-        self.add(offset, length, explanation)
+            ..self.row(offset, length, structure)
+        })
     }
 
     /// Explains blocks that do not identify themselves as metadata: data, or the kind given by the
@@ -203,47 +163,40 @@ impl Home<'_, '_> {
         let (first, last) = (offset / block_bytes, end.div_ceil(block_bytes));
         let (owner, blocks) = self.metadata.owners.of(first, last - first);
         let length = ((first + blocks) * block_bytes).min(end) - offset;
-        match owner {
-            Some(owner) => {
-                let causes = causes_of(owner.structure);
-                let explanation = Explanation::of(owner.structure, causes, owner.inode);
-                self.add(offset, length, explanation)
-            }
-            None => {
-                let (structure, causes) = match (self.write.formatting, zero) {
-                    (true, true) => (Structure::Unused, Causes::NONE),
-                    (true, false) => (Structure::Unknown, Causes::NONE),
-                    (false, _) => (Structure::FileData, Causes::one(Cause::Data)),
-                };
-                self.add(offset, length, Explanation::of(structure, causes, NO_INODE))
-            }
+        let unowned = Owner {
+            inode: NO_INODE,
+            structure: match self.write.formatting {
+                true if zero => Structure::Unused,
+                true => Structure::Unknown,
+                false => Structure::FileData,
+            },
+        };
+        let Owner { inode, structure } = owner.unwrap_or(unowned);
+        let row = self.row(offset, length, structure);
+        self.add(Row { inode, ..row })
+    }
+
+    /// Returns a row for a part of the write that differs from what was there.
+    fn row(&self, offset: u64, length: u64, structure: Structure) -> Row {
+        Row {
+            offset,
+            length,
+            ..self.write.row(structure, Causes::one(cause_of(structure)))
         }
     }
 
-    fn add(&mut self, offset: u64, length: u64, explanation: Explanation) -> u64 {
-        let mut explanation = explanation;
+    /// Adds the next row of the write, and returns its length.
+    fn add(&mut self, mut row: Row) -> u64 {
         if self.write.formatting {
-            explanation.causes = Causes::one(Cause::Format);
-            explanation.transaction = None;
+            row.causes = Causes::one(Cause::Format);
+            row.transaction = None;
         }
-        let row = explanation.row(self.write, offset, length);
-        match &mut self.pending {
-            Some(before)
-                if (
-                    before.structure,
-                    before.causes,
-                    before.inode,
-                    before.transaction,
-                ) == (row.structure, row.causes, row.inode, row.transaction) =>
-            {
-                before.length += length;
-            }
-            _ => {
-                self.flush();
-                self.pending = Some(row);
-            }
+        let pending = self.pending.as_mut();
+        if !pending.is_some_and(|before| before.absorb(&row)) {
+            self.flush();
+            self.pending = Some(row);
         }
-        length
+        row.length
     }
 
     fn flush(&mut self) {
@@ -252,28 +205,16 @@ impl Home<'_, '_> {
         };
         let number = self.rows.push(row);
         if row.inode != NO_INODE {
-            self.late.push((number, row.inode));
+            self.metadata.late.push((number, row.inode));
         } else if row.structure == Structure::FileData || self.write.formatting {
             self.metadata.owners.wait(number, row.offset, row.length);
         }
     }
 }
 
-impl Explanation {
-    fn row(self, write: &Write<'_>, offset: u64, length: u64) -> Row {
-        Row {
-            offset,
-            length,
-            inode: self.inode,
-            transaction: self.transaction,
-            ..write.row(self.structure, self.causes)
-        }
-    }
-}
-
-/// Returns the causes of writing a block of this kind if it differs from the previous version.
-pub fn causes_of(structure: Structure) -> Causes {
-    Causes::one(match structure {
+/// Returns the cause of writing a block of this kind if it differs from the previous version.
+pub fn cause_of(structure: Structure) -> Cause {
+    match structure {
         Structure::FileData => Cause::Data,
         Structure::Superblock | Structure::SuperblockBackup | Structure::Quota => Cause::Accounting,
         Structure::Directory | Structure::DirectoryIndex => Cause::DirectoryEntries,
@@ -282,12 +223,7 @@ pub fn causes_of(structure: Structure) -> Causes {
         // A symlink target never changes.
         Structure::Symlink => Cause::NewInode,
         _ => Cause::Allocation,
-    })
-}
-
-fn rest<'b>(write: &Write<'b>, done: u64) -> &'b [u8] {
-    let from = usize::try_from(done).unwrap_or(usize::MAX);
-    write.content.get(from..).unwrap_or_default()
+    }
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use super::version::Version;
 use crate::hash::HashMap;
 use crate::track::inodes::Inodes;
 use crate::track::names::{Entry, Names};
-use crate::{Rows, Structure};
+use crate::{Causes, Rows, Structure};
 use std::collections::{BTreeSet, HashSet};
 
 /// Size of the regions in which metadata is remembered. The headers and first roots of a group take
@@ -97,6 +97,8 @@ pub struct Metadata {
     /// Extents of tree blocks in the current transaction. They are settled at its end: they may
     /// have moved between blocks, and the inode, which determines their kind, may come last.
     pub(super) moved: Vec<(Extent, Holder, u64)>,
+    /// Rows attributed to an inode since the caller last took them.
+    pub(super) late: Late,
     /// Rows whose inode had no name yet.
     nameless: Vec<Nameless>,
 }
@@ -113,6 +115,7 @@ impl Metadata {
             contents: HashMap::default(),
             leaf_extents: HashMap::default(),
             moved: Vec::new(),
+            late: Late::new(),
             nameless: Vec::new(),
             geometry,
         }
@@ -195,14 +198,7 @@ impl Metadata {
 
     /// Reads the owners and names in a metadata block, which was written home or completed from the
     /// log.
-    pub fn read_block(
-        &mut self,
-        offset: u64,
-        block: &Block,
-        content: &[u8],
-        rows: &mut Rows,
-        late: &mut Late,
-    ) {
+    pub fn read_block(&mut self, offset: u64, block: &Block, content: &[u8], rows: &mut Rows) {
         match block.kind {
             Kind::Directory => {
                 if self.content(offset) == Some(content) {
@@ -217,11 +213,11 @@ impl Metadata {
                 };
                 let owner = self.inodes.get_or_insert_with(block.owner, Inode::default);
                 owner.leaves.insert(offset);
-                self.hold(Holder::Leaf(offset), block.owner, list, rows, late);
+                self.hold(Holder::Leaf(offset), block.owner, list, rows);
             }
             _ => return,
         }
-        if self.contents.get(&offset).map(Vec::as_slice) != Some(content) {
+        if self.content(offset) != Some(content) {
             self.contents.insert(offset, content.to_vec());
         }
     }
@@ -231,36 +227,28 @@ impl Metadata {
         self.contents.get(&offset).map(Vec::as_slice)
     }
 
-    /// Sets the version of an inode at its home location. Returns the previous one.
-    pub fn inode_home(
-        &mut self,
-        inode: u64,
-        slot: &[u8],
-        new: Version,
-        rows: &mut Rows,
-        late: &mut Late,
-    ) -> Option<Version> {
+    /// Sets the version of an inode at its home location. Returns the causes of the change.
+    pub fn inode_home(&mut self, inode: u64, slot: &[u8], new: Version, rows: &mut Rows) -> Causes {
         let known = self.inodes.get_or_insert_with(inode, Inode::default);
         let before = known.home.replace(new);
         // The log is ahead of the home location.
         if known.logged.is_none() && !before.is_some_and(|b| new.has_forks_of(&b)) {
             let (data, xattr) = new.core.forks(slot);
-            self.read_forks(inode, &new.core, Some(data), Some(xattr), rows, late);
+            self.read_forks(inode, &new.core, [Some(data), Some(xattr)], rows);
             self.renew(inode, before.as_ref(), &new);
         }
-        before
+        new.causes(before.as_ref())
     }
 
-    /// Sets the logged version of an inode. Returns the last known version.
+    /// Sets the logged version of an inode, of which these forks can be read: data, attributes.
+    /// Returns the causes of the change from the last known version.
     pub fn inode_logged(
         &mut self,
         inode: u64,
         new: Version,
-        data: Option<&[u8]>,
-        xattr: Option<&[u8]>,
+        forks: [Option<&[u8]>; 2],
         rows: &mut Rows,
-        late: &mut Late,
-    ) -> Option<Version> {
+    ) -> Causes {
         let known = self.inodes.get_or_insert_with(inode, Inode::default);
         // Forks are padded differently at home, so their fingerprints cannot be compared.
         let at_home = known.home.map(|home| Version {
@@ -273,9 +261,9 @@ impl Metadata {
         known.logged = Some(new.over(before.as_ref()));
         self.renew(inode, before.as_ref(), &new);
         if !same {
-            self.read_forks(inode, &new.core, data, xattr, rows, late);
+            self.read_forks(inode, &new.core, forks, rows);
         }
-        before
+        new.causes(before.as_ref())
     }
 
     /// Records that free inodes were created, from the first inode of the chunk at this block of a
@@ -298,7 +286,8 @@ impl Metadata {
 
     /// Completes a transaction: its names and owners take effect.
     pub fn commit(&mut self, mut late: Late, rows: &mut Rows) {
-        self.settle_moved(rows, &mut late);
+        self.settle_moved(rows);
+        late.append(&mut self.late);
         self.settle_names();
         /// Number of transactions after which a missing name is given up.
         const LOOK_UPS: u32 = 3;

@@ -1,12 +1,12 @@
 //! Log items: the change that each one describes, and its cause.
 
 use super::super::block::identify;
-use super::super::home::causes_of;
+use super::super::home::cause_of;
 use super::super::inode::Core;
 use super::super::log_item::{
     BufferItem, BufferKind, InodeItem, InodesMade, Kind, LoggedFork, Regions, quota_account_at,
 };
-use super::super::metadata::{Late, Metadata};
+use super::super::metadata::Metadata;
 use super::super::version::Version;
 use crate::bytes::fingerprint;
 use crate::{Cause, Causes, NO_INODE, Row, Rows, Structure};
@@ -32,12 +32,7 @@ impl Explanation {
     };
 
     /// Explanation of parts that are not understood.
-    pub const UNKNOWN: Explanation = Explanation {
-        home: Some(Structure::Unknown),
-        home_offset: None,
-        causes: Causes::one(Cause::Unknown),
-        inode: NO_INODE,
-    };
+    pub const UNKNOWN: Explanation = Explanation::of(Structure::Unknown, Cause::Unknown);
 
     /// Returns whether access times are the only cause.
     pub fn is_atime(&self) -> bool {
@@ -52,12 +47,11 @@ impl Explanation {
         }
     }
 
-    fn of(home: Structure, causes: Causes) -> Explanation {
+    const fn of(home: Structure, cause: Cause) -> Explanation {
         Explanation {
             home: Some(home),
-            home_offset: None,
-            causes,
-            inode: NO_INODE,
+            causes: Causes::one(cause),
+            ..Explanation::OWN
         }
     }
 
@@ -79,17 +73,12 @@ impl Explanation {
 }
 
 /// Explains an item, and applies its changes to `metadata`.
-pub fn explain(
-    regions: &Regions,
-    metadata: &mut Metadata,
-    rows: &mut Rows,
-    late: &mut Late,
-) -> Explanation {
+pub fn explain(regions: &Regions, metadata: &mut Metadata, rows: &mut Rows) -> Explanation {
     let known = regions.get(0).and_then(|format| {
-        let about = |home, cause| Some(Explanation::of(home, Causes::one(cause)));
+        let about = |home, cause| Some(Explanation::of(home, cause));
         match Kind::of(format)? {
-            Kind::Inode => inode(format, regions, metadata, rows, late),
-            Kind::Buffer => buffer(format, regions, metadata, rows, late),
+            Kind::Inode => inode(regions, metadata, rows),
+            Kind::Buffer => buffer(regions, metadata, rows),
             Kind::InodesMade => inodes_made(format, metadata),
             Kind::FreeExtents => about(Structure::FreeSpaceBtree, Cause::Allocation),
             Kind::Rmap => about(Structure::RmapBtree, Cause::Allocation),
@@ -108,34 +97,22 @@ pub fn explain(
 }
 
 /// Explains an inode item: the inode, and the forks that changed since it was last written home.
-fn inode(
-    format: &[u8],
-    regions: &Regions,
-    metadata: &mut Metadata,
-    rows: &mut Rows,
-    late: &mut Late,
-) -> Option<Explanation> {
-    let item = InodeItem::parse(format)?;
+fn inode(regions: &Regions, metadata: &mut Metadata, rows: &mut Rows) -> Option<Explanation> {
+    let item = InodeItem::parse(regions.get(0)?)?;
     let core = Core::in_log(regions.get(1)?)?;
-    let fork = |fork: Option<LoggedFork>| {
-        let fork = fork.and_then(|fork| Some((regions.get(fork.region)?, fork.is_root)));
-        let readable = fork
-            .filter(|&(_, is_root)| !is_root)
-            .map(|(bytes, _)| bytes);
-        (fork.map(|(bytes, _)| fingerprint([bytes])), readable)
-    };
-    let (data, xattr) = (fork(item.data), fork(item.xattr));
+    let content = |fork: Option<LoggedFork>| regions.get(fork?.region);
+    let is_readable = |fork: &LoggedFork| !fork.is_root;
     let version = Version {
         core,
-        data: data.0,
-        xattr: xattr.0,
+        data: content(item.data).map(|bytes| fingerprint([bytes])),
+        xattr: content(item.xattr).map(|bytes| fingerprint([bytes])),
     };
     metadata.mark(item.place, metadata.geometry.inode_bytes);
-    let before = metadata.inode_logged(item.inode, version, data.1, xattr.1, rows, late);
+    let forks = [item.data, item.xattr].map(|fork| content(fork.filter(is_readable)));
     Some(Explanation {
         home: Some(Structure::InodeChunk),
         home_offset: Some(item.place),
-        causes: version.causes(before.as_ref()),
+        causes: metadata.inode_logged(item.inode, version, forks, rows),
         inode: item.inode,
     })
 }
@@ -145,39 +122,33 @@ fn inodes_made(format: &[u8], metadata: &mut Metadata) -> Option<Explanation> {
     let made = InodesMade::parse(format)?;
     metadata.inodes_made(made.group, made.block, made.count);
     let place = metadata.geometry.block_in_group(made.group, made.block);
-    let made = Explanation::of(Structure::InodeChunk, Causes::one(Cause::Allocation));
+    let made = Explanation::of(Structure::InodeChunk, Cause::Allocation);
     Some(made.at(place.checked_mul(metadata.geometry.block_bytes)?))
 }
 
 /// Explains a buffer item: a block, and the chunks that changed since it was last written home.
-fn buffer(
-    format: &[u8],
-    regions: &Regions,
-    metadata: &mut Metadata,
-    rows: &mut Rows,
-    late: &mut Late,
-) -> Option<Explanation> {
-    let item = BufferItem::parse(format)?;
+fn buffer(regions: &Regions, metadata: &mut Metadata, rows: &mut Rows) -> Option<Explanation> {
+    let item = BufferItem::parse(regions.get(0)?)?;
     let offset = item.offset;
     metadata.mark(offset, item.length as u64);
-    let known = metadata.known(offset);
     if item.is_cancelled {
+        let known = metadata.known(offset);
         metadata.forget_block(offset);
         let home = known.map_or(Structure::Unused, |k| k.structure);
         return Some(Explanation {
             inode: known.map_or(NO_INODE, |k| k.owner),
-            ..Explanation::of(home, Causes::one(Cause::Allocation)).at(offset)
+            ..Explanation::of(home, Cause::Allocation).at(offset)
         });
     }
-    let is = |home| Some(Explanation::of(home, causes_of(home)).at(offset));
+    let about = |home| Explanation::of(home, cause_of(home)).at(offset);
     let by_kind = match item.kind {
-        BufferKind::Agf => return is(Structure::Agf),
-        BufferKind::Agfl => return is(Structure::Agfl),
-        BufferKind::Agi => return is(Structure::Agi),
-        BufferKind::Superblock => return is(Structure::Superblock),
+        BufferKind::Agf => return Some(about(Structure::Agf)),
+        BufferKind::Agfl => return Some(about(Structure::Agfl)),
+        BufferKind::Agi => return Some(about(Structure::Agi)),
+        BufferKind::Superblock => return Some(about(Structure::Superblock)),
         BufferKind::Inodes => {
-            let causes = Causes::one(Cause::InodeRemoved);
-            return Some(Explanation::of(Structure::InodeChunk, causes).at(offset));
+            let removed = Explanation::of(Structure::InodeChunk, Cause::InodeRemoved);
+            return Some(removed.at(offset));
         }
         BufferKind::Quota => Some(Structure::Quota),
         BufferKind::Symlink => Some(Structure::Symlink),
@@ -187,25 +158,22 @@ fn buffer(
         BufferKind::Realtime => Some(Structure::Realtime),
         BufferKind::Other => None,
     };
-    let block = patch(&item, regions, metadata).and_then(|whole| {
-        let block = identify(&metadata.geometry, offset, &whole)?;
+    if let Some(whole) = patch(&item, regions, metadata)
+        && let Some(block) = identify(&metadata.geometry, offset, &whole)
+    {
         let structure = metadata.structure(offset, &block);
         metadata.know(offset, structure, block.owner, None);
-        metadata.read_block(offset, &block, &whole, rows, late);
-        Some((structure, block.owner))
-    });
-    let known = block.or(known.map(|k| (k.structure, k.owner)));
+        metadata.read_block(offset, &block, &whole, rows);
+    }
+    let known = metadata.known(offset);
     let block_number = offset / metadata.geometry.block_bytes;
     let owner = metadata.owners.of(block_number, 1).0;
-    let home = known
-        .map(|(structure, _)| structure)
-        .or(by_kind)
-        .or(owner.map(|o| o.structure));
-    let inode = known.map(|(_, owner)| owner).or(owner.map(|o| o.inode));
-    let home = home.unwrap_or(Structure::Unknown);
+    let home = known.map(|k| k.structure).or(by_kind);
+    let home = home.or(owner.map(|o| o.structure));
+    let inode = known.map(|k| k.owner).or(owner.map(|o| o.inode));
     Some(Explanation {
         inode: inode.unwrap_or(NO_INODE),
-        ..Explanation::of(home, causes_of(home)).at(offset)
+        ..about(home.unwrap_or(Structure::Unknown))
     })
 }
 
@@ -240,8 +208,7 @@ mod tests {
         }
         let mut regions = Regions::default();
         regions.push(&format);
-        let (mut rows, mut late) = (Rows::default(), Late::new());
-        explain(&regions, &mut metadata, &mut rows, &mut late)
+        explain(&regions, &mut metadata, &mut Rows::default())
     }
 
     #[test]
@@ -275,7 +242,7 @@ mod tests {
         ];
         for (kinds, home, cause) in cases {
             for kind in kinds {
-                let expected = Explanation::of(home, Causes::one(cause));
+                let expected = Explanation::of(home, cause);
                 assert_eq!(explained(kind, &[]), expected, "{kind:#x}");
             }
         }
@@ -286,7 +253,7 @@ mod tests {
     fn a_quota_account_is_where_its_buffer_is() {
         // xfs_dq_logformat: disk address at 8; length at 16, offset in the buffer at 20.
         let account = explained(0x123d, &[(8, 96), (16, 272 << 32 | 8)]);
-        let expected = Explanation::of(Structure::Quota, Causes::one(Cause::Accounting));
+        let expected = Explanation::of(Structure::Quota, Cause::Accounting);
         assert_eq!(account, expected.at(96 * 512 + 272));
         assert_eq!(explained(0x123e, &[]), expected);
         // A buffer of newly created accounts (enum xfs_blft: user, project, group).

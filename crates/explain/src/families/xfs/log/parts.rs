@@ -11,10 +11,15 @@ pub struct Slot {
     pub transaction: Option<u32>,
     /// Start of the transaction.
     pub lsn: u64,
-    /// Explanation of the part.
-    pub explanation: Explanation,
-    /// True if the item ends in a later record, so that its explanation is not known yet.
-    pub open: bool,
+    /// Explanation of the part; None if the item ends in a later record.
+    pub explanation: Option<Explanation>,
+}
+
+impl Slot {
+    /// Returns whether access times are the only cause of the part.
+    pub fn is_atime(&self) -> bool {
+        self.explanation.is_some_and(|known| known.is_atime())
+    }
 }
 
 /// Record being read.
@@ -31,8 +36,7 @@ impl Parts {
         self.slots.push(Slot {
             transaction: Some(id),
             lsn,
-            explanation: Explanation::UNKNOWN,
-            open: true,
+            explanation: None,
         });
         self.slots.len() - 1
     }
@@ -47,8 +51,7 @@ impl Parts {
     /// Closes a slot whose item is complete.
     pub fn close(&mut self, slot: usize, explanation: Explanation) {
         if let Some(slot) = self.slots.get_mut(slot) {
-            slot.explanation = explanation;
-            slot.open = false;
+            slot.explanation = Some(explanation);
         }
     }
 
@@ -94,11 +97,7 @@ impl Parts {
             let Some((range, slot)) = self.ranges.pop() else {
                 break;
             };
-            let is_atime = self
-                .slots
-                .get(slot)
-                .is_some_and(|s| !s.open && s.explanation.is_atime());
-            if !is_atime {
+            if !self.slots.get(slot).is_some_and(Slot::is_atime) {
                 tail.push((range, slot));
                 continue;
             }
@@ -118,7 +117,7 @@ impl Parts {
     fn copy(&mut self, slot: usize, change: impl FnOnce(Explanation) -> Explanation) -> usize {
         if let Some(&like) = self.slots.get(slot) {
             self.slots.push(Slot {
-                explanation: change(like.explanation),
+                explanation: like.explanation.map(change),
                 ..like
             });
         }
@@ -132,7 +131,9 @@ impl Parts {
             let (range, slot) = ranges.next()?;
             let mut range = range.clone();
             while let Some((next, _)) = ranges.next_if(|(_, other)| {
-                self.slots.get(*slot).is_some_and(|s| !s.open)
+                self.slots
+                    .get(*slot)
+                    .is_some_and(|s| s.explanation.is_some())
                     && self.slots.get(*slot) == self.slots.get(*other)
             }) {
                 range.end = next.end;

@@ -10,7 +10,7 @@ use super::parts::{Parts, Slot};
 use super::record::Place;
 use crate::{Cause, NO_INODE, Row, Rows};
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Transaction {
     id: u32,
     lsn: u64,
@@ -42,8 +42,7 @@ impl Transactions {
             slots: vec![Slot {
                 transaction: None,
                 lsn: record.lsn,
-                explanation: Explanation::OWN,
-                open: false,
+                explanation: Some(Explanation::OWN),
             }],
             ranges: vec![(0..record.content_at, 0)],
         };
@@ -88,12 +87,7 @@ impl Transactions {
         self.open.push(Transaction {
             id,
             lsn,
-            items: Items::default(),
-            slot: None,
-            rows: Vec::new(),
-            late: Late::new(),
-            atime: 0,
-            other: 0,
+            ..Transaction::default()
         });
     }
 
@@ -120,8 +114,9 @@ impl Transactions {
             return slot;
         }
         let regions = &mut transaction.items.regions;
-        let explanation = explain(regions, metadata, rows, &mut transaction.late);
+        let explanation = explain(regions, metadata, rows);
         regions.clear();
+        transaction.late.append(&mut metadata.late);
         parts.close(slot, explanation);
         transaction.slot = None;
         for number in transaction.rows.drain(..) {
@@ -141,13 +136,13 @@ impl Transactions {
             let Some(slot) = parts
                 .slots
                 .get(*slot)
-                .filter(|s| s.explanation != Explanation::OWN)
+                .filter(|s| s.explanation != Some(Explanation::OWN))
             else {
                 continue;
             };
             let id = slot.transaction.unwrap_or_default();
             if let Some(transaction) = find(committed, id).or(find(&mut self.open, id)) {
-                match slot.explanation.is_atime() {
+                match slot.is_atime() {
                     true => transaction.atime += range.len(),
                     false => transaction.other += range.len(),
                 }
@@ -182,7 +177,8 @@ impl Transactions {
                     transaction: Some(slot.lsn),
                     ..whole
                 };
-                slot.explanation.apply(&mut row);
+                let explanation = slot.explanation.unwrap_or(Explanation::UNKNOWN);
+                explanation.apply(&mut row);
                 if whole.causes.has(Cause::Format) {
                     row.causes = whole.causes;
                 }
@@ -199,7 +195,7 @@ impl Transactions {
                 let Some(transaction) = find(&mut self.open, id).or(find(committed, id)) else {
                     continue;
                 };
-                if slot.open {
+                if slot.explanation.is_none() {
                     transaction.rows.push(number);
                 } else if row.inode != NO_INODE {
                     transaction.late.push((number, row.inode));
