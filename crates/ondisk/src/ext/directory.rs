@@ -78,14 +78,13 @@ fn record(block: &[u8], at: usize, has_file_types: bool) -> Option<Record<'_>> {
 pub fn entries(block: &[u8], has_file_types: bool) -> Option<Vec<Entry<'_>>> {
     let mut found = Vec::new();
     for record in records(block, has_file_types) {
-        let Record {
-            inode, name, kind, ..
-        } = record?;
+        let record = record?;
+        let (inode, name) = (record.inode, record.name);
         if inode != 0 && !name.is_empty() && name != b"." && name != b".." {
             found.push(Entry {
                 inode,
                 name,
-                is_directory: kind == TYPE_DIRECTORY || kind == 0,
+                is_directory: matches!(record.kind, 0 | TYPE_DIRECTORY),
             });
         }
     }

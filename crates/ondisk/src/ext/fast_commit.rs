@@ -51,10 +51,10 @@ pub fn records<'b>(block: &'b [u8], superblock: &Superblock) -> impl Iterator<It
                 };
                 Some(Record::Name(inode, entry))
             }
-            INODE => Some(Record::Inode(
-                inode,
-                Inode(part(body, 4, body.len())).generation(),
-            )),
+            INODE => {
+                let fields = Inode(part(body, 4, body.len()));
+                Some(Record::Inode(inode, fields.generation()))
+            }
             _ => None,
         }
     })

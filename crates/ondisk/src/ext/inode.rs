@@ -88,20 +88,14 @@ impl<'a> Inode<'a> {
 
     /// Content of the blocks that the inode maps.
     pub fn content(self, number: u32, superblock: &Superblock) -> Content {
-        if number == superblock.journal_inode {
-            Content::Journal
-        } else if number == superblock.orphan_inode && number != 0 {
-            Content::Orphan
-        } else if number != 0 && superblock.quota_inodes.contains(&number) {
-            Content::Quota
-        } else if self.is_value() {
-            Content::Xattr
-        } else {
-            match self.format() {
-                DIRECTORY => Content::Directory,
-                SYMLINK => Content::Symlink,
-                _ => Content::Data,
-            }
+        match self.format() {
+            _ if number == superblock.journal_inode => Content::Journal,
+            _ if number != 0 && number == superblock.orphan_inode => Content::Orphan,
+            _ if number != 0 && superblock.quota_inodes.contains(&number) => Content::Quota,
+            _ if self.is_value() => Content::Xattr,
+            DIRECTORY => Content::Directory,
+            SYMLINK => Content::Symlink,
+            _ => Content::Data,
         }
     }
 

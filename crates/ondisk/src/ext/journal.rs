@@ -106,9 +106,8 @@ impl Superblock {
             0 => DEFAULT_FAST_COMMIT_BLOCKS,
             count => count,
         };
-        self.blocks
-            .checked_sub(count)
-            .filter(|&end| end >= MIN_JOURNAL_BLOCKS)
+        let end = self.blocks.checked_sub(count);
+        end.filter(|&end| end >= MIN_JOURNAL_BLOCKS)
             .unwrap_or(self.blocks)
     }
 
@@ -123,21 +122,17 @@ impl Superblock {
     pub fn tags(&self, descriptor: &[u8]) -> Vec<Tag> {
         let (v2, v3) = (self.has(INCOMPAT_CSUM_V2), self.has(INCOMPAT_CSUM_V3));
         let wide = self.has(INCOMPAT_64BIT);
-        let tag_bytes = match (v3, v2, wide) {
-            (true, _, _) => 16,
-            (false, false, false) => 8,
-            (false, false, true) => 12,
-            (false, true, false) => 10,
-            (false, true, true) => 14,
+        let tag_bytes = match v3 {
+            true => 16,
+            false => 8 + 4 * usize::from(wide) + 2 * usize::from(v2),
         };
         let tail = if v2 || v3 { 4 } else { 0 };
         let end = descriptor.len().saturating_sub(tail);
         let (mut tags, mut at) = (Vec::new(), 12);
         while at + tag_bytes <= end {
-            let flags = if v3 {
-                be32(descriptor, at + 4)
-            } else {
-                u32::from(be16(descriptor, at + 6))
+            let flags = match v3 {
+                true => be32(descriptor, at + 4),
+                false => be16(descriptor, at + 6).into(),
             };
             let high = if wide { be32(descriptor, at + 8) } else { 0 };
             tags.push(Tag {

@@ -113,10 +113,9 @@ impl Group {
     /// Parses a group descriptor.
     pub fn parse(bytes: &[u8]) -> Group {
         let block = |low: usize, high: usize| {
-            let high = if bytes.len() >= 64 {
-                le32(bytes, high)
-            } else {
-                0
+            let high = match bytes.len() {
+                64.. => le32(bytes, high),
+                _ => 0,
             };
             u64::from(high) << 32 | u64::from(le32(bytes, low))
         };
@@ -180,10 +179,9 @@ pub fn places(superblock: &Superblock, mut tell: impl FnMut(Place)) {
             at = at.max(primary);
         }
         if superblock.group_has_super(group) {
-            let area = if group == 0 {
-                Area::Superblock
-            } else {
-                Area::SuperblockBackup
+            let area = match group {
+                0 => Area::Superblock,
+                _ => Area::SuperblockBackup,
             };
             fix(at, 1, area);
             let descriptors = classic + superblock.reserved_gdt_blocks;

@@ -24,6 +24,24 @@ pub struct Claim {
     pub first: u64,
 }
 
+impl Claim {
+    fn of_block(start: u64, kind: Kind, first: u64) -> Claim {
+        Claim {
+            start,
+            length: 1,
+            kind,
+            first,
+        }
+    }
+
+    fn is_inside(&self, superblock: &Superblock) -> bool {
+        let end = self.start.checked_add(self.length);
+        self.start > superblock.first_data_block
+            && self.length > 0
+            && end.is_some_and(|end| end <= superblock.blocks)
+    }
+}
+
 /// Magic number at the start of an extent node.
 pub const EXTENT_MAGIC: u16 = 0xF30A;
 /// Maximum length of a written extent. A longer extent is unwritten, and its length is the excess.
@@ -37,39 +55,22 @@ pub fn of_inode(inode: Inode<'_>, number: u32, superblock: &Superblock) -> Vec<C
         if inode.has_extents() {
             claims = of_extents(inode.block(), content, superblock);
         } else {
-            claims = of_pointers(
-                inode.block().get(..48).unwrap_or_default(),
-                0,
-                content,
-                superblock,
-            );
+            let direct = inode.block().get(..48).unwrap_or_default();
+            claims = of_pointers(direct, 0, content, superblock);
             let mut first = 12;
             for level in 1..=3u8 {
                 let start = u64::from(le32(inode.block(), 44 + 4 * usize::from(level)));
-                let kind = Kind::Pointers(level, content);
-                push(
-                    &mut claims,
-                    Claim {
-                        start,
-                        length: 1,
-                        kind,
-                        first,
-                    },
-                    superblock,
-                );
+                claims.push(Claim::of_block(
+                    start,
+                    Kind::Pointers(level, content),
+                    first,
+                ));
                 first += mapped_by_pointer(level, superblock);
             }
         }
     }
-    let xattr = Claim {
-        start: inode.xattr_block(),
-        length: 1,
-        kind: Kind::Xattr,
-        first: 0,
-    };
-    if inode.is_directory() || inode.maps_blocks() || xattr.start > 0 {
-        push(&mut claims, xattr, superblock);
-    }
+    claims.push(Claim::of_block(inode.xattr_block(), Kind::Xattr, 0));
+    claims.retain(|claim| claim.is_inside(superblock));
     claims
 }
 
@@ -120,43 +121,30 @@ fn are_pointers(block: &[u8], superblock: &Superblock) -> bool {
 
 /// Claims of an extent tree node: Linux `fs/ext4/ext4_extents.h`.
 fn of_extents(node: &[u8], content: Content, superblock: &Superblock) -> Vec<Claim> {
-    let mut claims = Vec::new();
     if !is_extents(node) {
-        return claims;
+        return Vec::new();
     }
-    let (entries, depth) = (le16(node, 2), le16(node, 6));
-    for entry in node.chunks_exact(12).skip(1).take(usize::from(entries)) {
-        let first = u64::from(le32(entry, 0));
-        let claim = if depth > 0 {
+    let (count, depth) = (le16(node, 2), le16(node, 6));
+    let entries = node.chunks_exact(12).skip(1).take(usize::from(count));
+    let claims = entries.map(|entry| match depth {
+        0 => extent(entry, content),
+        _ => {
             let start = u64::from(le16(entry, 8)) << 32 | u64::from(le32(entry, 4));
-            Claim {
-                start,
-                length: 1,
-                kind: Kind::Extents(content),
-                first,
-            }
-        } else {
-            extent(entry, content)
-        };
-        push(&mut claims, claim, superblock);
-    }
-    claims
+            Claim::of_block(start, Kind::Extents(content), le32(entry, 0).into())
+        }
+    });
+    claims.filter(|claim| claim.is_inside(superblock)).collect()
 }
 
 /// Claim of a single extent, if it lies inside the file system.
 pub fn of_extent(entry: &[u8], content: Content, superblock: &Superblock) -> Option<Claim> {
-    let mut claims = Vec::new();
-    push(&mut claims, extent(entry, content), superblock);
-    claims.pop()
+    Some(extent(entry, content)).filter(|claim| claim.is_inside(superblock))
 }
 
 fn extent(entry: &[u8], content: Content) -> Claim {
     let length = le16(entry, 4);
-    let length = if length > EXTENT_MAX_LENGTH {
-        length - EXTENT_MAX_LENGTH
-    } else {
-        length
-    };
+    let excess = length.saturating_sub(EXTENT_MAX_LENGTH);
+    let length = if excess > 0 { excess } else { length };
     Claim {
         start: u64::from(le16(entry, 6)) << 32 | u64::from(le32(entry, 8)),
         length: u64::from(length),
@@ -173,10 +161,9 @@ fn of_pointers(
     content: Content,
     superblock: &Superblock,
 ) -> Vec<Claim> {
-    let kind = if level == 0 {
-        Kind::Content(content)
-    } else {
-        Kind::Pointers(level, content)
+    let kind = match level {
+        0 => Kind::Content(content),
+        _ => Kind::Pointers(level, content),
     };
     let mut claims: Vec<Claim> = Vec::new();
     let step = mapped_by_pointer(level, superblock);
@@ -196,12 +183,7 @@ fn of_pointers(
             {
                 last.length += 1;
             }
-            _ => claims.push(Claim {
-                start,
-                length: 1,
-                kind,
-                first,
-            }),
+            _ => claims.push(Claim::of_block(start, kind, first)),
         }
     }
     claims
@@ -210,18 +192,6 @@ fn of_pointers(
 /// Number of content blocks that a pointer to a block of `level` maps.
 fn mapped_by_pointer(level: u8, superblock: &Superblock) -> u64 {
     u64::from(superblock.block_bytes / 4).pow(u32::from(level.min(3)))
-}
-
-fn push(claims: &mut Vec<Claim>, claim: Claim, superblock: &Superblock) {
-    let inside = claim.start > superblock.first_data_block
-        && claim.length > 0
-        && claim
-            .start
-            .checked_add(claim.length)
-            .is_some_and(|end| end <= superblock.blocks);
-    if inside {
-        claims.push(claim);
-    }
 }
 
 /// Returns the elements only in `old` and the elements only in `new`.

@@ -95,6 +95,8 @@ impl Superblock {
         let old = le32(bytes, 0x4C) == 0;
         let wide = incompat & INCOMPAT_64BIT != 0;
         let high = if wide { le32(bytes, 0x150) } else { 0 };
+        let inode_bytes = if old { 128 } else { le16(bytes, 0x58) };
+        let descriptor_bytes = if wide { le16(bytes, 0xFE) } else { 32 };
         let block_bytes = 1024u32.checked_shl(le32(bytes, 0x18)).unwrap_or(0);
         let has = |set: bool, value: u32| if set { value } else { 0 };
         let found = Superblock {
@@ -104,16 +106,8 @@ impl Superblock {
             blocks_per_group: u64::from(le32(bytes, 0x20)),
             inodes_per_group: le32(bytes, 0x28),
             inodes: le32(bytes, 0),
-            inode_bytes: if old {
-                128
-            } else {
-                u32::from(le16(bytes, 0x58))
-            },
-            descriptor_bytes: if wide {
-                u32::from(le16(bytes, 0xFE))
-            } else {
-                32
-            },
+            inode_bytes: inode_bytes.into(),
+            descriptor_bytes: descriptor_bytes.into(),
             reserved_gdt_blocks: u64::from(le16(bytes, 0xCE)),
             first_meta_bg: u64::from(le32(bytes, 0x104)),
             backup_groups: [le32(bytes, 0x24C), le32(bytes, 0x250)],
@@ -132,11 +126,9 @@ impl Superblock {
 
     fn makes_sense(&self) -> bool {
         let size = u64::from(self.block_bytes);
+        let bytes = self.blocks.checked_mul(size);
         let shape = (1024..=65536).contains(&self.block_bytes)
-            && self
-                .blocks
-                .checked_mul(size)
-                .is_some_and(|b| b <= MAX_BYTES);
+            && bytes.is_some_and(|bytes| bytes <= MAX_BYTES);
         if self.is_journal_device() {
             return shape;
         }
@@ -226,13 +218,7 @@ impl Superblock {
         if self.compat & COMPAT_SPARSE_SUPER2 != 0 {
             return self.backup_groups.iter().any(|&g| u64::from(g) == group);
         }
-        let power_of = |base: u64| {
-            let mut power = base;
-            while power < group {
-                power *= base;
-            }
-            power == group
-        };
+        let power_of = |base: u64| base.pow(group.ilog(base)) == group;
         group == 1 || self.ro_compat & RO_SPARSE_SUPER == 0 || [3, 5, 7].into_iter().any(power_of)
     }
 
