@@ -56,6 +56,11 @@ pub fn part(bytes: &[u8], from: usize, to: usize) -> &[u8] {
     bytes.get(from.min(to)..to).unwrap_or_default()
 }
 
+/// Units of text in UTF-16, little-endian.
+pub fn utf16(bytes: &[u8]) -> impl Iterator<Item = u16> {
+    bytes.chunks(2).map(|unit| le16(unit, 0))
+}
+
 /// UUID: the 16 bytes at `at`.
 pub fn uuid(bytes: &[u8], at: usize) -> [u8; 16] {
     take(bytes, at)

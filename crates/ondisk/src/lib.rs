@@ -18,6 +18,7 @@ pub mod f2fs;
 pub mod fat;
 pub mod fingerprints;
 pub mod jfs;
+pub mod mode;
 pub mod nilfs2;
 pub mod ntfs;
 pub mod reiserfs;

@@ -1,6 +1,6 @@
 //! NTFS (fs/ntfs3/ntfs.h): records of the MFT, each a header and attributes.
 
-use crate::bytes::{byte, le16, le32, le64, part};
+use crate::bytes::{byte, le16, le32, le64, part, utf16};
 use crate::fingerprints::{Fingerprints, of};
 
 const SECTOR: usize = 512;
@@ -173,12 +173,8 @@ impl<'b> Attribute<'b> {
     pub fn value(&self) -> &'b [u8] {
         match self.is_resident() {
             true => {
-                let at = usize::from(le16(self.bytes, 20));
-                part(
-                    self.bytes,
-                    at,
-                    at.saturating_add(le32(self.bytes, 16) as usize),
-                )
+                let (at, bytes) = (le16(self.bytes, 20).into(), le32(self.bytes, 16) as usize);
+                part(self.bytes, at, bytes.saturating_add(at))
             }
             false => part(self.bytes, 16, usize::MAX),
         }
@@ -188,10 +184,7 @@ impl<'b> Attribute<'b> {
     pub fn name(&self) -> Option<(u64, String)> {
         let value = self.value();
         let length = 2 * usize::from(byte(value, 64));
-        let units: Vec<u16> = part(value, 66, 66 + length)
-            .chunks(2)
-            .map(|unit| le16(unit, 0))
-            .collect();
+        let units: Vec<_> = utf16(part(value, 66, 66 + length)).collect();
         let is_name = self.kind == NAME && self.is_resident() && byte(value, 65) != DOS;
         is_name.then(|| (reference(value, 0), String::from_utf16_lossy(&units)))
     }
@@ -213,12 +206,8 @@ impl<'b> Attribute<'b> {
             }
             let count = signed(part(self.bytes, at + 1, at + 1 + count_bytes));
             let offset_at = at + 1 + count_bytes;
-            cluster = cluster.wrapping_add(signed(part(
-                self.bytes,
-                offset_at,
-                offset_at + offset_bytes,
-            )));
             at = offset_at + offset_bytes;
+            cluster = cluster.wrapping_add(signed(part(self.bytes, offset_at, at)));
             if let (Ok(cluster), Ok(count)) = (u64::try_from(cluster), u64::try_from(count))
                 && offset_bytes > 0
             {

@@ -155,9 +155,8 @@ impl Block {
             let entry = self.entry(number);
             entry.and_then(|entry| byte(entry, KEY_KIND)) == Some(kind)
         };
-        (0..self.len())
-            .filter(is_of)
-            .filter_map(|number| self.item(number))
+        let numbers = (0..self.len()).filter(is_of);
+        numbers.filter_map(|number| self.item(number))
     }
 
     /// Returns the logical addresses of all blocks that a node points to.

@@ -49,23 +49,23 @@ impl Chunk {
             sub_stripes: u64::from(le16(item, 46)?),
             stripes: stripes.collect::<Option<_>>()?,
         };
-        chunk
-            .is_sane()
-            .then_some((chunk, FIXED_BYTES + count * STRIPE_BYTES))
+        let bytes = FIXED_BYTES + count * STRIPE_BYTES;
+        chunk.is_sane().then_some((chunk, bytes))
     }
 
     fn is_sane(&self) -> bool {
         let count = self.stripes.len() as u64;
         let sub_stripes = !self.has(flag::RAID10)
             || (self.sub_stripes > 0 && count.is_multiple_of(self.sub_stripes));
+        let mut starts = self
+            .stripes
+            .iter()
+            .map(|&(_, offset)| offset)
+            .chain([self.logical]);
         self.length > 0
-            && self.logical.checked_add(self.length).is_some()
             && sub_stripes
             && self.data_stripes() > 0
-            && self
-                .stripes
-                .iter()
-                .all(|&(_, offset)| offset.checked_add(self.length).is_some())
+            && starts.all(|start| start.checked_add(self.length).is_some())
     }
 
     fn has(&self, flags: u64) -> bool {
@@ -123,10 +123,8 @@ impl Chunk {
         place.run = place.run.min(STRIPE_LENGTH - within);
         if column < self.data_stripes() {
             let strip = row.checked_mul(self.data_stripes())?.checked_add(column)?;
-            place.logical = strip
-                .checked_mul(STRIPE_LENGTH)?
-                .checked_add(within)?
-                .checked_add(self.logical);
+            let offset = strip.checked_mul(STRIPE_LENGTH)?.checked_add(within)?;
+            place.logical = self.logical.checked_add(offset);
         }
         Some(place)
     }
@@ -134,28 +132,21 @@ impl Chunk {
     /// All copies of the content at `offset` into the chunk.
     fn copies(&self, offset: u64) -> impl Iterator<Item = Spot> + '_ {
         let (strip, within) = (offset / STRIPE_LENGTH, offset % STRIPE_LENGTH);
-        let (row, column) = (
-            strip / self.data_stripes().max(1),
-            strip % self.data_stripes().max(1),
-        );
+        let data_stripes = self.data_stripes().max(1);
+        let (row, column) = (strip / data_stripes, strip % data_stripes);
         let count = self.stripes.len() as u64;
-        let striped = self.is_striped();
-        let first = if self.has(flag::RAID10) {
-            column * self.sub_stripes
+        let (first, copies) = if !self.is_striped() {
+            (0, count)
+        } else if self.has(flag::RAID10) {
+            (column * self.sub_stripes, self.sub_stripes)
         } else if self.has(flag::RAID5 | flag::RAID6) {
-            (column + row % count) % count
+            ((column + row % count) % count, 1)
         } else {
-            column
+            (column, 1)
         };
-        let (first, copies) = match (striped, self.has(flag::RAID10)) {
-            (false, _) => (0, count),
-            (true, true) => (first, self.sub_stripes),
-            (true, false) => (first, 1),
-        };
-        let (into, run) = if striped {
-            (row * STRIPE_LENGTH + within, STRIPE_LENGTH - within)
-        } else {
-            (offset, self.length - offset)
+        let (into, run) = match self.is_striped() {
+            true => (row * STRIPE_LENGTH + within, STRIPE_LENGTH - within),
+            false => (offset, self.length - offset),
         };
         (0..copies).filter_map(move |copy| {
             let &(devid, start) = self.stripes.get((first + copy) as usize)?;
@@ -220,10 +211,8 @@ impl ChunkMap {
 
     /// Returns the place at `offset` of a device, if a chunk covers it.
     pub fn place(&self, devid: u64, offset: u64) -> Option<Place> {
-        let (&(_, start), &(logical, stripe)) = self
-            .stripes
-            .range((devid, 0)..=(devid, offset))
-            .next_back()?;
+        let mut before = self.stripes.range((devid, 0)..=(devid, offset));
+        let (&(_, start), &(logical, stripe)) = before.next_back()?;
         let chunk = self.chunks.get(&logical)?;
         let into = offset - start;
         (into < chunk.stripe_bytes()).then(|| chunk.place(stripe, into))?
@@ -233,21 +222,16 @@ impl ChunkMap {
     /// is everything up to there.
     pub fn next_stripe(&self, devid: u64, offset: u64) -> u64 {
         let after = (devid, offset.saturating_add(1))..=(devid, u64::MAX);
-        self.stripes
-            .range(after)
-            .next()
-            .map_or(u64::MAX, |(&(_, start), _)| start)
+        let next = self.stripes.range(after).next();
+        next.map_or(u64::MAX, |(&(_, start), _)| start)
     }
 
     /// Returns the places of all copies of a logical address.
     pub fn copies(&self, logical: u64) -> impl Iterator<Item = Spot> + '_ {
-        let chunk = self
-            .chunks
-            .range(..=logical)
-            .next_back()
-            .map(|(_, chunk)| chunk);
+        let before = self.chunks.range(..=logical).next_back();
+        let chunk = before.map(|(_, chunk)| chunk);
+        let chunk = chunk.filter(|chunk| logical - chunk.logical < chunk.length);
         chunk
-            .filter(move |c| logical - c.logical < c.length)
             .into_iter()
             .flat_map(move |c| c.copies(logical - c.logical))
     }

@@ -39,11 +39,8 @@ impl Key {
     /// Parses the key at the start of these bytes.
     #[inline]
     pub fn parse(bytes: &[u8]) -> Option<Key> {
-        Some(Key::new(
-            le64(bytes, 0)?,
-            byte(bytes, KEY_KIND)?,
-            le64(bytes, 9)?,
-        ))
+        let (objectid, kind) = (le64(bytes, 0)?, byte(bytes, KEY_KIND)?);
+        Some(Key::new(objectid, kind, le64(bytes, 9)?))
     }
 }
 
@@ -129,11 +126,8 @@ pub fn is_fs_tree(owner: u64) -> bool {
 /// `struct btrfs_inode_item`.
 pub mod inode {
     use crate::bytes::checked::le32;
+    use crate::mode::Kind;
     use std::ops::Range;
-
-    const S_IFMT: u32 = 0o170_000;
-    const S_IFDIR: u32 = 0o040_000;
-    const S_IFLNK: u32 = 0o120_000;
 
     /// Size and bytes on the disk.
     pub const SIZE_AND_BYTES: Range<usize> = 16..32;
@@ -149,12 +143,16 @@ pub mod inode {
 
     /// Returns whether the inode is a directory.
     pub fn is_directory(item: &[u8]) -> bool {
-        le32(item, MODE).is_some_and(|mode| mode & S_IFMT == S_IFDIR)
+        kind(item) == Some(Kind::Directory)
     }
 
     /// Returns whether the inode is a symbolic link.
     pub fn is_symlink(item: &[u8]) -> bool {
-        le32(item, MODE).is_some_and(|mode| mode & S_IFMT == S_IFLNK)
+        kind(item) == Some(Kind::Symlink)
+    }
+
+    fn kind(item: &[u8]) -> Option<Kind> {
+        le32(item, MODE).map(Kind::of_mode)
     }
 }
 

@@ -2,7 +2,10 @@
 
 use super::chunk::{Chunk, ChunkMap};
 use super::item::{KEY_BYTES, Key};
-use crate::bytes::checked::{le16, le32, le64};
+use crate::bytes::{
+    array,
+    checked::{le16, le32, le64},
+};
 use std::ops::Range;
 
 /// Bytes of a superblock copy (`BTRFS_SUPER_INFO_SIZE`).
@@ -51,11 +54,8 @@ impl Super {
         let sys_chunk_bytes = (le32(bytes, 0xa0)? as usize).min(SYS_CHUNK_ARRAY_BYTES);
         let sector_bytes = le32(bytes, 0x90)?;
         let node_bytes = le32(bytes, 0x94)?;
-        let sizes = [sector_bytes, node_bytes];
-        if sizes
-            .iter()
-            .any(|s| !s.is_power_of_two() || !(4096..=65536).contains(s))
-        {
+        let is_size = |bytes: u32| bytes.is_power_of_two() && (4096..=65536).contains(&bytes);
+        if !is_size(sector_bytes) || !is_size(node_bytes) {
             return None;
         }
         Some(Super {
@@ -96,17 +96,15 @@ impl Super {
     pub fn id(bytes: &[u8]) -> Option<[u8; 16]> {
         let metadata_uuid = le64(bytes, 0xbc)? & INCOMPAT_METADATA_UUID != 0;
         let at = if metadata_uuid { 0x23b } else { 0x20 };
-        bytes.get(at..)?.first_chunk().copied()
+        array(bytes, at)
     }
 
     /// Adds the chunks that the superblock itself lists.
     pub fn add_chunks(&self, chunks: &mut ChunkMap) {
         let mut rest = self.sys_chunks.as_slice();
         while let Some(key) = Key::parse(rest) {
-            let Some((chunk, bytes)) = rest
-                .get(KEY_BYTES..)
-                .and_then(|item| Chunk::parse(key.offset, item))
-            else {
+            let item = rest.get(KEY_BYTES..).unwrap_or_default();
+            let Some((chunk, bytes)) = Chunk::parse(key.offset, item) else {
                 return;
             };
             chunks.insert(chunk);
@@ -117,18 +115,13 @@ impl Super {
 
 /// Number of the superblock copy that contains `offset`, and the bytes left in that copy.
 pub fn copy_at(offset: u64) -> Option<(u8, u64)> {
-    SUPER_OFFSETS.iter().enumerate().find_map(|(copy, &start)| {
-        (start..start + SUPER_BYTES)
-            .contains(&offset)
-            .then(|| (copy as u8, start + SUPER_BYTES - offset))
-    })
+    let contains = |&start: &u64| (start..start + SUPER_BYTES).contains(&offset);
+    let copy = SUPER_OFFSETS.iter().position(contains)?;
+    Some((copy as u8, SUPER_OFFSETS[copy] + SUPER_BYTES - offset))
 }
 
 /// Offset of the first copy at or after `offset`.
 pub fn next_copy(offset: u64) -> u64 {
-    SUPER_OFFSETS
-        .iter()
-        .copied()
-        .find(|&start| start >= offset)
-        .unwrap_or(u64::MAX)
+    let next = SUPER_OFFSETS.into_iter().find(|&start| start >= offset);
+    next.unwrap_or(u64::MAX)
 }

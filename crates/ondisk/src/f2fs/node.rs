@@ -3,6 +3,7 @@
 use super::BLOCK;
 use crate::bytes::{byte, le16, le32, le64, part};
 use crate::fingerprints::{self, Fingerprints};
+pub use crate::mode::Kind;
 
 const FOOTER: usize = 4072;
 /// Start of an inode's addresses. They end at `ADDRESSES_END`; the numbers of five nodes follow.
@@ -10,6 +11,11 @@ const ADDRESSES: usize = 360;
 const ADDRESSES_END: usize = 4052;
 /// Number of node numbers in a block (`NIDS_PER_BLOCK`).
 const NUMBERS: u32 = 1018;
+/// Places of the nodes of numbers that an inode points to. Nodes of numbers also follow the last of
+/// them, each before the nodes that it points to.
+const INDIRECT: u32 = 3;
+const SECOND_INDIRECT: u32 = 4 + NUMBERS;
+const DOUBLE_INDIRECT: u32 = 5 + 2 * NUMBERS;
 /// Offset stored in a node of attributes (`XATTR_NODE_OFFSET`).
 const XATTR: u32 = u32::MAX >> 3;
 
@@ -24,16 +30,6 @@ pub struct Node<'b> {
     /// Position among the inode's nodes.
     place: u32,
     block: &'b [u8],
-}
-
-/// Kind of an inode's data.
-pub enum Kind {
-    /// Directory: names.
-    Directory,
-    /// Symbolic link: its target.
-    Symlink,
-    /// File data, or no data.
-    Other,
 }
 
 impl<'b> Node<'b> {
@@ -67,19 +63,13 @@ impl<'b> Node<'b> {
     /// Directory and name that the inode was created with. After a rename, both may be outdated.
     pub fn name(&self) -> (u64, &'b [u8]) {
         let length = (le32(self.block, 88) as usize).min(255);
-        (
-            u64::from(le32(self.block, 84)),
-            part(self.block, 92, 92 + length),
-        )
+        let name = part(self.block, 92, 92 + length);
+        (le32(self.block, 84).into(), name)
     }
 
     /// Kind of the inode's data.
     pub fn kind(&self) -> Kind {
-        match le16(self.block, 0) & 0xf000 {
-            0x4000 => Kind::Directory,
-            0xa000 => Kind::Symlink,
-            _ => Kind::Other,
-        }
+        Kind::of_mode(le16(self.block, 0).into())
     }
 
     /// Start of the inode's addresses. Newer attributes come before them (`F2FS_EXTRA_ATTR`).
@@ -113,9 +103,7 @@ impl<'b> Node<'b> {
 
     /// Returns whether a file's inode holds its data.
     pub fn has_data(&self) -> bool {
-        byte(self.block, 3) & 0x02 != 0
-            && le64(self.block, 16) > 0
-            && matches!(self.kind(), Kind::Other)
+        byte(self.block, 3) & 0x02 != 0 && le64(self.block, 16) > 0 && self.kind() == Kind::Other
     }
 
     /// Names in a directory's inode, without the reserved word before them
@@ -134,9 +122,8 @@ impl<'b> Node<'b> {
             place if has_numbers(place) => &[],
             _ => part(self.block, 0, FOOTER),
         };
-        addresses
-            .chunks_exact(4)
-            .map(|word| u64::from(le32(word, 0)))
+        let words = addresses.chunks_exact(4);
+        words.map(|word| le32(word, 0).into())
     }
 
     /// Generation; it changes when another inode gets this number. 0 if the node is not an inode.
@@ -169,14 +156,11 @@ impl<'b> Node<'b> {
         let has_data = inline & 0x02 != 0;
         let has_names = inline & 0x04 != 0;
         let if_there = |is_there: bool| if is_there { body } else { (0, 0) };
+        let addresses = if_there(!self.is_inline());
         Fingerprints {
             atime: of(&[(32, 40), (56, 60)]),
             times: of(&[(40, 56), (60, 68)]),
-            map: of(&[
-                (16, 32),
-                (ADDRESSES_END, FOOTER),
-                if_there(!self.is_inline()),
-            ]),
+            map: of(&[(16, 32), (ADDRESSES_END, FOOTER), addresses]),
             data: of(&[if_there(has_data)]),
             names: of(&[(72, 76), (84, 348), if_there(has_names)]),
             attributes: of(&[(0, 3), (4, 16), (76, 84), (end, ADDRESSES_END)]),
@@ -186,13 +170,9 @@ impl<'b> Node<'b> {
 
 /// Returns whether a node holds numbers of other nodes (`IS_DNODE`).
 fn has_numbers(place: u32) -> bool {
-    match place {
-        3 => true,
-        _ if place == 4 + NUMBERS || place == 5 + 2 * NUMBERS => true,
-        _ => place
-            .checked_sub(6 + 2 * NUMBERS)
-            .is_some_and(|below| below % (NUMBERS + 1) == 0),
-    }
+    let below = place.checked_sub(DOUBLE_INDIRECT + 1);
+    matches!(place, INDIRECT | SECOND_INDIRECT | DOUBLE_INDIRECT)
+        || below.is_some_and(|below| below.is_multiple_of(NUMBERS + 1))
 }
 
 #[cfg(test)]

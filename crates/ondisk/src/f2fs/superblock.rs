@@ -40,26 +40,19 @@ impl Geometry {
         if at(0) != MAGIC || at(16) != 12 || !(1..=16).contains(&segment_log) {
             return None;
         }
-        let geometry = Geometry {
+        let [checkpoints, sit, nat, summaries, main] = [76, 80, 84, 88, 92].map(at);
+        let areas = [2, checkpoints, sit, nat, summaries, main];
+        areas.is_sorted().then(|| Geometry {
             segment_blocks: 1 << segment_log,
-            checkpoints: at(76),
-            sit: at(80),
-            nat: at(84),
-            summaries: at(88),
-            main: at(92),
-            end: at(92) + (at(68) << segment_log),
+            checkpoints,
+            sit,
+            nat,
+            summaries,
+            main,
+            end: main + (at(68) << segment_log),
             root: at(96),
             flexible: le32(sb, 2180) & FLEXIBLE != 0,
-        };
-        let areas = [
-            2,
-            geometry.checkpoints,
-            geometry.sit,
-            geometry.nat,
-            geometry.summaries,
-            geometry.main,
-        ];
-        areas.is_sorted().then_some(geometry)
+        })
     }
 
     /// Number of the main area segment that contains the block.

@@ -1,7 +1,7 @@
 //! Directory entries: 32 bytes each; several entries form one name.
 
 use super::layout::Kind;
-use crate::bytes::{byte, le16, le32, le64, part};
+use crate::bytes::{byte, le16, le32, le64, part, utf16};
 
 /// Bytes of one entry.
 pub const ENTRY: usize = 32;
@@ -19,6 +19,15 @@ pub enum Content {
     Bitmap,
     /// Table of lower-case and upper-case letters, which never changes.
     Letters,
+}
+
+impl Content {
+    fn of_attributes(attributes: u8) -> Content {
+        match attributes & 0x10 {
+            0 => Content::Data,
+            _ => Content::Directory,
+        }
+    }
 }
 
 /// Target of a name.
@@ -68,14 +77,9 @@ fn named_fat(entries: &[u8], before: usize) -> Vec<Named> {
             if first & 0x40 != 0 {
                 long.clear();
             }
-            let units = [(1, 11), (14, 26), (28, 32)];
-            let units = units
-                .iter()
-                .flat_map(|&(from, to)| part(entry, from, to).chunks(2));
-            let units = units
-                .map(|unit| le16(unit, 0))
-                .take_while(|&unit| unit != 0);
-            long.splice(0..0, units);
+            let parts = [(1, 11), (14, 26), (28, 32)].into_iter();
+            let units = parts.flat_map(|(from, to)| utf16(part(entry, from, to)));
+            long.splice(0..0, units.take_while(|&unit| unit != 0));
             is_behind_none = false;
             continue;
         }
@@ -94,10 +98,7 @@ fn named_fat(entries: &[u8], before: usize) -> Vec<Named> {
             named.push(Named {
                 cluster,
                 contiguous: None,
-                content: match attributes & 0x10 {
-                    0 => Content::Data,
-                    _ => Content::Directory,
-                },
+                content: Content::of_attributes(attributes),
                 name,
             });
         }
@@ -115,10 +116,13 @@ fn checksum(entry: &[u8]) -> u8 {
 /// (`vfat`'s shortname=mixed).
 fn short_name(entry: &[u8]) -> String {
     let text = |from, to, small: bool| {
-        let text = String::from_utf8_lossy(part(entry, from, to))
-            .trim_end()
-            .to_owned();
-        if small { text.to_lowercase() } else { text }
+        let text = String::from_utf8_lossy(part(entry, from, to));
+        let text = text.trim_end();
+        if small {
+            text.to_lowercase()
+        } else {
+            text.to_owned()
+        }
     };
     let case = byte(entry, 12);
     let (name, extension) = (text(0, 8, case & 0x08 != 0), text(8, 11, case & 0x10 != 0));
@@ -144,16 +148,13 @@ fn named_ex_fat(entries: &[u8]) -> Vec<Named> {
             0x81 => named.push(of(Content::Bitmap, bytes)),
             0x82 => named.push(of(Content::Letters, bytes)),
             0x85 => {
-                content = Some(match le16(entry, 4) & 0x10 {
-                    0 => Content::Data,
-                    _ => Content::Directory,
-                });
+                content = Some(Content::of_attributes(byte(entry, 4)));
                 continue;
             }
             0xc0 if content.is_some() => {
                 let mut units: Vec<u16> = Vec::new();
                 while let Some(more) = entries.next_if(|more| more[0] == 0xc1) {
-                    units.extend(more[2..].chunks(2).map(|unit| le16(unit, 0)));
+                    units.extend(utf16(&more[2..]));
                 }
                 let length = usize::from(entry[3]);
                 let name = units.get(..length).map(String::from_utf16_lossy);
@@ -177,10 +178,8 @@ pub fn are_entries(bytes: &[u8], kind: Kind) -> bool {
     match kind {
         // The highest bit is set for entries in use.
         Kind::ExFat => entries.all(|entry| {
-            let known = [
-                0x01, 0x02, 0x03, 0x05, 0x20, 0x21, 0x22, 0x40, 0x41, 0x60, 0x61,
-            ];
-            known.contains(&(entry[0] & 0x7f))
+            let kind = entry[0] & 0x7f;
+            matches!(kind, 1..=3 | 5 | 0x20..=0x22 | 0x40..=0x41 | 0x60..=0x61)
         }),
         _ => entries.all(|entry| {
             let is_long = entry[11] & 0x3f == 0x0f && le16(entry, 26) == 0;

@@ -3,6 +3,7 @@
 use super::tree::extent;
 use crate::bytes::{byte, le32, le64, part};
 use crate::fingerprints::{Fingerprints, of};
+pub use crate::mode::Kind;
 
 /// Size of an inode.
 pub const BYTES: usize = 512;
@@ -12,17 +13,6 @@ pub const TREE: usize = 224;
 pub const TABLE: usize = 128;
 const MAP_EXTENTS: usize = 3072;
 const EXTENTS_OF_MAP: usize = 128;
-
-/// Kind of an inode.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// A directory.
-    Directory,
-    /// A symbolic link.
-    Symlink,
-    /// A file, or an inode without blocks.
-    Other,
-}
 
 /// View of an inode.
 #[derive(Debug, Clone, Copy)]
@@ -56,11 +46,7 @@ impl<'b> Inode<'b> {
 
     /// Kind of the inode.
     pub fn kind(self) -> Kind {
-        match le32(self.0, 52) & 0xf000 {
-            0x4000 => Kind::Directory,
-            0xa000 => Kind::Symlink,
-            _ => Kind::Other,
-        }
+        Kind::of_mode(le32(self.0, 52))
     }
 
     /// Blocks of the inode's extended attributes, if the inode does not hold them (`DXD_EXTENT`).

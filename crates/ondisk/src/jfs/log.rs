@@ -14,18 +14,6 @@ const BODY: u64 = (TAIL - HEAD) as u64;
 /// Size of `struct lrd`, which follows a record's data.
 const RECORD: u64 = 36;
 const COMMIT: u16 = 0x8000;
-/// All kinds of records: commit, sync point, mount, after-image, freed page, freed inode extent,
-/// changed map, freed file.
-const KINDS: [u16; 8] = [
-    COMMIT,
-    0x4000,
-    0x2000,
-    REDO_PAGE,
-    FREED_PAGE,
-    FREED_INODES,
-    0x0008,
-    0x0001,
-];
 /// After-image of lines of a page.
 pub const REDO_PAGE: u16 = 0x0800;
 /// Record of a page that no longer belongs to a tree.
@@ -183,7 +171,9 @@ impl Log {
         let head = self.bytes(at, end)?;
         let kind = le16(&head, 8);
         let from = at.checked_sub(u64::from(le16(&head, 10)))?;
-        if !KINDS.contains(&kind) {
+        // Kinds that hold nothing of interest: sync point, mount, changed map, freed file.
+        let is_other = matches!(kind, 0x4000 | 0x2000 | 0x0008 | 0x0001);
+        if !is_other && !matches!(kind, COMMIT | REDO_PAGE | FREED_PAGE | FREED_INODES) {
             return None;
         }
         let record = Record {

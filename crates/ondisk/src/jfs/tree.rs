@@ -1,7 +1,7 @@
 //! Trees of extents (fs/jfs/jfs_xtree.h) and of names (fs/jfs/jfs_dtree.h). Inodes hold their
 //! roots.
 
-use crate::bytes::{byte, le16, le32, part};
+use crate::bytes::{byte, le16, le32, part, utf16};
 
 const SLOT: usize = 32;
 const EXTENT: usize = 16;
@@ -13,11 +13,8 @@ const LEAF: u8 = 0x02;
 /// Location of blocks: first block and count (`pxd_t`).
 pub fn extent(bytes: &[u8], at: usize) -> (u64, u64) {
     let length = le32(bytes, at);
-    let high = u64::from(length >> 24);
-    (
-        high << 32 | u64::from(le32(bytes, at + 4)),
-        u64::from(length & 0xff_ffff),
-    )
+    let first = u64::from(length >> 24) << 32 | u64::from(le32(bytes, at + 4));
+    (first, u64::from(length & 0xff_ffff))
 }
 
 /// Content of a tree node.
@@ -61,40 +58,31 @@ pub fn names(node: &[u8], is_root: bool) -> Node<(String, u64)> {
         true => 24,
         false => usize::from(byte(node, 21)) * SLOT,
     };
-    let entries = part(node, table, table + count).iter();
-    let entries = entries.map(|&slot| {
+    let slot = |number: u8| {
         part(
             node,
-            usize::from(slot) * SLOT,
-            (usize::from(slot) + 1) * SLOT,
+            usize::from(number) * SLOT,
+            (usize::from(number) + 1) * SLOT,
         )
-    });
+    };
+    let entries = part(node, table, table + count).iter();
+    let entries = entries.map(|&number| slot(number));
     if byte(node, 16) & LEAF == 0 {
         return Node::Internal(entries.map(|entry| extent(entry, 0)).collect());
     }
     let name = |entry: &[u8]| {
         let length = usize::from(byte(entry, 5));
-        let mut units: Vec<u16> = part(entry, 6, 28)
-            .chunks(2)
-            .map(|unit| le16(unit, 0))
-            .collect();
+        let mut units: Vec<_> = utf16(part(entry, 6, 28)).collect();
         let mut next = byte(entry, 4);
         // A name continues in other slots; in the last slot, the number of the next is negative.
         while units.len() < length && usize::from(next) < slots && next < 128 {
-            let more = part(
-                node,
-                usize::from(next) * SLOT,
-                (usize::from(next) + 1) * SLOT,
-            );
-            units.extend(part(more, 2, SLOT).chunks(2).map(|unit| le16(unit, 0)));
+            let more = slot(next);
+            units.extend(utf16(part(more, 2, SLOT)));
             next = byte(more, 0);
         }
         units.truncate(length);
         String::from_utf16_lossy(&units)
     };
-    Node::Leaf(
-        entries
-            .map(|entry| (name(entry), u64::from(le32(entry, 0))))
-            .collect(),
-    )
+    let named = entries.map(|entry| (name(entry), le32(entry, 0).into()));
+    Node::Leaf(named.collect())
 }

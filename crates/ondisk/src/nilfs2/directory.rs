@@ -11,11 +11,8 @@ pub fn entries(block: &[u8]) -> Vec<(&[u8], u64)> {
     let mut at = 0;
     while at + HEAD <= block.len() {
         let length = usize::from(le16(block, at + 8));
-        let name = part(
-            block,
-            at + HEAD,
-            at + HEAD + usize::from(byte(block, at + 10)),
-        );
+        let (begin, bytes) = (at + HEAD, usize::from(byte(block, at + 10)));
+        let name = part(block, begin, begin + bytes);
         if le64(block, at) != 0 && !name.is_empty() && name != b"." {
             entries.push((name, le64(block, at)));
         }

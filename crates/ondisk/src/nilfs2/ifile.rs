@@ -3,6 +3,7 @@
 
 use crate::bytes::{le16, le32};
 use crate::fingerprints::{Fingerprints, of};
+pub use crate::mode::Kind;
 
 /// Locations of inodes in the ifile.
 #[derive(Debug)]
@@ -33,15 +34,12 @@ impl Layout {
         let blocks = self.groups * self.blocks_per_group + 1;
         let (set, within) = (block / blocks, block % blocks);
         let within = within.checked_sub(1)?;
-        let (group, within) = (
-            within / self.blocks_per_group,
-            within % self.blocks_per_group,
-        );
-        let within = within.checked_sub(1)?;
-        let group = set.checked_mul(self.groups)?.checked_add(group)?;
-        group
-            .checked_mul(self.inodes_per_group)?
-            .checked_add(within * self.inodes_per_block)
+        let group = set
+            .checked_mul(self.groups)?
+            .checked_add(within / self.blocks_per_group)?;
+        let within = (within % self.blocks_per_group).checked_sub(1)?;
+        let first = group.checked_mul(self.inodes_per_group)?;
+        first.checked_add(within * self.inodes_per_block)
     }
 }
 
@@ -62,23 +60,8 @@ pub fn generation(slot: &[u8]) -> u32 {
 }
 
 /// Kind of an inode's data.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// Directory: names.
-    Directory,
-    /// Symbolic link: its target.
-    Symlink,
-    /// File data, or no data.
-    Other,
-}
-
-/// Kind of an inode's data.
 pub fn kind(slot: &[u8]) -> Kind {
-    match le16(slot, 48) & 0xf000 {
-        0x4000 => Kind::Directory,
-        0xa000 => Kind::Symlink,
-        _ => Kind::Other,
-    }
+    Kind::of_mode(le16(slot, 48).into())
 }
 
 #[cfg(test)]

@@ -72,20 +72,12 @@ impl Summary {
                 super::DAT => (8, 16),
                 _ => (16, 8),
             };
-            let mut offsets = Vec::new();
-            for _ in 0..data_blocks {
-                let Some(at) = cursor.next(data_bytes) else {
-                    break;
-                };
-                if !matches!(inode, super::DAT | super::CPFILE | super::SUFILE) {
-                    offsets.push(le64(content, at + 8));
-                }
-            }
-            for _ in data_blocks..blocks {
-                if cursor.next(node_bytes).is_none() {
-                    break;
-                }
-            }
+            let has_offsets = !matches!(inode, super::DAT | super::CPFILE | super::SUFILE);
+            let data = (0..data_blocks).map_while(|_| cursor.next(data_bytes));
+            let data = data.filter(|_| has_offsets);
+            let offsets = data.map(|at| le64(content, at + 8)).collect();
+            // Skip the nodes.
+            (data_blocks..blocks).all(|_| cursor.next(node_bytes).is_some());
             summary.files.push(FileBlocks {
                 inode,
                 blocks,

@@ -41,9 +41,8 @@ pub fn is_node(block: &[u8]) -> bool {
     let free = usize::from(le16(block, 4));
     let used = match level {
         1 => {
-            let lengths =
-                (0..count).map(|number| usize::from(le16(block, HEAD + number * ITEM + 18)));
-            HEAD + count * ITEM + lengths.sum::<usize>()
+            let length = |number| usize::from(le16(block, HEAD + number * ITEM + 18));
+            HEAD + count * ITEM + (0..count).map(length).sum::<usize>()
         }
         // Keys, with pointers of eight bytes around them.
         _ => HEAD + count * KEY + (count + 1) * 8,

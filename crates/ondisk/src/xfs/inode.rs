@@ -4,6 +4,7 @@
 use super::block::unused_pointers;
 use crate::bytes::checked::{be16, be32, be64, le16, le32, le64};
 use crate::bytes::{self, fingerprint};
+use crate::mode::Kind;
 use std::ops::Range;
 
 /// Offset of the checksum in an inode.
@@ -122,18 +123,16 @@ impl Core {
         } else {
             (u64::from(u32_at(76)?), u32::from((order.u16)(bytes, 80)?))
         };
-        let fork_offset = *bytes.get(82)?;
-        let xattr_format = *bytes.get(83)?;
         Some(Core {
             mode: (order.u16)(bytes, 2)?,
             links: u32_at(16)?,
             generation: u32_at(92)?,
             size: u64_at(56)?,
             data_format: Format::from_number(*bytes.get(5)?),
-            xattr_format: Format::from_number(xattr_format),
+            xattr_format: Format::from_number(*bytes.get(83)?),
             data_extents,
             xattr_extents,
-            fork_offset: usize::from(fork_offset) * 8,
+            fork_offset: usize::from(*bytes.get(82)?) * 8,
             sequence: u64_at(112)?,
             atime: u64_at(32)?,
             realtime: (order.u16)(bytes, 90)? & 1 != 0,
@@ -154,12 +153,12 @@ impl Core {
 
     /// Returns whether the inode is a directory.
     pub fn is_directory(&self) -> bool {
-        self.mode & 0o170_000 == 0o040_000
+        Kind::of_mode(self.mode.into()) == Kind::Directory
     }
 
     /// Returns whether the inode is a symbolic link.
     pub fn is_symlink(&self) -> bool {
-        self.mode & 0o170_000 == 0o120_000
+        Kind::of_mode(self.mode.into()) == Kind::Symlink
     }
 
     /// Data fork and attribute fork in the space after the core. `slot` is the whole inode.
@@ -216,9 +215,7 @@ pub fn leaf_extents(block: &[u8]) -> Option<impl Iterator<Item = Extent> + '_> {
 pub fn unused(fork: &[u8], format: Format, count: u64) -> [Range<usize>; 2] {
     let used = match format {
         Format::Device => 8,
-        Format::Extents => usize::try_from(count)
-            .unwrap_or(usize::MAX)
-            .saturating_mul(16),
+        Format::Extents => count.saturating_mul(16).try_into().unwrap_or(usize::MAX),
         // xfs_bmdr_block: level, count, then keys and pointers.
         Format::Btree if fork.len() >= 4 => {
             let count = usize::from(bytes::be16(fork, 2));
