@@ -70,11 +70,8 @@ enum Magic {
     Ninth([u8; 2]),
 }
 
-/// Header of a kind of block: its magic number, and the offsets of address, UUID, owner, LSN and
-/// checksum.
+/// Offsets of address, UUID, owner, LSN and checksum in a header.
 struct Header {
-    magic: Magic,
-    kind: Kind,
     address: usize,
     uuid: usize,
     owner: Option<usize>,
@@ -82,79 +79,59 @@ struct Header {
     crc: usize,
 }
 
-const fn short_tree(magic: &[u8; 4], kind: Kind) -> Header {
-    Header {
-        magic: Magic::First(*magic),
-        kind,
-        address: 16,
-        uuid: 32,
-        owner: None,
-        lsn: 24,
-        crc: 52,
-    }
-}
+const SHORT_TREE: Header = Header {
+    address: 16,
+    uuid: 32,
+    owner: None,
+    lsn: 24,
+    crc: 52,
+};
+const LONG_TREE: Header = Header {
+    address: 24,
+    uuid: 40,
+    owner: Some(56),
+    lsn: 32,
+    crc: 64,
+};
+const DIRECTORY: Header = Header {
+    address: 8,
+    uuid: 24,
+    owner: Some(40),
+    lsn: 16,
+    crc: 4,
+};
+const HASHED: Header = Header {
+    address: 16,
+    uuid: 32,
+    owner: Some(48),
+    lsn: 24,
+    crc: 12,
+};
+const REMOTE: Header = Header {
+    address: 40,
+    uuid: 16,
+    owner: Some(32),
+    lsn: 48,
+    crc: 12,
+};
 
-const fn directory(magic: &[u8; 4], kind: Kind) -> Header {
-    Header {
-        magic: Magic::First(*magic),
-        kind,
-        address: 8,
-        uuid: 24,
-        owner: Some(40),
-        lsn: 16,
-        crc: 4,
-    }
-}
-
-const fn hashed(magic: [u8; 2], kind: Kind) -> Header {
-    Header {
-        magic: Magic::Ninth(magic),
-        kind,
-        address: 16,
-        uuid: 32,
-        owner: Some(48),
-        lsn: 24,
-        crc: 12,
-    }
-}
-
-const fn remote(magic: &[u8; 4], kind: Kind) -> Header {
-    Header {
-        magic: Magic::First(*magic),
-        kind,
-        address: 40,
-        uuid: 16,
-        owner: Some(32),
-        lsn: 48,
-        crc: 12,
-    }
-}
-
-const HEADERS: [Header; 16] = [
-    short_tree(b"AB3B", Kind::FreeSpaceBtree),
-    short_tree(b"AB3C", Kind::FreeSpaceBtree),
-    short_tree(b"IAB3", Kind::InodeBtree),
-    short_tree(b"FIB3", Kind::FreeInodeBtree),
-    short_tree(b"RMB3", Kind::RmapBtree),
-    short_tree(b"R3FC", Kind::RefcountBtree),
-    Header {
-        magic: Magic::First(*b"BMA3"),
-        kind: Kind::ExtentMap,
-        address: 24,
-        uuid: 40,
-        owner: Some(56),
-        lsn: 32,
-        crc: 64,
-    },
-    directory(b"XDB3", Kind::Directory),
-    directory(b"XDD3", Kind::Directory),
-    directory(b"XDF3", Kind::DirectoryFree),
-    hashed([0x3d, 0xf1], Kind::DirectoryLeaf),
-    hashed([0x3d, 0xff], Kind::DirectoryLeafBelow),
-    hashed([0x3e, 0xbe], Kind::HashNode),
-    hashed([0x3b, 0xee], Kind::XattrLeaf),
-    remote(b"XARM", Kind::XattrValue),
-    remote(b"XSLM", Kind::Symlink),
+const KINDS: [(Magic, Kind, Header); 16] = [
+    (Magic::First(*b"AB3B"), Kind::FreeSpaceBtree, SHORT_TREE),
+    (Magic::First(*b"AB3C"), Kind::FreeSpaceBtree, SHORT_TREE),
+    (Magic::First(*b"IAB3"), Kind::InodeBtree, SHORT_TREE),
+    (Magic::First(*b"FIB3"), Kind::FreeInodeBtree, SHORT_TREE),
+    (Magic::First(*b"RMB3"), Kind::RmapBtree, SHORT_TREE),
+    (Magic::First(*b"R3FC"), Kind::RefcountBtree, SHORT_TREE),
+    (Magic::First(*b"BMA3"), Kind::ExtentMap, LONG_TREE),
+    (Magic::First(*b"XDB3"), Kind::Directory, DIRECTORY),
+    (Magic::First(*b"XDD3"), Kind::Directory, DIRECTORY),
+    (Magic::First(*b"XDF3"), Kind::DirectoryFree, DIRECTORY),
+    (Magic::Ninth([0x3d, 0xf1]), Kind::DirectoryLeaf, HASHED),
+    (Magic::Ninth([0x3d, 0xff]), Kind::DirectoryLeafBelow, HASHED),
+    (Magic::Ninth([0x3e, 0xbe]), Kind::HashNode, HASHED),
+    (Magic::Ninth([0x3b, 0xee]), Kind::XattrLeaf, HASHED),
+    (Magic::First(*b"XARM"), Kind::XattrValue, REMOTE),
+    (Magic::First(*b"XSLM"), Kind::Symlink, REMOTE),
 ];
 
 /// Headers at the start of an allocation group: magic number, kind, and the offsets of LSN and
@@ -170,19 +147,16 @@ const GROUP_HEADERS: [(&[u8; 4], Kind, usize, usize); 4] = [
 pub fn identify(geometry: &Geometry, offset: u64, content: &[u8]) -> Option<Block> {
     let address = offset / BASIC_BLOCK;
     let (first, ninth) = (array(content, 0), array(content, 8));
-    for header in &HEADERS {
-        if header.magic.is(first, ninth)
+    let (_, kind, header) = KINDS.iter().find(|(magic, _, header)| {
+        magic.is(first, ninth)
             && be64(content, header.address) == Some(address)
             && array(content, header.uuid) == Some(geometry.uuid)
-        {
-            return Some(Block {
-                kind: header.kind,
-                owner: header.owner.and_then(|at| be64(content, at)).unwrap_or(0),
-                volatile: [(header.lsn, 8), (header.crc, 4)],
-            });
-        }
-    }
-    None
+    })?;
+    Some(Block {
+        kind: *kind,
+        owner: header.owner.and_then(|at| be64(content, at)).unwrap_or(0),
+        volatile: [(header.lsn, 8), (header.crc, 4)],
+    })
 }
 
 impl Magic {
@@ -198,15 +172,13 @@ impl Magic {
 /// Identifies a block by its magic number alone, at any place, and locates its checksum.
 pub fn by_magic(content: &[u8]) -> Option<(Kind, usize)> {
     let (first, ninth) = (array(content, 0), array(content, 8));
-    let group_header = GROUP_HEADERS
-        .iter()
-        .find(|(magic, ..)| first == Some(**magic))
-        .map(|&(_, kind, _, crc)| (kind, crc));
-    group_header.or_else(|| {
-        let mut headers = HEADERS.iter();
-        let header = headers.find(|header| header.magic.is(first, ninth))?;
-        Some((header.kind, header.crc))
-    })
+    let mut group_headers = GROUP_HEADERS.iter();
+    if let Some(&(_, kind, _, crc)) = group_headers.find(|(magic, ..)| first == Some(**magic)) {
+        return Some((kind, crc));
+    }
+    let mut kinds = KINDS.iter();
+    let (_, kind, header) = kinds.find(|(magic, ..)| magic.is(first, ninth))?;
+    Some((*kind, header.crc))
 }
 
 /// Returns whether an inode may begin here, by its magic number alone.
@@ -274,16 +246,13 @@ impl Block {
     pub fn fingerprint(&self, content: &[u8]) -> u32 {
         let mut ranges = self.volatile;
         ranges.sort_unstable();
-        let mut parts: [&[u8]; 3] = [&[]; 3];
         let mut at = 0;
-        for (part, (skip, length)) in parts.iter_mut().zip(ranges) {
-            *part = content.get(at..skip).unwrap_or_default();
+        let skipped = ranges.into_iter().chain([(content.len(), 0)]);
+        fingerprint(skipped.map(|(skip, length)| {
+            let part = content.get(at..skip).unwrap_or_default();
             at = skip + length;
-        }
-        if let Some(last) = parts.last_mut() {
-            *last = content.get(at..).unwrap_or_default();
-        }
-        fingerprint(parts)
+            part
+        }))
     }
 }
 

@@ -118,17 +118,12 @@ impl<T> Record<T> {
     ) -> Result<Option<Record<T>>, E> {
         let mut header = [0; SECTOR];
         read(sector, &mut header)?;
-        if numbers(sector, &header, uuid).is_none() {
-            return Ok(None);
-        }
-        let Some(mut record) = Record::parse(&header, uuid) else {
+        let numbers = numbers(sector, &header, uuid);
+        let record = numbers.and_then(|_| Record::parse(&header, uuid));
+        let Some(mut record) = record.filter(|record| record.sectors() <= log_sectors) else {
             return Ok(None);
         };
-        let sectors = record.sectors();
-        if sectors > log_sectors {
-            return Ok(None);
-        }
-        let until_wrap = sectors.min(log_sectors - sector);
+        let until_wrap = record.sectors().min(log_sectors - sector);
         let (first, second) = record.bytes.split_at_mut(until_wrap as usize * SECTOR);
         read(sector, first)?;
         read(0, second)?;
@@ -212,16 +207,14 @@ struct Open<T> {
     first: u64,
     record: Record<T>,
     missing: Vec<bool>,
-    missing_count: usize,
 }
 
 impl<T> Open<T> {
     /// Index of this log sector in the record. Records wrap around at the end of the log.
     fn position(&self, sector: u64, log_sectors: u64) -> usize {
-        let position = if sector >= self.first {
-            sector - self.first
-        } else {
-            sector + log_sectors.saturating_sub(self.first)
+        let position = match sector.checked_sub(self.first) {
+            Some(position) => position,
+            None => sector + log_sectors.saturating_sub(self.first),
         };
         usize::try_from(position).unwrap_or(usize::MAX)
     }
@@ -262,12 +255,14 @@ impl<T> Records<T> {
             self.begin(sector, content);
         }
         let log_sectors = self.log_sectors;
-        let number = self.open.iter().position(|open| {
-            let at = open.position(sector, log_sectors);
-            open.missing.get(at) == Some(&true)
-        })?;
-        let open = self.open.get_mut(number)?;
-        let at = open.position(sector, log_sectors);
+        let (number, at, open) = self
+            .open
+            .iter_mut()
+            .enumerate()
+            .find_map(|(number, open)| {
+                let at = open.position(sector, log_sectors);
+                (open.missing.get(at) == Some(&true)).then_some((number, at, open))
+            })?;
         let until_wrap = log_sectors.saturating_sub(sector) as usize;
         let count = open.missing[at..].iter().take_while(|m| **m).count();
         let count = count.min(content.len() / SECTOR).min(until_wrap);
@@ -278,13 +273,12 @@ impl<T> Records<T> {
             return None;
         }
         open.missing[at..at + count].fill(false);
-        open.missing_count -= count;
         let (range, length) = (at * SECTOR..(at + count) * SECTOR, count * SECTOR);
         let bytes = open.record.bytes.get_mut(range.clone())?;
         bytes.copy_from_slice(&content[..length]);
         let place = place(length);
         open.record.pieces.push(Piece { range, place });
-        if open.missing_count == 0 {
+        if !open.missing.contains(&true) {
             let record = self.open.remove(number).record;
             self.complete(record);
         }
@@ -299,14 +293,10 @@ impl<T> Records<T> {
             .retain(|open| open.position(sector, log_sectors) >= open.missing.len());
         let record = Record::parse(header, &self.uuid)
             .filter(|record| record.sectors() <= log_sectors && self.open.len() <= MOST_OPEN);
-        self.open.extend(record.map(|record| {
-            let sectors = record.bytes.len() / SECTOR;
-            Open {
-                first: sector,
-                record,
-                missing: vec![true; sectors],
-                missing_count: sectors,
-            }
+        self.open.extend(record.map(|record| Open {
+            first: sector,
+            missing: vec![true; record.bytes.len() / SECTOR],
+            record,
         }));
     }
 
@@ -326,12 +316,10 @@ impl<T> Records<T> {
             self.last_block
                 .is_none_or(|last| record.previous_block == last)
         };
-        let mut ready = self.ready.iter();
-        let lsn = ready
-            .find(|(_, record)| follows(record))
-            .map(|(&lsn, _)| lsn);
         let waited = all || self.ready.len() > UNDER_WAY;
-        let lsn = lsn.or(self.ready.keys().next().copied().filter(|_| waited))?;
+        let mut ready = self.ready.iter();
+        let next = ready.find(|(_, record)| follows(record));
+        let (&lsn, _) = next.or(self.ready.first_key_value().filter(|_| waited))?;
         self.last_block = Some(lsn as u32);
         self.ready.remove(&lsn)
     }

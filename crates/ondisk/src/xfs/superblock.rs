@@ -56,11 +56,13 @@ impl Geometry {
         if sector.get(..4)? != b"XFSB" || be16(sector, 100)? & 15 != 5 {
             return None;
         }
-        let block_log = u32::from(*sector.get(120)?);
-        let sector_log = u32::from(*sector.get(121)?);
-        let inode_log = u32::from(*sector.get(122)?);
-        let inodes_per_block_log = u32::from(*sector.get(123)?);
-        let ag_block_log = u32::from(*sector.get(124)?);
+        let [
+            block_log,
+            sector_log,
+            inode_log,
+            inodes_per_block_log,
+            ag_block_log,
+        ] = array(sector, 120)?.map(u32::from);
         let directory_log = u32::from(*sector.get(192)?);
         let sane = (10..=16).contains(&block_log)
             && (9..=15).contains(&sector_log)
@@ -96,9 +98,8 @@ impl Geometry {
             inodes_per_block_log,
         };
         if !geometry.external_log {
-            geometry.log_offset = geometry
-                .block(be64(sector, 48)?)?
-                .checked_mul(block_bytes)?;
+            let block = geometry.block(be64(sector, 48)?)?;
+            geometry.log_offset = block.checked_mul(block_bytes)?;
         }
         Some(geometry)
     }
@@ -142,10 +143,7 @@ impl Geometry {
     /// group.
     pub fn header_sector(&self, offset: u64) -> Option<(u64, u64)> {
         let group_bytes = self.ag_blocks.checked_mul(self.block_bytes)?;
-        let (group, sector) = (
-            offset / group_bytes,
-            offset % group_bytes / self.sector_bytes,
-        );
-        (sector < 4).then_some((group, sector))
+        let sector = offset % group_bytes / self.sector_bytes;
+        (sector < 4).then_some((offset / group_bytes, sector))
     }
 }
