@@ -151,7 +151,8 @@ impl<'a> Inode<'a> {
 /// parent's number, and in the attribute `system.data` (`fs/ext4/inline.c`).
 pub fn inline_entries(inode: Inode<'_>) -> [&[u8]; 2] {
     let body = inode.attributes();
-    let data = xattr::of_inode(body).find(xattr::Attribute::is_content);
-    let more = data.map_or(&[][..], |data| data.value(body));
-    [part(inode.0, BLOCK_AT + 4, BLOCK_END), more]
+    let data = xattr::of_inode(body).find(|attribute| attribute.is_content);
+    let more = data.and_then(|data| body.get(data.value));
+    let first = part(inode.0, BLOCK_AT + 4, BLOCK_END);
+    [first, more.unwrap_or_default()]
 }

@@ -1,6 +1,7 @@
 //! Extended attributes: Linux `fs/ext4/xattr.h`.
 
 use crate::bytes::{byte, le16, le32, part};
+use std::ops::Range;
 
 /// Magic number at the start of an attribute block and of the attributes in an inode.
 pub const MAGIC: u32 = 0xEA02_0000;
@@ -11,48 +12,33 @@ pub const ENTRY_BYTES: usize = 16;
 /// The prefix `system.` of names (`EXT4_XATTR_INDEX_SYSTEM`).
 const SYSTEM: u8 = 7;
 
-/// One attribute.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Attribute<'b> {
+/// One attribute. Its ranges lie within the bytes that it was read from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attribute {
     /// Start of the entry; the name follows the entry's fields.
     pub at: usize,
-    /// Number of the name's prefix.
-    pub prefix: u8,
-    /// Name after the prefix.
-    pub name: &'b [u8],
+    /// Name without its prefix.
+    pub name: Range<usize>,
+    /// True if the value is the content of the inode (`system.data`).
+    pub is_content: bool,
     /// Inode that holds the value (`ea_inode`), or 0.
     pub inode: u32,
-    /// Offset of a value that no other inode holds: from the start of the block, or from the end of
-    /// the inode's fields.
-    pub value_at: usize,
-    /// Bytes of the value.
-    pub value_bytes: usize,
-}
-
-impl Attribute<'_> {
-    /// Returns the value, as far as it is among these bytes.
-    pub fn value<'b>(&self, bytes: &'b [u8]) -> &'b [u8] {
-        let to = self.value_at.saturating_add(self.value_bytes);
-        part(bytes, self.value_at, to)
-    }
-
-    /// Returns whether the value is the content of the inode (`system.data`).
-    pub fn is_content(&self) -> bool {
-        self.prefix == SYSTEM && self.name == b"data"
-    }
+    /// Range of the value, meaningful if no other inode holds it.
+    pub value: Range<usize>,
 }
 
 /// Returns the attributes in a block.
-pub fn of_block(block: &[u8]) -> impl Iterator<Item = Attribute<'_>> {
+pub fn of_block(block: &[u8]) -> impl Iterator<Item = Attribute> {
     entries(block, BLOCK_HEADER_BYTES, 0)
 }
 
 /// Returns the attributes in an inode, after its fields.
-pub fn of_inode(body: &[u8]) -> impl Iterator<Item = Attribute<'_>> {
+pub fn of_inode(body: &[u8]) -> impl Iterator<Item = Attribute> {
     entries(body, INODE_HEADER_BYTES, INODE_HEADER_BYTES)
 }
 
-fn entries(bytes: &[u8], mut at: usize, base: usize) -> impl Iterator<Item = Attribute<'_>> {
+/// Offsets of values count from `base`.
+fn entries(bytes: &[u8], mut at: usize, base: usize) -> impl Iterator<Item = Attribute> {
     let is_attributes = le32(bytes, 0) == MAGIC;
     std::iter::from_fn(move || {
         if !is_attributes || le32(bytes, at) == 0 || at + ENTRY_BYTES > bytes.len() {
@@ -60,13 +46,14 @@ fn entries(bytes: &[u8], mut at: usize, base: usize) -> impl Iterator<Item = Att
         }
         let from = at + ENTRY_BYTES;
         let to = from + usize::from(byte(bytes, at));
+        let value_at = (base + usize::from(le16(bytes, at + 2))).min(bytes.len());
+        let value_end = value_at.saturating_add(le32(bytes, at + 8) as usize);
         let found = Attribute {
             at,
-            prefix: byte(bytes, at + 1),
-            name: part(bytes, from, to),
+            name: from..to.min(bytes.len()),
+            is_content: byte(bytes, at + 1) == SYSTEM && part(bytes, from, to) == b"data",
             inode: le32(bytes, at + 4),
-            value_at: base + usize::from(le16(bytes, at + 2)),
-            value_bytes: le32(bytes, at + 8) as usize,
+            value: value_at..value_end.min(bytes.len()),
         };
         at = to.next_multiple_of(4);
         Some(found)
@@ -95,17 +82,17 @@ mod tests {
         body.extend(entry(7, "data", (60, 0, 2)));
         let found = |body: &[u8]| {
             of_inode(body)
-                .map(|a| (a.prefix, a.name.to_vec(), a.inode))
+                .map(|a| (a.is_content, body[a.name].to_vec(), a.inode))
                 .collect::<Vec<_>>()
         };
-        let both = [(1, b"large".to_vec(), 77), (7, b"data".to_vec(), 0)];
+        let both = [(false, b"large".to_vec(), 77), (true, b"data".to_vec(), 0)];
         assert_eq!(found(&body), both);
         body.extend([0, 0, 0, 0, 9, 9]);
         assert_eq!(found(&body), both);
         body.resize(64, 0);
         body.extend(b"ab");
         let data = of_inode(&body).last().unwrap();
-        assert_eq!(data.value(&body), b"ab");
+        assert_eq!(&body[data.value], b"ab");
         body[0] = 1;
         assert_eq!(found(&body), []);
     }

@@ -4,8 +4,7 @@ use super::directory;
 use crate::{Secret, checksum};
 use fscost_ondisk::bytes::le32;
 use fscost_ondisk::ext::superblock::Superblock;
-use fscost_ondisk::ext::xattr::{Attribute, ENTRY_BYTES, MAGIC, of_block, of_inode};
-use std::ops::Range;
+use fscost_ondisk::ext::xattr::{Attribute, MAGIC, of_block, of_inode};
 
 /// Offsets of the hash and the checksum of a block of attributes.
 const HASH_AT: usize = 0xC;
@@ -13,45 +12,17 @@ const CHECKSUM_AT: usize = 0x10;
 /// Offset of an entry's hash of name and value.
 const ENTRY_HASH_AT: usize = 12;
 
-/// One attribute, described by its ranges in the attributes' bytes.
-struct Place {
-    at: usize,
-    name: Range<usize>,
-    value: Range<usize>,
-    /// True if the value is the content of another inode.
-    in_inode: bool,
-    is_content: bool,
-}
-
-impl Place {
-    fn new(attribute: &Attribute<'_>, bytes: usize) -> Place {
-        let name_at = attribute.at + ENTRY_BYTES;
-        let in_inode = attribute.inode != 0;
-        let start = attribute.value_at.min(bytes);
-        let length = if in_inode { 0 } else { attribute.value_bytes };
-        Place {
-            at: attribute.at,
-            name: name_at..name_at + attribute.name.len(),
-            value: start..start.saturating_add(length).min(bytes),
-            in_inode,
-            is_content: attribute.is_content(),
-        }
-    }
-}
-
 /// Strips a block of attributes, or of an attribute's value.
 pub fn block(block: &mut [u8], superblock: &Superblock, secret: &mut Secret) {
     if le32(block, 0) != MAGIC {
         return secret.sectors(block);
     }
     let old = block.to_vec();
-    let places = of_block(&old).map(|found| Place::new(&found, old.len()));
-    let hashes = attributes(block, 32, places.collect(), None, secret);
+    let hashes = attributes(block, 32, of_block(&old).collect(), None, secret);
     // The block's own hash is computed from the hashes of its entries; it is 0 if an entry has none
     // (`ext4_xattr_rehash`).
-    let all = hashes
-        .iter()
-        .fold(0u32, |all, hash| all.rotate_left(16) ^ hash);
+    let hashed = hashes.iter();
+    let all = hashed.fold(0u32, |all, hash| all.rotate_left(16) ^ hash);
     let all = if hashes.contains(&0) { 0 } else { all };
     if le32(block, HASH_AT) != 0 {
         block[HASH_AT..HASH_AT + 4].copy_from_slice(&all.to_le_bytes());
@@ -67,9 +38,8 @@ pub fn in_inode(bytes: &mut [u8], has_names: bool, superblock: &Superblock, secr
     if le32(bytes, 0) != MAGIC {
         return secret.bytes(bytes);
     }
-    let places = of_inode(bytes).map(|found| Place::new(&found, bytes.len()));
-    let places = places.collect();
-    attributes(bytes, 4, places, has_names.then_some(superblock), secret);
+    let found = of_inode(bytes).collect();
+    attributes(bytes, 4, found, has_names.then_some(superblock), secret);
 }
 
 /// Strips values, and all bytes outside header, entries and values. Returns the hashes of the
@@ -77,20 +47,26 @@ pub fn in_inode(bytes: &mut [u8], has_names: bool, superblock: &Superblock, secr
 fn attributes(
     bytes: &mut [u8],
     header_bytes: usize,
-    mut places: Vec<Place>,
+    mut found: Vec<Attribute>,
     names: Option<&Superblock>,
     secret: &mut Secret,
 ) -> Vec<u32> {
-    let entries_end = places.last().map_or(header_bytes, |last| last.name.end);
+    let entries_end = found.last().map_or(header_bytes, |last| last.name.end);
+    for attribute in found.iter_mut().filter(|attribute| attribute.inode != 0) {
+        attribute.value.end = attribute.value.start;
+    }
     // Four zero bytes end the entries. Untrusted values may overlap these or each other: bytes
     // already replaced stay replaced.
     let mut done = (entries_end.next_multiple_of(4) + 4).min(bytes.len());
-    places.sort_by_key(|place| (place.value.start, place.at));
-    for place in &places {
-        let (start, end) = (place.value.start.max(done), place.value.end.max(done));
+    found.sort_by_key(|attribute| (attribute.value.start, attribute.at));
+    for attribute in &found {
+        let (start, end) = (
+            attribute.value.start.max(done),
+            attribute.value.end.max(done),
+        );
         secret.bytes(&mut bytes[done..start]);
         let value = &mut bytes[start..end];
-        match names.filter(|_| place.is_content) {
+        match names.filter(|_| attribute.is_content) {
             Some(superblock) if directory::entries(value, superblock, secret) => {}
             _ => secret.bytes(value),
         }
@@ -99,21 +75,22 @@ fn attributes(
         bytes[end..done].fill(0);
     }
     secret.bytes(&mut bytes[done..]);
-    places.sort_by_key(|place| place.at);
-    places.iter().map(|place| rehash(bytes, place)).collect()
+    found.sort_by_key(|attribute| attribute.at);
+    let found = found.iter();
+    found.map(|attribute| rehash(bytes, attribute)).collect()
 }
 
 /// Updates an entry's hash of name and value (`ext4_xattr_hash_entry`), if it has one. If the value
 /// is in another inode, the hash does not cover bytes here.
-fn rehash(bytes: &mut [u8], place: &Place) -> u32 {
-    let at = place.at + ENTRY_HASH_AT;
+fn rehash(bytes: &mut [u8], attribute: &Attribute) -> u32 {
+    let at = attribute.at + ENTRY_HASH_AT;
     let old = le32(bytes, at);
-    if old == 0 || place.in_inode {
+    if old == 0 || attribute.inode != 0 {
         return old;
     }
-    let name = bytes[place.name.clone()].iter();
+    let name = bytes[attribute.name.clone()].iter();
     let name = name.fold(0u32, |hash, &byte| hash.rotate_left(5) ^ u32::from(byte));
-    let words = place.value.clone().step_by(4);
+    let words = attribute.value.clone().step_by(4);
     let hash = words.fold(name, |hash, word| hash.rotate_left(16) ^ le32(bytes, word));
     bytes[at..at + 4].copy_from_slice(&hash.to_le_bytes());
     hash

@@ -188,11 +188,7 @@ impl State {
     }
 
     /// Names each inode that holds an attribute value after the inode that has the attribute.
-    pub(super) fn values_of<'b>(
-        &mut self,
-        inode: u32,
-        attributes: impl Iterator<Item = Attribute<'b>>,
-    ) {
+    pub(super) fn values_of(&mut self, inode: u32, attributes: impl Iterator<Item = Attribute>) {
         for attribute in attributes.filter(|attribute| attribute.inode != 0) {
             self.names.value(attribute.inode, inode);
         }
