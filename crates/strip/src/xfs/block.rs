@@ -51,9 +51,8 @@ fn known(kind: Kind, block: &mut [u8], secret: &mut Secret) {
         Kind::XattrValue => secret.bytes(&mut block[REMOTE_AT..]),
         Kind::Symlink => {
             let target = block::target(block);
-            let (target, rest) = (target.clone(), target.end..block.len());
+            secret.bytes(&mut block[target.end..]);
             secret.path(&mut block[target]);
-            secret.bytes(&mut block[rest]);
         }
         _ => {
             for unused in block::unused(kind, block) {

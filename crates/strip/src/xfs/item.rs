@@ -14,45 +14,57 @@ use std::collections::HashMap;
 
 /// Latest content of metadata sectors, as logged or written, by byte offset. Log items contain
 /// changes to it.
-#[derive(Default)]
-pub struct Contents(HashMap<u64, Box<[u8; SECTOR]>>);
+pub struct Contents {
+    geometry: Geometry,
+    sectors: HashMap<u64, Box<[u8; SECTOR]>>,
+}
 
 impl Contents {
+    /// Creates empty contents of a file system.
+    pub fn new(geometry: Geometry) -> Contents {
+        let sectors = HashMap::new();
+        Contents { geometry, sectors }
+    }
+
     /// Records a write outside the log. Sectors that may begin a buffer are kept, up to the maximum
     /// length of a buffer.
-    pub fn write(&mut self, offset: u64, content: &[u8], geometry: &Geometry) {
+    pub fn write(&mut self, offset: u64, content: &[u8]) {
         let mut wanted = 0;
         for (number, sector) in content.as_chunks().0.iter().enumerate() {
             let (at, place) = (number * SECTOR, offset + (number * SECTOR) as u64);
-            if may_begin_buffer(sector, place, geometry) {
+            if may_begin_buffer(sector, place, &self.geometry) {
                 wanted = at + MOST_BUFFER_BYTES;
             }
             if at < wanted {
-                self.0.insert(place, Box::new(*sector));
-            } else if let Some(known) = self.0.get_mut(&place) {
+                self.sectors.insert(place, Box::new(*sector));
+            } else if let Some(known) = self.sectors.get_mut(&place) {
                 **known = *sector;
             }
         }
     }
 
     fn buffer(&self, offset: u64, length: usize) -> Vec<u8> {
-        let sectors = (0..length / SECTOR).map(|number| offset + (number * SECTOR) as u64);
-        let contents = sectors.map(|place| self.0.get(&place).map_or([0; SECTOR], |known| **known));
+        let known = places(offset, length).map(|place| self.sectors.get(&place));
+        let contents = known.map(|known| known.map_or([0; SECTOR], |known| **known));
         contents.flatten().collect()
     }
 
     fn log(&mut self, offset: u64, buffer: &[u8]) {
-        for (number, sector) in buffer.as_chunks().0.iter().enumerate() {
-            self.0
-                .insert(offset + (number * SECTOR) as u64, Box::new(*sector));
-        }
+        let sectors = buffer.as_chunks().0.iter().map(|sector| Box::new(*sector));
+        self.sectors
+            .extend(places(offset, buffer.len()).zip(sectors));
     }
 
     fn cancel(&mut self, offset: u64, length: usize) {
-        for number in 0..length / SECTOR {
-            self.0.remove(&(offset + (number * SECTOR) as u64));
+        for place in places(offset, length) {
+            self.sectors.remove(&place);
         }
     }
+}
+
+/// Offsets of the sectors of a buffer.
+fn places(offset: u64, length: usize) -> impl Iterator<Item = u64> {
+    (0..length / SECTOR).map(move |number| offset + (number * SECTOR) as u64)
 }
 
 /// True if a block that the log changes may begin here: such a block identifies itself.
@@ -63,15 +75,10 @@ fn may_begin_buffer(sector: &[u8], offset: u64, geometry: &Geometry) -> bool {
 }
 
 /// Strips an item's regions. The first region identifies the item.
-pub fn strip(
-    regions: &mut Regions,
-    contents: &mut Contents,
-    geometry: &Geometry,
-    secret: &mut Secret,
-) {
+pub fn strip(regions: &mut Regions, contents: &mut Contents, secret: &mut Secret) {
     let understood = match regions.get(0).and_then(Kind::of) {
         Some(Kind::Inode) => inode(regions, secret),
-        Some(Kind::Buffer) => buffer(regions, contents, geometry, secret),
+        Some(Kind::Buffer) => buffer(regions, contents, secret),
         Some(Kind::Attributes) | None => None,
         // Only numbers: extents to be freed, mapped or counted; inodes created or removed; quota.
         Some(_) => Some(()),
@@ -107,12 +114,7 @@ fn inode(regions: &mut Regions, secret: &mut Secret) -> Option<()> {
 }
 
 /// Strips the changed chunks of a block. `None` if they are not understood.
-fn buffer(
-    regions: &mut Regions,
-    contents: &mut Contents,
-    geometry: &Geometry,
-    secret: &mut Secret,
-) -> Option<()> {
+fn buffer(regions: &mut Regions, contents: &mut Contents, secret: &mut Secret) -> Option<()> {
     let item = BufferItem::parse(regions.get(0)?)?;
     let (offset, length, kind) = (item.offset, item.length, item.kind);
     offset.checked_add(MOST_BUFFER_BYTES as u64)?;
@@ -126,8 +128,10 @@ fn buffer(
         whole[place.clone()].copy_from_slice(&region[..place.len()]);
     }
     contents.log(offset, &whole);
+    let geometry = &contents.geometry;
+    use BufferKind::*;
     match kind {
-        BufferKind::Inodes => {
+        Inodes => {
             for slot in whole.chunks_mut(geometry.inode_bytes as usize) {
                 if !block::strip(slot, geometry, secret) {
                     secret.bytes(slot);
@@ -135,11 +139,7 @@ fn buffer(
             }
         }
         // Quota records and AG headers contain only numbers.
-        BufferKind::Quota
-        | BufferKind::Agf
-        | BufferKind::Agfl
-        | BufferKind::Agi
-        | BufferKind::Realtime => {}
+        Quota | Agf | Agfl | Agi | Realtime => {}
         _ => block::strip(&mut whole, geometry, secret).then_some(())?,
     }
     for (region, place) in regions.iter_mut().skip(1).zip(places) {

@@ -53,20 +53,13 @@ impl Log {
             new: BTreeMap::new(),
             next_record: 0,
             transactions: HashMap::new(),
-            contents: Contents::default(),
+            contents: Contents::new(geometry.clone()),
             sectors: HashMap::new(),
         }
     }
 
     /// Reads a write to the log's disk.
-    pub fn write(
-        &mut self,
-        event: u64,
-        offset: u64,
-        content: &[u8],
-        geometry: &Geometry,
-        secret: &mut Secret,
-    ) {
+    pub fn write(&mut self, event: u64, offset: u64, content: &[u8], secret: &mut Secret) {
         let end = self.begin.saturating_add(self.bytes);
         let mut done = 0;
         while done + SECTOR <= content.len() {
@@ -79,19 +72,19 @@ impl Log {
             done += in_log.flatten().unwrap_or(SECTOR);
         }
         while let Some(record) = self.records.next(false) {
-            self.record(record, geometry, secret);
+            self.record(record, secret);
         }
     }
 
     /// Reads a write outside the log. Items contain changes to such writes.
-    pub fn home(&mut self, offset: u64, content: &[u8], geometry: &Geometry) {
-        self.contents.write(offset, content, geometry);
+    pub fn home(&mut self, offset: u64, content: &[u8]) {
+        self.contents.write(offset, content);
     }
 
     /// Ends the reading. Incomplete items are treated as not understood.
-    pub fn finish(&mut self, geometry: &Geometry, secret: &mut Secret) {
+    pub fn finish(&mut self, secret: &mut Secret) {
         while let Some(record) = self.records.next(true) {
-            self.record(record, geometry, secret);
+            self.record(record, secret);
         }
         for transaction in std::mem::take(&mut self.transactions).into_values() {
             self.give_up(transaction, secret);
@@ -99,7 +92,7 @@ impl Log {
         self.emit();
     }
 
-    fn record(&mut self, record: Record<Spot>, geometry: &Geometry, secret: &mut Secret) {
+    fn record(&mut self, record: Record<Spot>, secret: &mut Secret) {
         let number = self.next_record;
         self.next_record += 1;
         self.new.insert(number, record.bytes.clone());
@@ -114,7 +107,7 @@ impl Log {
                     self.give_up(transaction, secret);
                 }
             } else {
-                self.region(&operation, number, geometry, secret);
+                self.region(&operation, number, secret);
             }
         }
         if let Some(bytes) = self.new.get_mut(&number) {
@@ -137,13 +130,7 @@ impl Log {
     }
 
     /// Reads a region of this record, or a part of one.
-    fn region(
-        &mut self,
-        operation: &Operation<'_>,
-        number: u64,
-        geometry: &Geometry,
-        secret: &mut Secret,
-    ) {
+    fn region(&mut self, operation: &Operation<'_>, number: u64, secret: &mut Secret) {
         let end = operation.range.end;
         let range = end - operation.payload.len()..end;
         let bytes = self.new.get_mut(&number);
@@ -158,7 +145,7 @@ impl Log {
         transaction.places.push((number, range));
         if part == log_item::Part::LastOfItem {
             let Items { regions, .. } = &mut transaction.items;
-            item::strip(regions, &mut self.contents, geometry, secret);
+            item::strip(regions, &mut self.contents, secret);
             let places = std::mem::take(&mut transaction.places);
             put_back(&mut self.new, regions.bytes(), places);
             regions.clear();
@@ -201,11 +188,9 @@ impl Log {
             let (event, first) = piece.place;
             let (old, new) = (&old[piece.range.clone()], &new[piece.range.clone()]);
             let sectors = old.as_chunks().0.iter().zip(new.as_chunks().0);
+            let changed = sectors.map(|(old, new)| (old != new).then(|| Box::new(*new)));
             let known = self.sectors.entry(event).or_default();
-            known.extend((first..).zip(sectors.map(|(old, new)| {
-                let is_changed = old != new;
-                is_changed.then(|| Box::new(*new))
-            })));
+            known.extend((first..).zip(changed));
         }
     }
 

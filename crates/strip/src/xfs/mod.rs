@@ -65,16 +65,15 @@ impl Family for Xfs {
             return;
         }
         if event.disk == self.log_disk {
-            self.log
-                .write(number, event.offset, content, &self.geometry, secret);
+            self.log.write(number, event.offset, content, secret);
         }
         if event.disk == self.disk {
-            self.log.home(event.offset, content, &self.geometry);
+            self.log.home(event.offset, content);
         }
     }
 
     fn end_of_reading(&mut self, secret: &mut Secret) {
-        self.log.finish(&self.geometry, secret);
+        self.log.finish(secret);
     }
 
     fn strip(&mut self, part: &Part, bytes: &mut [u8], secret: &mut Secret) {
