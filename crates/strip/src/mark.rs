@@ -13,12 +13,11 @@ pub fn strip(mark: Mark) -> Mark {
     let details = mark.detail.as_object().into_iter().flatten();
     let kept: Map<_, _> = details
         .filter(|(name, _)| KEPT.contains(&name.as_str()))
-        .filter_map(|(name, value)| Some((name.clone(), numbers(value)?)))
+        .filter_map(named_numbers)
         .collect();
-    let detail = if kept.is_empty() {
-        Value::Null
-    } else {
-        kept.into()
+    let detail = match kept.is_empty() {
+        true => Value::Null,
+        false => kept.into(),
     };
     Mark { detail, ..mark }
 }
@@ -29,15 +28,15 @@ fn numbers(value: &Value) -> Option<Value> {
         Value::Number(_) | Value::Bool(_) => Some(value.clone()),
         Value::Array(list) => Some(list.iter().filter_map(numbers).collect()),
         Value::Object(fields) => {
-            let fields = fields.iter();
-            Some(Value::Object(
-                fields
-                    .filter_map(|(name, value)| Some((name.clone(), numbers(value)?)))
-                    .collect(),
-            ))
+            let kept = fields.iter().filter_map(named_numbers);
+            Some(Value::Object(kept.collect()))
         }
         _ => None,
     }
+}
+
+fn named_numbers((name, value): (&String, &Value)) -> Option<(String, Value)> {
+    Some((name.clone(), numbers(value)?))
 }
 
 #[cfg(test)]

@@ -62,19 +62,13 @@ impl Replaced {
 
     /// Returns the number of bytes to keep at the end of a name.
     fn extension_bytes(&self, name: &[u8]) -> usize {
-        let dot = name.iter().rposition(|&byte| byte == b'.');
-        let Some((dot, extension)) = dot
-            .filter(|&dot| dot > 0)
-            .map(|dot| (dot, &name[dot + 1..]))
-        else {
-            return 0;
-        };
+        let dot = name.iter().rposition(|&byte| byte == b'.').unwrap_or(0);
+        let extension = name.get(dot + 1..).unwrap_or_default();
         let is_kind = (1..=MOST_EXTENSION_BYTES).contains(&extension.len())
             && extension.iter().all(u8::is_ascii_alphanumeric);
-        if self.keeps_extensions && is_kind {
-            name.len() - dot
-        } else {
-            0
+        match self.keeps_extensions && dot > 0 && is_kind {
+            true => name.len() - dot,
+            false => 0,
         }
     }
 }

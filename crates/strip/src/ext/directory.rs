@@ -34,10 +34,9 @@ pub fn entries(bytes: &mut [u8], superblock: &Superblock, secret: &mut Secret) -
     // An entry without an inode was deleted or never used.
     let places = records.map(|record| {
         let record = record?;
-        let name_bytes = if record.inode == 0 {
-            0
-        } else {
-            record.name.len()
+        let name_bytes = match record.inode {
+            0 => 0,
+            _ => record.name.len(),
         };
         Some((record.name_at, record.name_at + name_bytes, record.end))
     });

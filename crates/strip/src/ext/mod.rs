@@ -48,10 +48,8 @@ impl Family for Ext {
     }
 
     fn strip(&mut self, part: &Part, bytes: &mut [u8], secret: &mut Secret) {
-        if matches!(
-            part.structure,
-            Structure::Superblock | Structure::SuperblockBackup
-        ) {
+        use Structure::*;
+        if matches!(part.structure, Superblock | SuperblockBackup) {
             return self.superblocks(part.offset, bytes, secret);
         }
         let size = self.superblock.block_bytes as usize;
