@@ -38,51 +38,43 @@ impl Sealed {
 }
 
 /// The end of the queue from which the storing thread takes frames, in the order of sealing.
-pub(crate) enum Frames {
+pub(crate) struct Frames {
+    source: Source,
+    encoded: EncodedFrame,
+}
+
+enum Source {
     /// The storing thread encodes.
-    Here {
-        sealed: Receiver<Arc<FrameBuffer>>,
-        encoder: Encoder,
-        encoded: EncodedFrame,
-    },
+    Here(Receiver<Arc<FrameBuffer>>, Encoder),
     /// Each thread encodes every nth frame.
     Ahead {
         threads: Vec<Receiver<Encoded>>,
         next: usize,
-        encoded: EncodedFrame,
     },
 }
 
 impl Frames {
+    fn new(source: Source) -> Frames {
+        let encoded = EncodedFrame::default();
+        Frames { source, encoded }
+    }
+
     /// Returns the next frame with its encoding; `None` after the last.
     pub fn next(&mut self) -> Option<(Arc<FrameBuffer>, Result<&EncodedFrame>)> {
-        match self {
-            Frames::Here {
-                sealed,
-                encoder,
-                encoded,
-            } => {
+        let (frame, result) = match &mut self.source {
+            Source::Here(sealed, encoder) => {
                 let frame = sealed.recv().ok()?;
-                let result = encoder.encode(&frame, encoded);
-                Some((frame, result.map(|()| &*encoded)))
+                let result = encoder.encode(&frame, &mut self.encoded);
+                (frame, result)
             }
-            Frames::Ahead {
-                threads,
-                next,
-                encoded,
-            } => {
+            Source::Ahead { threads, next } => {
                 // Frames are dealt in turn, so a thread without a frame ends the recording.
                 let (frame, result) = threads[*next].recv().ok()?;
                 *next = (*next + 1) % threads.len();
-                Some((
-                    frame,
-                    result.map(|found| {
-                        *encoded = found;
-                        &*encoded
-                    }),
-                ))
+                (frame, result.map(|encoded| self.encoded = encoded))
             }
-        }
+        };
+        Some((frame, result.map(|()| &self.encoded)))
     }
 }
 
@@ -95,13 +87,9 @@ pub(crate) fn queue<G: Send + 'static>(
 ) -> Result<(Sealed, Frames)> {
     let Content::Compressed(_) = content else {
         let (sender, sealed) = channel();
-        let frames = Frames::Here {
-            sealed,
-            encoder: Encoder::new(content)?,
-            encoded: EncodedFrame::default(),
-        };
+        let source = Source::Here(sealed, Encoder::new(content)?);
         let queues = vec![sender];
-        return Ok((Sealed { queues, next: 0 }, frames));
+        return Ok((Sealed { queues, next: 0 }, Frames::new(source)));
     };
     let count = thread::available_parallelism().map_or(1, NonZero::get);
     let (mut queues, mut threads) = (Vec::new(), Vec::new());
@@ -125,10 +113,6 @@ pub(crate) fn queue<G: Send + 'static>(
         queues.push(queue);
         threads.push(encoded);
     }
-    let frames = Frames::Ahead {
-        threads,
-        next: 0,
-        encoded: EncodedFrame::default(),
-    };
-    Ok((Sealed { queues, next: 0 }, frames))
+    let source = Source::Ahead { threads, next: 0 };
+    Ok((Sealed { queues, next: 0 }, Frames::new(source)))
 }

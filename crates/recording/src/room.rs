@@ -16,9 +16,9 @@ impl Room {
     /// Fails if `file`, of `file_bytes`, has reached its limit or leaves too little free space for
     /// others.
     pub(crate) fn check(self, file: &File, path: &Path, file_bytes: u64) -> Result<()> {
-        if self.max_bytes.is_some_and(|most| file_bytes > most) {
-            let most = self.max_bytes.unwrap_or_default() >> 20;
-            let what = format!("{} is larger than {most} MiB, its limit", path.display());
+        if let Some(most) = self.max_bytes.filter(|&most| file_bytes > most) {
+            let (path, mib) = (path.display(), most >> 20);
+            let what = format!("{path} is larger than {mib} MiB, its limit");
             return Err(Error::new(ErrorKind::TooLarge, what));
         }
         let stat = rustix::fs::fstatvfs(file)
@@ -27,11 +27,10 @@ impl Room {
         let free_bytes = stat.f_bavail.saturating_mul(stat.f_frsize);
         let least = reserve_bytes(size_bytes);
         if free_bytes < least {
+            let (path, free, least) = (path.display(), free_bytes >> 20, least >> 20);
             let what = format!(
-                "{} MiB are left where {} is written; {} MiB are kept free for other programs",
-                free_bytes >> 20,
-                path.display(),
-                least >> 20
+                "{free} MiB are left where {path} is written; {least} MiB are kept free for other \
+                 programs"
             );
             return Err(Error::new(ErrorKind::HostDiskFull, what));
         }

@@ -1,6 +1,6 @@
 //! Verification of a whole recording.
 
-use crate::{End, Frame, Recording, Result, Totals};
+use crate::{End, Frame, Op, Recording, Result, Totals};
 
 /// The contents of a recording, and the result of checking them.
 #[derive(Debug, Clone)]
@@ -41,15 +41,14 @@ pub fn verify(recording: &Recording) -> Result<Report> {
     for (index, info) in recording.frames().iter().enumerate() {
         report.content_bytes += u64::from(info.content_bytes);
         report.content_stored_bytes += u64::from(info.content_stored_bytes);
+        let damaged = |what: &str| format!("at byte {}: {what}", info.at_byte);
         if let Err(error) = recording.read_frame(index, true, &mut frame) {
             report.damaged.push(error.to_string());
             continue;
         }
         for event in &frame.events {
             if event.complete_ns < last_ns {
-                report
-                    .damaged
-                    .push(format!("at byte {}: time runs backwards", info.at_byte));
+                report.damaged.push(damaged("time runs backwards"));
                 break;
             }
             last_ns = event.complete_ns;
@@ -58,12 +57,10 @@ pub fn verify(recording: &Recording) -> Result<Report> {
                 totals.add(event);
             }
         }
-        let marks = frame.events.iter().filter(|e| e.op == crate::Op::Mark);
-        for error in marks.filter_map(|e| frame.mark_of(e).err()) {
-            report
-                .damaged
-                .push(format!("at byte {}: {error}", info.at_byte));
-        }
+        let marks = frame.events.iter().filter(|e| e.op == Op::Mark);
+        let errors = marks.filter_map(|e| frame.mark_of(e).err());
+        let errors = errors.map(|error| damaged(&error.context));
+        report.damaged.extend(errors);
     }
     Ok(report)
 }
