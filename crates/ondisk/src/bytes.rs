@@ -1,12 +1,6 @@
 //! Numbers in a block. Bytes past its end read as 0, so that no content can make a reader fail;
 //! [`checked`] distinguishes the end from a zero.
 
-/// `N` bytes at `at`.
-#[inline]
-fn take<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
-    array(bytes, at).unwrap_or([0; N])
-}
-
 /// `N` bytes at `at`, if they are there.
 #[inline]
 pub fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
@@ -16,37 +10,37 @@ pub fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
 /// A little-endian number of 16 bits.
 #[inline]
 pub fn le16(bytes: &[u8], at: usize) -> u16 {
-    u16::from_le_bytes(take(bytes, at))
+    checked::le16(bytes, at).unwrap_or(0)
 }
 
 /// A little-endian number of 32 bits.
 #[inline]
 pub fn le32(bytes: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes(take(bytes, at))
+    checked::le32(bytes, at).unwrap_or(0)
 }
 
 /// A little-endian number of 64 bits.
 #[inline]
 pub fn le64(bytes: &[u8], at: usize) -> u64 {
-    u64::from_le_bytes(take(bytes, at))
+    checked::le64(bytes, at).unwrap_or(0)
 }
 
 /// A big-endian number of 16 bits.
 #[inline]
 pub fn be16(bytes: &[u8], at: usize) -> u16 {
-    u16::from_be_bytes(take(bytes, at))
+    checked::be16(bytes, at).unwrap_or(0)
 }
 
 /// A big-endian number of 32 bits.
 #[inline]
 pub fn be32(bytes: &[u8], at: usize) -> u32 {
-    u32::from_be_bytes(take(bytes, at))
+    checked::be32(bytes, at).unwrap_or(0)
 }
 
 /// One byte.
 #[inline]
 pub fn byte(bytes: &[u8], at: usize) -> u8 {
-    bytes.get(at).copied().unwrap_or(0)
+    checked::byte(bytes, at).unwrap_or(0)
 }
 
 /// Bytes `from..to`, clipped to the bytes that exist.
@@ -63,7 +57,7 @@ pub fn utf16(bytes: &[u8]) -> impl Iterator<Item = u16> {
 
 /// UUID: the 16 bytes at `at`.
 pub fn uuid(bytes: &[u8], at: usize) -> [u8; 16] {
-    take(bytes, at)
+    array(bytes, at).unwrap_or_default()
 }
 
 /// Returns whether all bytes are 0.

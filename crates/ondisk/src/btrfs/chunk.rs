@@ -57,15 +57,12 @@ impl Chunk {
         let count = self.stripes.len() as u64;
         let sub_stripes = !self.has(flag::RAID10)
             || (self.sub_stripes > 0 && count.is_multiple_of(self.sub_stripes));
-        let mut starts = self
-            .stripes
-            .iter()
-            .map(|&(_, offset)| offset)
-            .chain([self.logical]);
+        let fits = |start: u64| start.checked_add(self.length).is_some();
         self.length > 0
+            && fits(self.logical)
             && sub_stripes
             && self.data_stripes() > 0
-            && starts.all(|start| start.checked_add(self.length).is_some())
+            && self.stripes.iter().all(|&(_, start)| fits(start))
     }
 
     fn has(&self, flags: u64) -> bool {

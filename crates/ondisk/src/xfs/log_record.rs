@@ -255,14 +255,13 @@ impl<T> Records<T> {
             self.begin(sector, content);
         }
         let log_sectors = self.log_sectors;
-        let (number, at, open) = self
-            .open
-            .iter_mut()
-            .enumerate()
-            .find_map(|(number, open)| {
-                let at = open.position(sector, log_sectors);
-                (open.missing.get(at) == Some(&true)).then_some((number, at, open))
-            })?;
+        let is_missing = |open: &Open<T>| {
+            let at = open.position(sector, log_sectors);
+            open.missing.get(at) == Some(&true)
+        };
+        let number = self.open.iter().position(is_missing)?;
+        let open = &mut self.open[number];
+        let at = open.position(sector, log_sectors);
         let until_wrap = log_sectors.saturating_sub(sector) as usize;
         let count = open.missing[at..].iter().take_while(|m| **m).count();
         let count = count.min(content.len() / SECTOR).min(until_wrap);
