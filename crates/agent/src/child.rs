@@ -3,37 +3,22 @@
 use crate::error::{CellError, Context, Kind, Result};
 use crate::namespace::Directories;
 use crate::plan::Placeholders;
+use crate::process::describe;
 use crate::sandbox;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 
 /// Search path of programs if the runner has no PATH.
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /// Bytes of a failed command's output that the error message quotes.
 const TAIL_BYTES: u64 = 2048;
 const TAIL_LINES: usize = 20;
-
-/// Exit status of a command.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ended {
-    /// Exit status, unless a signal ended it.
-    pub status: Option<i32>,
-    /// Signal that ended the command.
-    pub signal: Option<i32>,
-}
-
-impl Ended {
-    /// True if the exit status is 0.
-    pub fn is_success(self) -> bool {
-        self.status == Some(0)
-    }
-}
 
 /// Log file that receives all output.
 #[derive(Debug)]
@@ -77,9 +62,8 @@ impl Log {
     }
 
     fn stdio(&self) -> Result<Stdio> {
-        Ok(Stdio::from(
-            self.file.try_clone().internal(|| "duplicate the log")?,
-        ))
+        let file = self.file.try_clone().internal(|| "duplicate the log")?;
+        Ok(file.into())
     }
 }
 
@@ -152,20 +136,16 @@ impl Launcher {
 }
 
 /// Describes a command that did not end successfully as an error.
-pub fn failure(kind: Kind, what: &str, ended: Ended, tail: &str) -> CellError {
-    let how = match (ended.status, ended.signal) {
-        (Some(status), _) => format!("exited with status {status}"),
-        (None, Some(signal)) => format!("was killed by signal {signal}"),
-        (None, None) => "ended with an unknown status".to_owned(),
-    };
+pub fn failure(kind: Kind, what: &str, status: ExitStatus, tail: &str) -> CellError {
+    let how = describe(status);
     let said = if tail.is_empty() {
         ", with no output".to_owned()
     } else {
         format!("; last output: {tail}")
     };
     let mut error = CellError::new(kind, format!("{what} {how}{said}"));
-    error.status = ended.status;
-    error.signal = ended.signal;
+    error.status = status.code();
+    error.signal = status.signal();
     error
 }
 
@@ -196,25 +176,14 @@ mod tests {
         let failed = failure(
             Kind::Workload,
             "step a",
-            Ended {
-                status: Some(3),
-                signal: None,
-            },
+            ExitStatus::from_raw(3 << 8),
             "oh no",
         );
         assert_eq!(
             failed.message,
             "step a exited with status 3; last output: oh no"
         );
-        let killed = failure(
-            Kind::Mkfs,
-            "mkfs",
-            Ended {
-                status: None,
-                signal: Some(9),
-            },
-            "",
-        );
+        let killed = failure(Kind::Mkfs, "mkfs", ExitStatus::from_raw(9), "");
         assert_eq!(
             (killed.signal, killed.message.as_str()),
             (Some(9), "mkfs was killed by signal 9, with no output")

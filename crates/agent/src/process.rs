@@ -1,6 +1,6 @@
 //! A child of `supervisor` and its exit status.
 
-use crate::error::{CellError, Context, Kind, Result};
+use crate::error::{Context, Result};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
@@ -20,8 +20,7 @@ pub struct Process {
 impl Process {
     /// Watches `child`.
     pub fn new(child: Child) -> Result<Self> {
-        let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-        let pid = pid.ok_or_else(|| CellError::new(Kind::Internal, "a child without a pid"))?;
+        let pid = Pid::from_child(&child);
         let pidfd = pidfd_open(pid, PidfdFlags::empty()).internal(|| "pidfd_open")?;
         Ok(Self {
             child,

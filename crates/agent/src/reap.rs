@@ -3,21 +3,23 @@
 use crate::error::{CellError, Context, Kind, Result};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid as NixPid;
-use rustix::process::{WaitOptions, WaitStatus, wait};
+use rustix::process::{WaitOptions, wait};
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
 use std::time::Duration;
 
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// Waits until the process `pid` has ended; reaps orphans meanwhile. Calls `on_stop` with true when
 /// the process is stopped, and with false when it continues.
-pub fn until_ended(pid: u32, on_stop: impl Fn(bool)) -> Result<WaitStatus> {
+pub fn until_ended(pid: u32, on_stop: impl Fn(bool)) -> Result<ExitStatus> {
     loop {
         match wait(WaitOptions::UNTRACED | WaitOptions::CONTINUED) {
             Ok(Some((changed, status)))
                 if u32::try_from(changed.as_raw_nonzero().get()) == Ok(pid) =>
             {
                 if !status.stopped() && !status.continued() {
-                    return Ok(status);
+                    return Ok(ExitStatus::from_raw(status.as_raw()));
                 }
                 on_stop(status.stopped());
             }

@@ -2,7 +2,7 @@
 //! workload.
 
 use crate::cell::Cell;
-use crate::child::{self, Ended};
+use crate::child;
 use crate::error::{CellError, Context, Kind, Result};
 use crate::event::{Event, ProbeResult};
 use crate::plan::{InspectPlan, StepPlan};
@@ -12,7 +12,7 @@ use crate::watchdog::Watchdog;
 use rustix::fs::MemfdFlags;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 
 /// Bytes of an inspection's output that are kept.
 const INSPECTED_BYTES: usize = 64 * 1024;
@@ -27,8 +27,8 @@ impl Cell {
         watchdog: &Watchdog,
     ) -> Result<()> {
         let begin = self.launcher.log.announce(name);
-        let ended = self.run_to_end(&mut self.launcher.command(argv)?, kind, watchdog)?;
-        if ended.is_success() {
+        let status = self.run_to_end(&mut self.launcher.command(argv)?, kind, watchdog)?;
+        if status.success() {
             return Ok(());
         }
         let what = argv
@@ -39,7 +39,7 @@ impl Cell {
         Err(child::failure(
             kind,
             &format!("`{what}`"),
-            ended,
+            status,
             &self.launcher.log.tail(begin),
         ))
     }
@@ -54,7 +54,7 @@ impl Cell {
         let mut command = self.launcher.command(&inspect.command)?;
         command.stdout(Stdio::from(theirs));
         let (status, output) = match self.run_to_end(&mut command, Kind::Internal, watchdog) {
-            Ok(ended) => (ended.status, text_of(&output)?),
+            Ok(status) => (status.code(), text_of(&output)?),
             Err(error) => (None, error.paragraph()),
         };
         Ok(Event::Inspected {
@@ -77,20 +77,25 @@ impl Cell {
             .probe_interval_ms
             .map(|interval_ms| Probe::start(dir, interval_ms))
             .transpose()?;
-        let ended = self.run_to_end(&mut command, Kind::Workload, watchdog);
+        let status = self.run_to_end(&mut command, Kind::Workload, watchdog);
         // Ended in any case, because its directory would keep the file system busy.
         let pauses = probe.and_then(Probe::end);
-        let ended = ended?;
-        if ended.is_success() {
+        let status = status?;
+        if status.success() {
             Ok(pauses)
         } else {
-            Err(self.workload_failure(step, ended, begin))
+            Err(self.workload_failure(step, status, begin))
         }
     }
 
     /// Runs a command until it and all its descendants have ended; background programs may keep
     /// running. Fails with `kind` if the command cannot be started.
-    fn run_to_end(&self, command: &mut Command, kind: Kind, watchdog: &Watchdog) -> Result<Ended> {
+    fn run_to_end(
+        &self,
+        command: &mut Command,
+        kind: Kind,
+        watchdog: &Watchdog,
+    ) -> Result<ExitStatus> {
         let program = command.get_program().to_string_lossy().into_owned();
         let child = command
             .spawn()
@@ -105,13 +110,10 @@ impl Cell {
             reap::until(|| self.background.is_all());
         }
         watchdog.command_gone();
-        Ok(Ended {
-            status: status.exit_status(),
-            signal: status.terminating_signal(),
-        })
+        Ok(status)
     }
 
-    fn workload_failure(&self, step: &StepPlan, ended: Ended, begin: u64) -> CellError {
+    fn workload_failure(&self, step: &StepPlan, status: ExitStatus, begin: u64) -> CellError {
         let tail = self.launcher.log.tail(begin);
         let is_full = self.is_full() || tail.contains("No space left on device");
         let kind = if is_full {
@@ -119,7 +121,7 @@ impl Cell {
         } else {
             Kind::Workload
         };
-        let mut error = child::failure(kind, &format!("step {}", step.name), ended, &tail);
+        let mut error = child::failure(kind, &format!("step {}", step.name), status, &tail);
         if is_full {
             error.message.push_str(
                 "; the file system under test is full: raise --size, or \
