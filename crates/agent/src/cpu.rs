@@ -141,31 +141,25 @@ impl CpuReader {
     pub fn read(&self) -> CpuTimes {
         let mut times = CpuTimes::default();
         for pid in numbers_in(&self.proc, ".") {
-            let Some(stat) = self
-                .text(&format!("{pid}/stat"))
-                .and_then(|text| Stat::parse(&text))
-            else {
-                continue;
-            };
-            if stat.flags & PF_KTHREAD != 0 {
-                times
-                    .kernel_threads
-                    .insert(pid, self.run_time(&pid.to_string(), &stat));
+            let dir = pid.to_string();
+            let stat = self.stat(&dir);
+            if let Some(stat) = stat.filter(|stat| stat.flags & PF_KTHREAD != 0) {
+                times.kernel_threads.insert(pid, self.run_time(&dir, &stat));
             }
         }
         if let Some(server) = self.server_pid {
             for thread in numbers_in(&self.proc, &format!("{server}/task")) {
                 let dir = format!("{server}/task/{thread}");
-                let Some(stat) = self
-                    .text(&format!("{dir}/stat"))
-                    .and_then(|text| Stat::parse(&text))
-                else {
-                    continue;
-                };
-                times.disk_server.insert(thread, self.run_time(&dir, &stat));
+                if let Some(stat) = self.stat(&dir) {
+                    times.disk_server.insert(thread, self.run_time(&dir, &stat));
+                }
             }
         }
         times
+    }
+
+    fn stat(&self, dir: &str) -> Option<Stat> {
+        Stat::parse(&self.text(&format!("{dir}/stat"))?)
     }
 
     fn run_time(&self, dir: &str, stat: &Stat) -> u64 {
@@ -176,13 +170,8 @@ impl CpuReader {
     }
 
     fn text(&self, path: &str) -> Option<String> {
-        let fd = rustix::fs::openat(
-            &self.proc,
-            path,
-            OFlags::RDONLY | OFlags::CLOEXEC,
-            Mode::empty(),
-        )
-        .ok()?;
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        let fd = rustix::fs::openat(&self.proc, path, flags, Mode::empty()).ok()?;
         let mut buffer = [0_u8; 1024];
         let length = rustix::io::read(fd, &mut buffer).ok()?;
         // Names of threads may contain any bytes.
@@ -192,7 +181,7 @@ impl CpuReader {
 
 impl CpuTimes {
     /// Returns the CPU time since `earlier`.
-    pub fn since(&self, earlier: &Self) -> CpuUsed {
+    fn since(&self, earlier: &Self) -> CpuUsed {
         CpuUsed {
             kernel_threads: added(&self.kernel_threads, &earlier.kernel_threads),
             disk_server: added(&self.disk_server, &earlier.disk_server),
@@ -216,13 +205,10 @@ fn added(now: &RunTimes, earlier: &RunTimes) -> Option<u64> {
 
 fn numbers_in(root: impl AsFd, path: &str) -> Vec<u32> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let Ok(fd) = rustix::fs::openat(root, path, flags, Mode::empty()) else {
-        return Vec::new();
-    };
-    let Ok(dir) = Dir::new(fd) else {
-        return Vec::new();
-    };
-    dir.flatten()
+    let dir = rustix::fs::openat(root, path, flags, Mode::empty()).and_then(Dir::new);
+    dir.into_iter()
+        .flatten()
+        .flatten()
         .filter_map(|entry| entry.file_name().to_str().ok()?.parse().ok())
         .collect()
 }

@@ -12,17 +12,16 @@ use crate::relay::Relay;
 use nix::sys::signal::{SigSet, Signal as NixSignal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{Mode, OFlags};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::process::{Signal, set_parent_process_death_signal};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::{Read, Write};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, ChildStdout, Command, ExitCode, Stdio};
+use std::process::{ChildStdout, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 /// Time for `init` to exit after its last event, or after its pipe was closed.
@@ -81,14 +80,9 @@ fn start() -> Result<Supervisor> {
         .mode(0o600)
         .open(&plan.log)
         .internal(|| format!("open the log {}", plan.log.display()))?;
-    let (control, server) = match &plan.disk_server {
-        Some(argv) => {
-            let (ours, child) = start_server(argv, &log)?;
-            (Some(ours), Some(child))
-        }
-        None => (None, None),
-    };
-    let mut server = server.map(Process::new).transpose()?;
+    let argv = plan.disk_server.as_ref();
+    let started = argv.map(|argv| start_server(argv, &log)).transpose()?;
+    let (control, mut server) = started.unzip();
     let output = Output::new(clone_file(&log)?);
     let started = start_init(
         plan,
@@ -126,15 +120,25 @@ fn block_signals() -> Result<SignalFd> {
         .internal(|| "signalfd")
 }
 
-/// Unblocks, in a child, the signals that this process handles itself. `Command` does not undo the
-/// blocking, and exec keeps it.
-fn unblock_signals() -> std::io::Result<()> {
-    Ok(SigSet::empty().thread_set_mask()?)
+/// Makes a child die with this process and inherit `descriptors`. It gets a process group of its own:
+/// Ctrl-C on the terminal goes to the runner, which tells the agent.
+fn tie(command: &mut Command, descriptors: Vec<RawFd>) {
+    command.process_group(0);
+    // SAFETY: the system calls sigprocmask, prctl and fcntl only; nothing is allocated and no lock
+    // is taken.
+    unsafe {
+        command.pre_exec(move || {
+            // `Command` does not undo the blocking of signals, and exec keeps it.
+            SigSet::empty().thread_set_mask()?;
+            set_parent_process_death_signal(Some(Signal::KILL))?;
+            descriptors.iter().copied().try_for_each(bequeath)
+        });
+    }
 }
 
 /// Starts the disk server in the host's namespaces: it must not be in the namespace that holds the
 /// mounts.
-fn start_server(argv: &[String], log: &File) -> Result<(OwnedFd, Child)> {
+fn start_server(argv: &[String], log: &File) -> Result<(OwnedFd, Process)> {
     let (ours, theirs) = seqpacket_pair().internal(|| "make the control socket")?;
     let (program, rest) = argv
         .split_first()
@@ -152,21 +156,11 @@ fn start_server(argv: &[String], log: &File) -> Result<(OwnedFd, Child)> {
         .stdin(Stdio::null())
         .stdout(clone_file(log)?)
         .stderr(clone_file(log)?);
-    // A process group of its own: Ctrl-C on the terminal goes to the runner, which tells the agent.
-    command.process_group(0);
-    // SAFETY: the system calls sigprocmask, prctl and fcntl only; nothing is allocated and no lock
-    // is taken.
-    unsafe {
-        command.pre_exec(move || {
-            unblock_signals()?;
-            set_parent_process_death_signal(Some(Signal::KILL))?;
-            bequeath(number)
-        });
-    }
+    tie(&mut command, vec![number]);
     let child = command.spawn().context(Kind::DiskServer, || {
         format!("start the disk server {program}")
     })?;
-    Ok((ours, child))
+    Ok((ours, Process::new(child)?))
 }
 
 /// Starts `init` as pid 1 of a new PID namespace.
@@ -176,10 +170,9 @@ fn start_init(
     server_pid: Option<u32>,
     log: File,
 ) -> Result<(Process, ChildStdout, CpuServer)> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let proc = rustix::fs::open("/proc", flags, Mode::empty()).internal(|| "open /proc")?;
+    let proc = File::open("/proc").internal(|| "open /proc")?;
     let (ours, theirs) = seqpacket_pair().internal(|| "make the socket for CPU times")?;
-    let cpu = CpuServer::new(CpuReader::new(proc, server_pid), ours);
+    let cpu = CpuServer::new(CpuReader::new(proc.into(), server_pid), ours);
     let control_fd = control.as_ref().map(AsRawFd::as_raw_fd);
     let handoff = Handoff {
         plan,
@@ -196,16 +189,7 @@ fn start_init(
         .stdin(handoff.to_file()?)
         .stdout(Stdio::piped())
         .stderr(log);
-    command.process_group(0);
-    // SAFETY: the system calls sigprocmask, prctl and fcntl only; nothing is allocated and no lock
-    // is taken.
-    unsafe {
-        command.pre_exec(move || {
-            unblock_signals()?;
-            set_parent_process_death_signal(Some(Signal::KILL))?;
-            inherited.into_iter().flatten().try_for_each(bequeath)
-        });
-    }
+    tie(&mut command, inherited.into_iter().flatten().collect());
     let mut child = command.spawn().internal(|| "start init")?;
     let events = child
         .stdout
@@ -368,19 +352,14 @@ impl Supervisor {
     fn last_event(self) -> Value {
         let server_status = self.server.as_ref().and_then(|server| server.status);
         let failed = |kind, message: String| {
-            json!(Event::Failed(Failed::new(
-                "",
-                &CellError::new(kind, message),
-                Vec::new()
-            )))
+            let error = CellError::new(kind, message);
+            json!(Event::Failed(Failed::new("", &error, Vec::new())))
         };
         if let Some(why) = self.interrupted {
             return failed(Kind::Interrupted, why);
         }
-        let init_was_killed = self
-            .init
-            .status
-            .is_some_and(|status| status.signal().is_some());
+        let init_status = self.init.status;
+        let init_was_killed = init_status.is_some_and(|status| status.signal().is_some());
         let server_failed = server_status.filter(|status| !status.success());
         match (self.relay.last, server_failed) {
             (Some(last), Some(status)) if last["event"] == "done" => failed(
@@ -407,10 +386,7 @@ impl Supervisor {
                 format!("the disk server {} before the cell ended", describe(status)),
             ),
             (None, _) => {
-                let how = self
-                    .init
-                    .status
-                    .map_or_else(|| "ended".to_owned(), describe);
+                let how = init_status.map_or_else(|| "ended".to_owned(), describe);
                 failed(
                     Kind::Internal,
                     format!("init {how}; if nobody killed it, the machine may be out of memory"),
