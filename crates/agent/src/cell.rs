@@ -58,16 +58,7 @@ pub struct Cell {
     /// Start times of intervals in an emulated machine.
     pub schedule: Option<Schedule>,
     /// A finished interval whose end counters are not read yet; they are read when the next begins.
-    pub pending: Option<Pending>,
-}
-
-/// A finished interval and the counters at its start.
-#[derive(Debug)]
-pub struct Pending {
-    interval: Interval,
-    begin: BTreeMap<String, Counters>,
-    settle: Option<disks::Written>,
-    unmount: Option<disks::Written>,
+    pub pending: Option<Work>,
 }
 
 /// Measurements of an interval's work.
@@ -79,6 +70,8 @@ pub struct Work {
     pub own_ns: u64,
     /// Space and pauses.
     pub interval: Interval,
+    /// Counters of the disks at its start.
+    pub begin: BTreeMap<String, Counters>,
     /// Counters of the disks at the end of the command.
     pub settle: Option<disks::Written>,
     /// Counters of the disks at the beginning of the unmount.
@@ -235,20 +228,18 @@ impl Cell {
         if let Some(sync_calls) = &mut self.sync_calls {
             sync_calls.marked(asked_ns, marked_ns);
         }
-        if let Some(Pending {
-            mut interval,
-            begin,
-            settle,
-            unmount,
-        }) = self.pending.take()
-        {
+        if let Some(work) = self.pending.take() {
+            let mut interval = work.interval;
             let none = Counters::default();
             let since = |(disk, now): (&String, &Counters)| {
-                (disk.clone(), now.since(begin.get(disk).unwrap_or(&none)))
+                (
+                    disk.clone(),
+                    now.since(work.begin.get(disk).unwrap_or(&none)),
+                )
             };
             interval.counters = counters.iter().map(since).collect();
-            interval.settle_write_bytes = disks::written_since(settle.as_ref(), &counters);
-            interval.unmount_write_bytes = disks::written_since(unmount.as_ref(), &counters);
+            interval.settle_write_bytes = disks::written_since(work.settle.as_ref(), &counters);
+            interval.unmount_write_bytes = disks::written_since(work.unmount.as_ref(), &counters);
             interval.sync_calls = calls.map(|calls| calls.count);
             emit(&Event::Interval(Box::new(interval)))?;
         }
@@ -273,18 +264,24 @@ impl Cell {
         // Discards the calls of mkfs and of the agent, which syncs the disks itself.
         self.sync_times.as_mut().map(SyncTimes::take).transpose()?;
         let watchdog = self.watchdog(name, limit)?;
-        let mut work = Work::default();
+        let mut work = Work {
+            begin,
+            ..Work::default()
+        };
         if let Some(schedule) = &mut self.schedule {
             schedule.wait();
         }
-        let usage_begin = Usage::begin(&self.cpu)?;
+        // The slow reading of other processes comes first and last, to keep it outside.
+        self.cpu.begin()?;
+        let usage_begin = Usage::read()?;
         let start = Instant::now();
         let result = run(self, &watchdog, &mut work);
         let end = Instant::now();
         if let Some(schedule) = &mut self.schedule {
             schedule.end();
         }
-        let usage_end = Usage::end(&self.cpu)?;
+        let usage_end = Usage::read()?;
+        let cpu = self.cpu.end()?;
         match (watchdog.failure(), result) {
             // The command ended by itself before the watchdog acted, so its own failure says more.
             (Some(failure), Err(error)) if failure.kind == Kind::LeftRunning => return Err(error),
@@ -293,19 +290,16 @@ impl Cell {
         }
         drop(watchdog);
         let command_ended = work.command_ended.unwrap_or(end);
-        let mut interval = work.interval;
+        let interval = &mut work.interval;
         interval.name = name.to_owned();
         interval.measured = measured;
         interval.wall_ns = nanoseconds(end - start);
         interval.command_ns = nanoseconds(command_ended - start);
         interval.settle_ns = nanoseconds(end - command_ended);
-        usage_end.record(&usage_begin, work.own_ns, &mut interval);
-        self.pending = Some(Pending {
-            interval,
-            begin,
-            settle: work.settle,
-            unmount: work.unmount,
-        });
+        interval.cpu_kernel_threads_ns = cpu.kernel_threads;
+        interval.cpu_disk_server_ns = cpu.disk_server;
+        usage_end.record(&usage_begin, work.own_ns, interval);
+        self.pending = Some(work);
         Ok(())
     }
 

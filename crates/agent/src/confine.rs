@@ -7,6 +7,7 @@
 //! folders in [`Confinement::shown`]. Other folders for the guest are at `/run/fscost/NAME`.
 
 use crate::error::{CellError, Context, Kind, Result};
+use crate::mount::unescaped;
 use crate::mount_attributes::{self, set_attributes};
 use rustix::fs::{CWD, Gid, Mode, OFlags, Uid};
 use rustix::mount::{
@@ -14,10 +15,8 @@ use rustix::mount::{
     mount_change, move_mount, open_tree, unmount,
 };
 use rustix::thread::{UnshareFlags, unshare_unsafe};
-use std::ffi::OsString;
 use std::fs;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -292,12 +291,13 @@ fn cover(place: &Path) -> Result<()> {
 
 /// Makes the folders of this module read-only, once everything in them is in place.
 fn seal() -> Result<()> {
-    let places = HIDDEN.iter().map(|folder| PathBuf::from(*folder)).chain(
+    let roots = ["/", ROOT_SHARE].map(Path::new);
+    let places = |root| {
         HIDDEN
             .iter()
-            .map(|folder| below(Path::new(ROOT_SHARE), Path::new(*folder))),
-    );
-    for place in places {
+            .map(move |folder| below(root, Path::new(folder)))
+    };
+    for place in roots.into_iter().flat_map(places) {
         if fs::symlink_metadata(&place).is_ok_and(|found| found.is_dir()) {
             let folder = rustix::fs::open(
                 &place,
@@ -329,22 +329,6 @@ fn interfaces() -> Result<Vec<PathBuf>> {
     found.sort();
     found.dedup();
     Ok(found)
-}
-
-/// Decodes a path in mountinfo, in which space, tab, newline and backslash are octal escapes.
-fn unescaped(text: &[u8]) -> PathBuf {
-    let mut path = Vec::with_capacity(text.len());
-    let mut rest = text;
-    while let [first, after @ ..] = rest {
-        let octal = after
-            .get(..3)
-            .filter(|_| *first == b'\\')
-            .and_then(|digits| std::str::from_utf8(digits).ok())
-            .and_then(|digits| u8::from_str_radix(digits, 8).ok());
-        path.push(octal.unwrap_or(*first));
-        rest = if octal.is_some() { &after[3..] } else { after };
-    }
-    PathBuf::from(OsString::from_vec(path))
 }
 
 fn below(root: &Path, path: &Path) -> PathBuf {

@@ -239,31 +239,29 @@ fn dead(message: impl Into<String>) -> CellError {
 }
 
 fn unexpected(message: FromServer) -> CellError {
-    match message {
-        FromServer::Error { kind, message } if kind == "host-disk-full" => CellError::new(
+    let FromServer::Error { kind, message } = message else {
+        return dead(format!(
+            "an unexpected reply from the disk server: {message:?}"
+        ));
+    };
+    match kind.as_str() {
+        "host-disk-full" => CellError::new(
             Kind::HostDiskFull,
             format!(
                 "the disk that keeps the recording is full: {message}; free some space, or \
                 choose another folder with --out"
             ),
         ),
-        FromServer::Error { kind, message } if kind == "recording-too-large" => CellError::new(
+        "recording-too-large" => CellError::new(
             Kind::RecordingTooLarge,
             format!("{message}; raise --max-recording, or give the workload less to write"),
         ),
-        FromServer::Error { kind, message } if kind == "host-memory" => CellError::new(
+        "host-memory" => CellError::new(
             Kind::HostMemory,
             format!("{message}; end other programs, or give the workload less to write"),
         ),
-        FromServer::Error { kind, message } if kind == "attach" => {
-            CellError::new(Kind::Attach, message)
-        }
-        FromServer::Error { kind, message } => {
-            dead(format!("the disk server failed ({kind}): {message}"))
-        }
-        other => dead(format!(
-            "an unexpected reply from the disk server: {other:?}"
-        )),
+        "attach" => CellError::new(Kind::Attach, message),
+        _ => dead(format!("the disk server failed ({kind}): {message}")),
     }
 }
 

@@ -4,7 +4,9 @@ use crate::error::{CellError, Context, Kind, Result};
 use crate::plan::MountPlan;
 use rustix::mount::{MountFlags, UnmountFlags};
 use serde::Serialize;
-use std::path::Path;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// MS_I_VERSION (include/uapi/linux/mount.h), which rustix does not name.
@@ -284,7 +286,7 @@ impl MountInfo {
     }
 
     /// Parses a line into mount point and the rest (Documentation/filesystems/proc.rst, 3.5).
-    fn parse(line: &str) -> Option<(std::path::PathBuf, Self)> {
+    fn parse(line: &str) -> Option<(PathBuf, Self)> {
         let (left, right) = line.split_once(" - ")?;
         let left: Vec<&str> = left.split(' ').collect();
         let mut right = right.splitn(3, ' ');
@@ -297,29 +299,25 @@ impl MountInfo {
             super_options,
             fs_type,
         };
-        Some((unescape(left.get(4)?).into(), info))
+        Some((unescaped(left.get(4)?.as_bytes()), info))
     }
 }
 
-/// Decodes escapes such as `\040`, which stand for bytes in mountinfo (fs/seq_file.c,
-/// `mangle_path`).
-fn unescape(text: &str) -> String {
-    let mut plain = String::new();
+/// Decodes a path in mountinfo, in which space, tab, newline and backslash are octal escapes
+/// (fs/seq_file.c, `mangle_path`).
+pub fn unescaped(text: &[u8]) -> PathBuf {
+    let mut path = Vec::with_capacity(text.len());
     let mut rest = text;
-    while let Some((before, after)) = rest.split_once('\\') {
-        plain.push_str(before);
-        let byte = after
+    while let [first, after @ ..] = rest {
+        let octal = after
             .get(..3)
+            .filter(|_| *first == b'\\')
+            .and_then(|digits| std::str::from_utf8(digits).ok())
             .and_then(|digits| u8::from_str_radix(digits, 8).ok());
-        rest = if let Some(byte) = byte {
-            plain.push(char::from(byte));
-            &after[3..]
-        } else {
-            plain.push('\\');
-            after
-        };
+        path.push(octal.unwrap_or(*first));
+        rest = if octal.is_some() { &after[3..] } else { after };
     }
-    plain + rest
+    PathBuf::from(OsString::from_vec(path))
 }
 
 #[cfg(test)]
@@ -387,6 +385,6 @@ mod tests {
             ("rw,noatime", "rw,errors=continue")
         );
         assert_eq!(info.fs_type, "ext3");
-        assert_eq!(unescape(r"a\b\"), r"a\b\");
+        assert_eq!(unescaped(br"a\b\"), Path::new(r"a\b\"));
     }
 }

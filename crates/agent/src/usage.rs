@@ -6,18 +6,17 @@
 //! `wait_task_zombie`). If the parent of a descendant ignores SIGCHLD, the kernel reaps the
 //! descendant without adding to either: such programs are under-counted.
 
-use crate::cpu::{CpuMeter, CpuUsed};
 use crate::error::{Context, Result};
 use crate::event::Interval;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeVal;
-use rustix::fs::{Mode, OFlags};
 use rustix::time::{ClockId, clock_gettime};
+use std::fs::File;
+use std::io::Read;
 
 /// A reading before or after an interval.
 #[derive(Debug)]
 pub struct Usage {
-    cpu: CpuUsed,
     user_ns: u64,
     system_ns: u64,
     bytes: IoBytes,
@@ -31,24 +30,11 @@ pub struct IoBytes {
 }
 
 impl Usage {
-    /// Takes a reading at the start of an interval, with the slow part first, to keep it outside.
-    pub fn begin(meter: &CpuMeter) -> Result<Self> {
-        meter.begin()?;
-        Self::read()
-    }
-
-    /// Takes a reading at the end of an interval, with the slow part last.
-    pub fn end(meter: &CpuMeter) -> Result<Self> {
-        let mut usage = Self::read()?;
-        usage.cpu = meter.end()?;
-        Ok(usage)
-    }
-
-    fn read() -> Result<Self> {
+    /// Takes a reading.
+    pub fn read() -> Result<Self> {
         let children = getrusage(UsageWho::RUSAGE_CHILDREN).internal(|| "getrusage")?;
         let bytes = IoBytes::of_children().internal(|| "read /proc/self/io")?;
         Ok(Self {
-            cpu: CpuUsed::default(),
             user_ns: nanoseconds(children.user_time()),
             system_ns: nanoseconds(children.system_time()),
             bytes,
@@ -60,8 +46,6 @@ impl Usage {
     pub fn record(&self, begin: &Self, own_ns: u64, interval: &mut Interval) {
         interval.cpu_user_ns = self.user_ns.saturating_sub(begin.user_ns);
         interval.cpu_system_ns = self.system_ns.saturating_sub(begin.system_ns) + own_ns;
-        interval.cpu_kernel_threads_ns = self.cpu.kernel_threads;
-        interval.cpu_disk_server_ns = self.cpu.disk_server;
         interval.program_read_bytes = self.bytes.read.saturating_sub(begin.bytes.read);
         interval.program_write_bytes = self.bytes.written.saturating_sub(begin.bytes.written);
     }
@@ -123,9 +107,8 @@ impl IoBytes {
 
 /// Returns the numbers, and the bytes that reading them added to `rchar`.
 fn read_io(path: &str) -> std::io::Result<(IoBytes, u64)> {
-    let fd = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
     let mut buffer = [0_u8; 1024];
-    let length = rustix::io::read(fd, &mut buffer)?;
+    let length = File::open(path)?.read(&mut buffer)?;
     let text = String::from_utf8_lossy(&buffer[..length]);
     let bytes = IoBytes::parse(&text)
         .ok_or_else(|| std::io::Error::other(format!("{path} has no rchar and wchar")))?;
