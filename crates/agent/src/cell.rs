@@ -19,7 +19,9 @@ use crate::watchdog::Watchdog;
 use rustix::fs::{Mode, OFlags};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -40,7 +42,7 @@ pub struct Cell {
     /// Reports CPU times.
     pub cpu: CpuMeter,
     /// `/proc/sys/vm/drop_caches`, which the workload cannot write.
-    pub drop_caches: OwnedFd,
+    pub drop_caches: File,
     /// Counts the workload's fsync, fdatasync and O_SYNC calls, where tracepoints allow it.
     pub sync_calls: Option<SyncCalls>,
     /// Durations of fsync and fdatasync calls, if they can be measured.
@@ -400,7 +402,8 @@ impl Cell {
     fn drop_caches(&self) -> Result<()> {
         self.sync_file_system()?;
         // Written at offset 0: the kernel ignores writes at other offsets (sysctl_writes_strict).
-        rustix::io::pwrite(&self.drop_caches, b"3", 0)
+        let written = self.drop_caches.write_at(b"3", 0);
+        written
             .map(drop)
             .internal(|| "write /proc/sys/vm/drop_caches")
     }

@@ -7,6 +7,7 @@
 //! looks for modules in the root of its first process.
 
 use crate::error::{CellError, Context, Kind, Result};
+use crate::event::{Event, Failed};
 use crate::port::{open_port, wait_for};
 use crate::spinner;
 use crate::sync_calls::monotonic_ns;
@@ -15,6 +16,7 @@ use rustix::mount::{MountFlags, mount, mount_bind_recursive};
 use rustix::system::RebootCommand;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use std::ffi::CStr;
 use std::fs::{self, File, Permissions};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
@@ -76,7 +78,7 @@ fn live() -> Result<()> {
     let plain = MountFlags::NOSUID | MountFlags::NOEXEC;
     for (kind, target) in [("proc", "/proc"), ("sysfs", "/sys"), ("devtmpfs", "/dev")] {
         make_dir(target)?;
-        mount(kind, target, kind, plain, None).internal(|| format!("mount {target}"))?;
+        mount_at(target, kind, plain, None)?;
     }
     load_modules()?;
     if std::env::args().any(|word| word == spinner::ARGUMENT) {
@@ -97,9 +99,7 @@ fn live() -> Result<()> {
         .context(Kind::Plan, || "parse the order")
         .and_then(|order| serve(order, &events));
     if let Err(error) = served {
-        events.tell(
-            &json!({"event": "failed", "step": "", "kind": error.kind, "message": error.paragraph(), "status": null, "signal": null, "kernel": []}),
-        )?;
+        events.tell(&json!(Event::Failed(Failed::new("", &error, Vec::new()))))?;
     }
     events.tell(&json!({"event": "bye"}))?;
     wait_until_heard(&port)
@@ -134,14 +134,7 @@ fn load_modules() -> Result<()> {
 fn serve(order: Order, events: &Events) -> Result<()> {
     make_dir(HOST)?;
     mount_share(&order.root, HOST)?;
-    mount(
-        "tmpfs",
-        RUN,
-        "tmpfs",
-        MountFlags::NOSUID,
-        Some(c"mode=0755"),
-    )
-    .internal(|| format!("mount {RUN}"))?;
+    mount_at(RUN, "tmpfs", MountFlags::NOSUID, Some(c"mode=0755"))?;
     mount_tmp()?;
     let in_host = |path: &str| PathBuf::from(format!("{HOST}{path}"));
     make_dir(in_host("/run/fscost/base"))?;
@@ -162,14 +155,8 @@ fn serve(order: Order, events: &Events) -> Result<()> {
     // Programs keep shared memory and semaphores there (shm_overview(7)); devtmpfs has no such
     // folder.
     make_dir("/dev/shm")?;
-    mount(
-        "tmpfs",
-        "/dev/shm",
-        "tmpfs",
-        MountFlags::NOSUID | MountFlags::NODEV,
-        Some(c"mode=1777"),
-    )
-    .internal(|| "mount /dev/shm")?;
+    let flags = MountFlags::NOSUID | MountFlags::NODEV;
+    mount_at("/dev/shm", "tmpfs", flags, Some(c"mode=1777"))?;
     for name in ["dev", "sys", "proc"] {
         let (from, to) = (format!("/{name}"), in_host(&format!("/{name}")));
         mount_bind_recursive(&from, &to).internal(|| format!("bind {from}"))?;
@@ -247,6 +234,11 @@ fn send_log(plan: &Value, events: &Events) -> Result<()> {
         events
             .tell(&json!({"event": "output", "text": String::from_utf8_lossy(&part[..length])}))?;
     }
+}
+
+/// Mounts a file system that has no source.
+fn mount_at(target: &str, kind: &str, flags: MountFlags, options: Option<&CStr>) -> Result<()> {
+    mount(kind, target, kind, flags, options).internal(|| format!("mount {target}"))
 }
 
 fn mount_share(tag: &str, target: impl AsRef<Path>) -> Result<()> {

@@ -13,10 +13,15 @@ use rustix::mount::{
 };
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 use std::ffi::{CStr, CString};
+use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 const EMPTY: &CStr = c"";
+/// Flags of every mount that a workload may write to.
+const PLAIN: MountFlags = MountFlags::NOSUID.union(MountFlags::NODEV);
+/// Flags of a detached copy of a mount.
+const COPY: OpenTreeFlags = OpenTreeFlags::OPEN_TREE_CLONE.union(OpenTreeFlags::OPEN_TREE_CLOEXEC);
 
 /// Directories that show the host's content, while writes to them stay in the cell. Nothing listens
 /// on a socket seen through an overlay, so a workload cannot use a daemon of the host.
@@ -72,19 +77,18 @@ pub struct Kept {
 impl Kept {
     /// Opens `input` and `writable`.
     pub fn open(input: Option<&Path>, writable: &[PathBuf]) -> Result<Self> {
-        let clone = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
         let open = |path: &Path, flags| {
             open_tree(CWD, path, flags).internal(|| format!("open {}", path.display()))
         };
         let writable = writable.iter().map(|path| {
-            let tree = open(path, clone | OpenTreeFlags::AT_RECURSIVE)?;
+            let tree = open(path, COPY | OpenTreeFlags::AT_RECURSIVE)?;
             Ok(Tree {
                 path: path.clone(),
                 tree,
             })
         });
         Ok(Self {
-            input: input.map(|path| open(path, clone)).transpose()?,
+            input: input.map(|path| open(path, COPY)).transpose()?,
             writable: writable.collect::<Result<_>>()?,
         })
     }
@@ -92,20 +96,15 @@ impl Kept {
 
 /// Makes the host's tree read-only, and mounts the cell's own directories.
 pub fn build(base: &Path, kept: Kept) -> Result<Directories> {
-    let setup = SETUP
-        .map(Path::new)
-        .into_iter()
-        .filter(|path| is_writable(path));
-    let setup: Vec<&Path> = setup.collect();
+    let mut setup = SETUP.map(Path::new).to_vec();
+    setup.retain(|path| is_writable(path));
     mount_attributes::set_recursively(Path::new("/"), mount_attributes::READ_ONLY)
         .internal(|| "make the host's files read-only (mount_setattr, Linux 5.12)")?;
     for path in setup {
         mount_attributes::clear(path, mount_attributes::READ_ONLY)
             .internal(|| format!("keep {} writable", path.display()))?;
     }
-    let plain = MountFlags::NOSUID | MountFlags::NODEV;
-    mount("fscost", base, "tmpfs", plain, Some(c"mode=0755"))
-        .internal(|| format!("mount a tmpfs on {}", base.display()))?;
+    mount_tmpfs(base, c"mode=0755")?;
     let make = |name: &str, mode: u32| {
         let path = base.join(name);
         make_directory(&path, mode)?;
@@ -128,21 +127,15 @@ pub fn build(base: &Path, kept: Kept) -> Result<Directories> {
     for Tree { path, tree } in &kept.writable {
         attach(tree, path)?;
     }
-    mount("proc", "/proc", "proc", plain | MountFlags::NOEXEC, None).internal(|| "mount /proc")?;
+    mount("proc", "/proc", "proc", PLAIN | MountFlags::NOEXEC, None).internal(|| "mount /proc")?;
     Ok(Directories { fs, scratch })
 }
 
 /// Mounts private layers over the places that programs write to. `layers` receives the writes.
 fn cover_host(base: &Path, layers: &Path) -> Result<()> {
     // If a layer covers `base` itself, `base` is mounted on top again.
-    let own = open_tree(
-        CWD,
-        base,
-        OpenTreeFlags::OPEN_TREE_CLONE
-            | OpenTreeFlags::OPEN_TREE_CLOEXEC
-            | OpenTreeFlags::AT_RECURSIVE,
-    )
-    .internal(|| "open the cell's own directories")?;
+    let own = open_tree(CWD, base, COPY | OpenTreeFlags::AT_RECURSIVE)
+        .internal(|| "open the cell's own directories")?;
     let is_there = |path: &Path| path.is_dir() && !path.is_symlink();
     let mut covered = Vec::new();
     for path in OVERLAID.map(Path::new) {
@@ -177,28 +170,18 @@ fn overlay(path: &Path, layers: &Path) -> Result<()> {
         layer("_work")?
     );
     let options = CString::new(options).internal(|| "build the options of an overlay")?;
-    match mount(
-        "fscost",
-        path,
-        "overlay",
-        MountFlags::NOSUID | MountFlags::NODEV,
-        Some(options.as_c_str()),
-    ) {
-        Ok(()) => Ok(()),
+    mount("fscost", path, "overlay", PLAIN, Some(options.as_c_str()))
         // The kernel has no overlay, or none over this file system: the directory is empty then.
-        Err(_) => private_memory(path),
-    }
+        .or_else(|_| private_memory(path))
 }
 
 fn private_memory(path: &Path) -> Result<()> {
-    mount(
-        "fscost",
-        path,
-        "tmpfs",
-        MountFlags::NOSUID | MountFlags::NODEV,
-        Some(c"mode=1777"),
-    )
-    .internal(|| format!("mount a tmpfs on {}", path.display()))
+    mount_tmpfs(path, c"mode=1777")
+}
+
+fn mount_tmpfs(path: &Path, mode: &CStr) -> Result<()> {
+    mount("fscost", path, "tmpfs", PLAIN, Some(mode))
+        .internal(|| format!("mount a tmpfs on {}", path.display()))
 }
 
 fn attach(tree: &OwnedFd, target: &Path) -> Result<()> {
@@ -238,10 +221,9 @@ fn is_writable(path: &Path) -> bool {
 
 /// Makes the machine's settings in `/proc` read-only; returns the file that `init` itself writes
 /// to.
-pub fn protect_settings() -> Result<OwnedFd> {
-    let flags = OFlags::WRONLY | OFlags::CLOEXEC;
-    let drop_caches = rustix::fs::open(DROP_CACHES, flags, Mode::empty())
-        .internal(|| format!("open {DROP_CACHES}"))?;
+pub fn protect_settings() -> Result<File> {
+    let drop_caches = File::options().write(true).open(DROP_CACHES);
+    let drop_caches = drop_caches.internal(|| format!("open {DROP_CACHES}"))?;
     for path in READ_ONLY
         .map(Path::new)
         .into_iter()
