@@ -8,15 +8,15 @@
 
 use crate::error::{CellError, Context, Kind, Result};
 use crate::mount::unescaped;
-use crate::mount_attributes::{self, set_attributes};
-use rustix::fs::{CWD, Gid, Mode, OFlags, Uid};
+use crate::mount_attributes::{self, NODEV, NOEXEC, NOSUID, READ_ONLY, set_attributes};
+use rustix::fs::{CWD, Gid, Uid};
 use rustix::mount::{
     MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags, mount,
     mount_change, move_mount, open_tree, unmount,
 };
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 use std::fs;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -139,8 +139,7 @@ impl Confinement {
             .map(|(name, folder)| Ok((name, self.readable(folder)?)))
             .collect::<Result<Vec<_>>>()?;
         for tree in [&root, &guest_root] {
-            set_attributes(tree, mount_attributes::READ_ONLY | mount_attributes::NOSUID)
-                .internal(|| "make the new root read-only")?;
+            set_attributes(tree, READ_ONLY | NOSUID).internal(|| "make the new root read-only")?;
         }
         enter_root(&root)?;
         hide(Path::new("/"), &interfaces, &[])?;
@@ -150,26 +149,21 @@ impl Confinement {
         }
         // QEMU reads extended attributes and inherited files through /proc/self/fd. No other
         // process is visible.
-        make_dir(Path::new("/proc/self/fd"))?;
-        attach(&descriptors, Path::new("/proc/self/fd"))?;
-        make_dir(Path::new(ROOT_SHARE))?;
-        attach(&guest_root, Path::new(ROOT_SHARE))?;
-        hide(Path::new(ROOT_SHARE), &interfaces, &self.shown)?;
+        attach_folder(&descriptors, Path::new("/proc/self/fd"))?;
+        let share = Path::new(ROOT_SHARE);
+        attach_folder(&guest_root, share)?;
+        hide(share, &interfaces, &self.shown)?;
         for (folder, tree) in &shown {
-            let place = below(Path::new(ROOT_SHARE), folder);
-            make_dir(&place)?;
-            attach(tree, &place)?;
+            attach_folder(tree, &below(share, folder))?;
         }
         for interface in interfaces
             .iter()
             .filter(|path| self.shown.iter().any(|folder| path.starts_with(folder)))
         {
-            cover(&below(Path::new(ROOT_SHARE), interface))?;
+            cover(&below(share, interface))?;
         }
         for (name, tree) in &shares {
-            let place = Path::new(SHARES).join(name);
-            make_dir(&place)?;
-            attach(tree, &place)?;
+            attach_folder(tree, &Path::new(SHARES).join(name))?;
         }
         seal()
     }
@@ -186,14 +180,8 @@ impl Confinement {
             // the guest sees only what any user may read.
             let _ = mount_attributes::exchange_owner(&tree, (owner.uid(), owner.gid()), user);
         }
-        set_attributes(
-            &tree,
-            mount_attributes::READ_ONLY
-                | mount_attributes::NOSUID
-                | mount_attributes::NODEV
-                | mount_attributes::NOEXEC,
-        )
-        .internal(|| format!("make {} read-only", folder.display()))?;
+        set_attributes(&tree, READ_ONLY | NOSUID | NODEV | NOEXEC)
+            .internal(|| format!("make {} read-only", folder.display()))?;
         Ok(tree)
     }
 }
@@ -299,13 +287,7 @@ fn seal() -> Result<()> {
     };
     for place in roots.into_iter().flat_map(places) {
         if fs::symlink_metadata(&place).is_ok_and(|found| found.is_dir()) {
-            let folder = rustix::fs::open(
-                &place,
-                OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
-                Mode::empty(),
-            )
-            .internal(|| format!("open {}", place.display()))?;
-            mount_attributes::set_own(folder.as_fd(), mount_attributes::READ_ONLY)
+            mount_attributes::set_own(&place, READ_ONLY)
                 .internal(|| format!("seal {}", place.display()))?;
         }
     }
@@ -335,8 +317,10 @@ fn below(root: &Path, path: &Path) -> PathBuf {
     root.join(path.strip_prefix("/").unwrap_or(path))
 }
 
-fn make_dir(path: &Path) -> Result<()> {
-    fs::create_dir_all(path).internal(|| format!("make {}", path.display()))
+/// Attaches a copy of a folder's mount at `place`, which is made if necessary.
+fn attach_folder(tree: &OwnedFd, place: &Path) -> Result<()> {
+    fs::create_dir_all(place).internal(|| format!("make {}", place.display()))?;
+    attach(tree, place)
 }
 
 /// Parses the options of the command line up to `--`; returns the remaining words too.

@@ -5,7 +5,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
@@ -28,47 +28,44 @@ pub fn hold() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Sets attributes of the mount on `path` and of those below it.
+/// Sets attributes of the mount on the folder `path` and of those below it.
 pub fn set_recursively(path: &Path, attributes: u64) -> io::Result<()> {
-    let mount = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
-    set_attributes(&mount, attributes)
+    set_attributes(&open(path)?, attributes)
 }
 
-/// Clears attributes of the mount on `path`.
+/// Sets attributes of the mount on the folder `path` alone.
+pub fn set_own(path: &Path, attributes: u64) -> io::Result<()> {
+    change(&open(path)?, 0, attributes, 0, None)
+}
+
+/// Clears attributes of the mount on the folder `path` alone.
 pub fn clear(path: &Path, attributes: u64) -> io::Result<()> {
-    let mount = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
-    change(mount.as_fd(), 0, 0, attributes, None)
+    change(&open(path)?, 0, 0, attributes, None)
 }
 
 /// Sets attributes of a mount and of those below it.
 pub fn set_attributes(tree: &OwnedFd, attributes: u64) -> io::Result<()> {
-    change(tree.as_fd(), libc::AT_RECURSIVE, attributes, 0, None)
+    change(tree, libc::AT_RECURSIVE, attributes, 0, None)
 }
 
-/// Sets attributes of one mount.
-pub fn set_own(mount: BorrowedFd<'_>, attributes: u64) -> io::Result<()> {
-    change(mount, 0, attributes, 0, None)
+fn open(path: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(path, flags, Mode::empty())?)
 }
 
 /// Swaps two owners on the file system of a detached mount: files of `owner` (user, group) appear
 /// to belong to `user`, and vice versa.
 pub fn exchange_owner(tree: &OwnedFd, owner: (u32, u32), user: (u32, u32)) -> io::Result<()> {
     let namespace = namespace(&exchange(owner.0, user.0), &exchange(owner.1, user.1))?;
-    change(
-        tree.as_fd(),
-        0,
-        libc::MOUNT_ATTR_IDMAP,
-        0,
-        Some(namespace.as_fd()),
-    )
+    change(tree, 0, libc::MOUNT_ATTR_IDMAP, 0, Some(&namespace))
 }
 
 fn change(
-    mount: BorrowedFd<'_>,
+    mount: &OwnedFd,
     flags: i32,
     set: u64,
     clear: u64,
-    namespace: Option<BorrowedFd<'_>>,
+    namespace: Option<&OwnedFd>,
 ) -> io::Result<()> {
     let mut asked = libc::mount_attr {
         attr_set: set,

@@ -6,7 +6,7 @@
 
 use crate::error::{CellError, Context, Result};
 use crate::mount_attributes;
-use rustix::fs::{CWD, Mode, OFlags, StatVfsMountFlags};
+use rustix::fs::{CWD, Mode, StatVfsMountFlags};
 use rustix::mount::{
     MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, mount, mount_bind,
     mount_change, mount_remount, move_mount, open_tree,
@@ -14,7 +14,7 @@ use rustix::mount::{
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 use std::ffi::{CStr, CString};
 use std::fs::File;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 const EMPTY: &CStr = c"";
@@ -206,10 +206,7 @@ fn make_directory(path: &Path, mode: u32) -> Result<()> {
 pub fn protect_setup() -> Result<()> {
     for path in SETUP.map(Path::new) {
         // Only this mount, so that /dev/shm stays writable.
-        let mount = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
-        mount
-            .map_err(Into::into)
-            .and_then(|mount| mount_attributes::set_own(mount.as_fd(), mount_attributes::READ_ONLY))
+        mount_attributes::set_own(path, mount_attributes::READ_ONLY)
             .internal(|| format!("make {} read-only", path.display()))?;
     }
     Ok(())
