@@ -78,7 +78,8 @@ impl CpuMeter {
 pub struct CpuServer {
     reader: CpuReader,
     began: CpuTimes,
-    socket: OwnedFd,
+    /// Readable when a question is pending.
+    pub socket: OwnedFd,
 }
 
 impl CpuServer {
@@ -89,11 +90,6 @@ impl CpuServer {
             began: CpuTimes::default(),
             socket,
         }
-    }
-
-    /// Returns the socket, to poll it.
-    pub fn socket(&self) -> &OwnedFd {
-        &self.socket
     }
 
     /// Answers a pending question; returns false if `init` has gone.

@@ -18,7 +18,7 @@ use rustix::thread::{UnshareFlags, unshare_unsafe};
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::{Read, Write};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{ChildStdout, Command, ExitCode, Stdio};
@@ -264,22 +264,17 @@ impl Supervisor {
     }
 
     fn wait(&self) {
-        let mut fds = vec![PollFd::from_borrowed_fd(
-            self.signals.as_fd(),
-            PollFlags::IN,
-        )];
+        let mut fds = vec![PollFd::new(&self.signals, PollFlags::IN)];
         let processes = std::iter::once(&self.init).chain(self.server.as_ref());
         fds.extend(
             processes
                 .filter(|process| process.status.is_none())
                 .map(|process| PollFd::new(&process.pidfd, PollFlags::IN)),
         );
-        if let Some(cpu) = &self.cpu {
-            fds.push(PollFd::new(cpu.socket(), PollFlags::IN));
-        }
-        if let Some(events) = &self.events {
-            fds.push(PollFd::new(events, PollFlags::IN));
-        }
+        let cpu = self.cpu.as_ref();
+        fds.extend(cpu.map(|cpu| PollFd::new(&cpu.socket, PollFlags::IN)));
+        let events = self.events.as_ref();
+        fds.extend(events.map(|events| PollFd::new(events, PollFlags::IN)));
         let until_deadline = self
             .deadline
             .map(|deadline| deadline.saturating_duration_since(Instant::now()));

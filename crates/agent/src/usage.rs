@@ -90,17 +90,12 @@ impl IoBytes {
 
     fn parse(text: &str) -> Option<Self> {
         let field = |name: &str| {
-            text.lines().find_map(|line| {
-                line.strip_prefix(name)?
-                    .strip_prefix(": ")?
-                    .trim()
-                    .parse::<u64>()
-                    .ok()
-            })
+            let value = text.lines().find_map(|line| line.strip_prefix(name))?;
+            value.trim().parse::<u64>().ok()
         };
         Some(Self {
-            read: field("rchar")?,
-            written: field("wchar")?,
+            read: field("rchar: ")?,
+            written: field("wchar: ")?,
         })
     }
 }

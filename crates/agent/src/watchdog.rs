@@ -226,36 +226,36 @@ impl Guard {
 }
 
 fn failure(step: &str, verdict: &Verdict) -> CellError {
-    match verdict {
-        Verdict::Timeout(limit) => CellError::new(
+    let seconds = LEFTOVER_LIMIT.as_secs();
+    let (kind, message) = match verdict {
+        Verdict::Timeout(limit) => (
             Kind::Timeout,
             format!(
                 "{step} exceeded {} s and was stopped; raise --timeout, or give it less to do",
                 limit.as_secs()
             ),
         ),
-        Verdict::Stopped => CellError::new(
+        Verdict::Stopped => (
             Kind::Timeout,
             format!(
                 "the command of {step} was stopped by a signal (SIGSTOP), and was not \
-                continued within {} s",
-                LEFTOVER_LIMIT.as_secs()
+                continued within {seconds} s"
             ),
         ),
-        Verdict::LeftRunning(names) => CellError::new(
+        Verdict::LeftRunning(names) => (
             Kind::LeftRunning,
             format!(
-                "the command of {step} ended, but these ran for {} s longer: {}; end them in the \
-                step itself, so that their writes are counted",
-                LEFTOVER_LIMIT.as_secs(),
+                "the command of {step} ended, but these ran for {seconds} s longer: {}; end them \
+                in the step itself, so that their writes are counted",
                 names.join(", ")
             ),
         ),
-        Verdict::DiskServer => CellError::new(
+        Verdict::DiskServer => (
             Kind::DiskServer,
             format!("the disk server ended during {step}"),
         ),
-    }
+    };
+    CellError::new(kind, message)
 }
 
 /// Names the first few remaining processes and counts the rest.
