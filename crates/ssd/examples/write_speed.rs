@@ -29,7 +29,15 @@ fn main() -> Result<(), Error> {
         .unwrap_or(1.0);
     let over_provisioning = 0.28;
     let spare = over_provisioning / (1.0 + over_provisioning);
-    let geometry = Geometry::with_spare(capacity_gib << 30, spare, 4096, 1, UNITS_PER_BLOCK)?;
+    let logical_units = (capacity_gib << 30) / 4096;
+    let blocks = logical_units as f64 / (1.0 - spare) / f64::from(UNITS_PER_BLOCK);
+    let geometry = Geometry {
+        unit_bytes: 4096,
+        units_per_page: 1,
+        units_per_block: UNITS_PER_BLOCK,
+        blocks: blocks.round() as u32,
+        logical_units: u32::try_from(logical_units).unwrap_or(u32::MAX),
+    };
     if kind == "naive" {
         naive(&geometry);
         return Ok(());

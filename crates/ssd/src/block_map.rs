@@ -2,8 +2,9 @@
 //! order. First-generation SSDs, SD cards and eMMC keep a few blocks open for writing in ascending
 //! order. A write that does not continue an open block costs a copy of the rest of its block.
 
-use crate::whole_blocks::{Nand, WholeBlocks};
-use crate::{Charge, Error, Geometry, Write};
+use crate::nand::Nand;
+use crate::page_map::Valid;
+use crate::{Charge, Error, Geometry, Translation, Write};
 
 /// A replacement block that is being written in ascending order.
 #[derive(Debug, Clone)]
@@ -20,6 +21,10 @@ struct Open {
 #[derive(Debug, Clone)]
 pub struct BlockMap<C> {
     nand: Nand<C>,
+    /// Data block of each logical block.
+    data: Vec<Option<u32>>,
+    /// Bitmap of the logical units that hold data.
+    holds: Valid,
     open_blocks: usize,
     /// Open blocks; the most recently used one is last.
     open: Vec<Open>,
@@ -30,6 +35,8 @@ impl<C: Charge> BlockMap<C> {
     pub fn new(geometry: Geometry, open_blocks: u32, charges: C) -> Result<BlockMap<C>, Error> {
         Ok(BlockMap {
             nand: Nand::new(geometry, open_blocks + 1, charges)?,
+            data: vec![None; geometry.logical_blocks()],
+            holds: Valid::new(u64::from(geometry.logical_units)),
             open_blocks: open_blocks as usize,
             open: Vec::new(),
         })
@@ -43,10 +50,9 @@ impl<C: Charge> BlockMap<C> {
                     let earlier = self.open.remove(at);
                     self.close(earlier);
                 }
-                let physical = self.nand.take();
                 Open {
                     logical,
-                    physical,
+                    physical: self.nand.take(),
                     next: 0,
                     written: Vec::new(),
                 }
@@ -54,17 +60,15 @@ impl<C: Charge> BlockMap<C> {
         };
         let copies = self.copy_up_to(&mut open, first);
         let units = self.nand.geometry.units_per_block;
-        if let Some(old) = self.nand.data[logical as usize] {
-            for unit in self.nand.holds.places(logical * units + first, count, true) {
-                self.nand
-                    .charges
-                    .invalidated(old * units + unit % units, 1, tag);
+        let (from, to) = (logical * units + first, open.physical * units + first);
+        if let Some(old) = self.data[logical as usize] {
+            for unit in self.holds.places(from, count, true) {
+                let place = old * units + unit % units;
+                self.nand.charges.invalidated(place, 1, tag);
             }
         }
-        self.nand
-            .charges
-            .written(open.physical * units + first, count, tag);
-        self.nand.holds.set_range(logical * units + first, count);
+        self.nand.charges.written(to, count, tag);
+        self.holds.set_range(from, count);
         self.nand.counters.written_units += u64::from(count);
         open.written.push((first, count));
         self.charge_copies(&open, copies);
@@ -85,20 +89,14 @@ impl<C: Charge> BlockMap<C> {
     fn copy_up_to(&mut self, open: &mut Open, end: u32) -> u32 {
         let units = self.nand.geometry.units_per_block;
         let mut copies = 0;
-        if let Some(old) = self.nand.data[open.logical as usize] {
+        if let Some(old) = self.data[open.logical as usize] {
             let begin = open.logical * units;
             let last = (begin + end).min(self.nand.geometry.logical_units);
             let from = begin + open.next;
-            for unit in self
-                .nand
-                .holds
-                .places(from, last.saturating_sub(from), true)
-            {
-                self.nand.charges.moved(
-                    old * units + unit - begin,
-                    open.physical * units + unit - begin,
-                    1,
-                );
+            for unit in self.holds.places(from, last.saturating_sub(from), true) {
+                let place = unit - begin;
+                let (from, to) = (old * units + place, open.physical * units + place);
+                self.nand.charges.moved(from, to, 1);
                 copies += 1;
             }
         }
@@ -110,12 +108,9 @@ impl<C: Charge> BlockMap<C> {
     /// Charges copies to the host writes that made them necessary: those to the open block.
     fn charge_copies(&mut self, open: &Open, copies: u32) {
         let base = open.physical * self.nand.geometry.units_per_block;
-        self.nand.charges.caused(
-            copies,
-            open.written
-                .iter()
-                .map(|&(first, count)| (base + first, count)),
-        );
+        let written = open.written.iter();
+        let written = written.map(|&(first, count)| (base + first, count));
+        self.nand.charges.caused(copies, written);
     }
 
     /// Completes an open block and makes it the data block of its logical block.
@@ -123,23 +118,16 @@ impl<C: Charge> BlockMap<C> {
         let units = self.nand.geometry.units_per_block;
         let copies = self.copy_up_to(&mut open, units);
         self.charge_copies(&open, copies);
-        self.nand.replace_data(open.logical, open.physical);
+        let data = &mut self.data[open.logical as usize];
+        self.nand.replace(data, open.physical);
     }
 }
 
-impl<C: Charge> WholeBlocks for BlockMap<C> {
+impl<C: Charge> Translation for BlockMap<C> {
     type Charges = C;
 
     fn nand(&self) -> &Nand<C> {
         &self.nand
-    }
-
-    fn nand_mut(&mut self) -> &mut Nand<C> {
-        &mut self.nand
-    }
-
-    fn reserved_blocks(&self) -> u32 {
-        self.open_blocks as u32 + 1
     }
 
     fn physical(&self, logical: u32) -> Option<u32> {
@@ -149,48 +137,65 @@ impl<C: Charge> WholeBlocks for BlockMap<C> {
         let open = open.filter(|open| place < open.next);
         let at = match open {
             Some(open) => open.physical,
-            None => self.nand.data[block as usize]?,
+            None => self.data[block as usize]?,
         };
-        self.nand
-            .holds
-            .is_set(logical)
-            .then_some(at * units + place)
+        let is_held = self.holds.is_set(logical);
+        is_held.then_some(at * units + place)
     }
 
-    fn write(&mut self, write: &Write) {
-        for (logical, first, count) in write.in_blocks(self.nand.geometry.units_per_block) {
-            self.write_in_block(logical, first, count, write.tag);
+    fn write_all(&mut self, writes: &[Write]) {
+        let units = self.nand.geometry.units_per_block;
+        for write in writes {
+            self.nand.counters.host_units += u64::from(write.count);
+            for (logical, first, count) in in_blocks(write.first, write.count, units) {
+                self.write_in_block(logical, first, count, write.tag);
+            }
         }
     }
 
     /// Trimmed units need no further copies. A block without any data left is erased.
-    fn trim(&mut self, first: u32, count: u32, tag: u16) {
-        let (units, logical_units) = {
-            let geometry = &self.nand.geometry;
-            (geometry.units_per_block, geometry.logical_units)
-        };
-        let trim = Write {
-            first,
-            count,
-            tag,
-            stream: 0,
-        };
-        for (logical, first, count) in trim.in_blocks(units) {
+    fn trim(&mut self, first: u32, count: u32, _: u16) {
+        let Geometry {
+            units_per_block: units,
+            logical_units,
+            ..
+        } = self.nand.geometry;
+        for (logical, first, count) in in_blocks(first, count, units) {
             let begin = logical * units;
-            self.nand.counters.trimmed_units +=
-                self.nand.holds.places(begin + first, count, true).count() as u64;
-            self.nand.holds.clear_range(begin + first, count);
+            let trimmed = self.holds.places(begin + first, count, true).count();
+            self.nand.counters.trimmed_units += trimmed as u64;
+            self.holds.clear_range(begin + first, count);
             let whole = units.min(logical_units - begin);
-            if self.nand.holds.places(begin, whole, true).next().is_some() {
+            if self.holds.places(begin, whole, true).next().is_some() {
                 continue;
             }
             if let Some(at) = self.open.iter().position(|open| open.logical == logical) {
                 let open = self.open.remove(at);
                 self.close(open);
             }
-            if let Some(old) = self.nand.data[logical as usize].take() {
+            if let Some(old) = self.data[logical as usize].take() {
                 self.nand.erase(old);
             }
         }
     }
+
+    /// Does nothing: units are programmed as they are written.
+    fn flush(&mut self, _: u16) {}
+}
+
+/// Returns the parts of a range in each logical block: the block, the index in it of the part's
+/// first unit, and the number of units.
+fn in_blocks(
+    first: u32,
+    count: u32,
+    units_per_block: u32,
+) -> impl Iterator<Item = (u32, u32, u32)> {
+    let (mut at, end) = (first, first + count);
+    std::iter::from_fn(move || {
+        let within = at % units_per_block;
+        let count = (end - at).min(units_per_block - within);
+        let part = (count > 0).then_some((at / units_per_block, within, count));
+        at += count;
+        part
+    })
 }

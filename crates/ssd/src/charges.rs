@@ -96,32 +96,6 @@ impl ChargesByTag {
         }
     }
 
-    /// Returns the charges of `tag` so far.
-    #[must_use]
-    pub fn of(&self, tag: u16) -> Charges {
-        self.by_tag
-            .get(usize::from(tag))
-            .copied()
-            .unwrap_or_default()
-    }
-
-    /// Returns every charged tag with its charges.
-    pub fn all(&self) -> impl Iterator<Item = (u16, Charges)> + '_ {
-        self.by_tag
-            .iter()
-            .enumerate()
-            .filter(|(_, charges)| **charges != Charges::default())
-            .map(|(tag, charges)| (tag as u16, *charges))
-    }
-
-    fn charge(&mut self, tag: u16) -> &mut Charges {
-        let at = usize::from(tag);
-        if at >= self.by_tag.len() {
-            self.by_tag.resize(at + 1, Charges::default());
-        }
-        &mut self.by_tag[at]
-    }
-
     /// Distributes `copies` over the `culprits` units of `found`, in order. `rest` is the initial
     /// remainder, below `culprits`.
     fn share(&mut self, copies: u32, culprits: u32, mut rest: u32, found: &[(u16, u32)]) {
@@ -141,7 +115,7 @@ impl ChargesByTag {
                 due += sum / u64::from(culprits);
                 rest = (sum % u64::from(culprits)) as u32;
             }
-            self.charge(tag).caused_units += due;
+            charge(&mut self.by_tag, tag).caused_units += due;
         }
     }
 
@@ -155,12 +129,12 @@ impl Charge for ChargesByTag {
     #[inline]
     fn written(&mut self, physical: u32, units: u32, tag: u16) {
         self.fill(physical, units, tag);
-        self.charge(tag).written_units += u64::from(units);
+        charge(&mut self.by_tag, tag).written_units += u64::from(units);
     }
 
     fn padded(&mut self, physical: u32, units: u32, tag: u16) {
         self.fill(physical, units, tag);
-        self.charge(tag).padded_units += u64::from(units);
+        charge(&mut self.by_tag, tag).padded_units += u64::from(units);
     }
 
     #[inline]
@@ -172,12 +146,8 @@ impl Charge for ChargesByTag {
     fn moved(&mut self, from: u32, to: u32, units: u32) {
         let (from, to) = (from as usize, to as usize);
         self.tags.copy_within(from..from + units as usize, to);
-        let mut at = to;
-        let end = to + units as usize;
-        while at < end {
-            let (tag, count) = first_run(&self.tags[at..end]);
-            self.charge(tag).moved_units += u64::from(count);
-            at += count as usize;
+        for (tag, count) in runs(&self.tags[to..to + units as usize]) {
+            charge(&mut self.by_tag, tag).moved_units += u64::from(count);
         }
     }
 
@@ -193,15 +163,11 @@ impl Charge for ChargesByTag {
         let mut culprits = 0;
         for (physical, units) in invalid {
             culprits += units;
-            let (mut at, end) = (physical as usize, (physical + units) as usize);
-            while at < end {
-                let run = first_run(&self.tags[at..end]);
-                found.push(run);
-                at += run.1 as usize;
-            }
+            let range = physical as usize..(physical + units) as usize;
+            found.extend(runs(&self.tags[range]));
         }
         if culprits == 0 {
-            self.charge(UNATTRIBUTED).caused_units += u64::from(copies);
+            charge(&mut self.by_tag, UNATTRIBUTED).caused_units += u64::from(copies);
         } else {
             self.phase = self.phase.wrapping_add(GOLDEN_RATIO);
             let first = (u64::from(self.phase) * u64::from(culprits)) >> 32;
@@ -220,20 +186,31 @@ impl Charge for ChargesByTag {
     }
 }
 
-/// Returns the first tag, and the length of its run, which is at least 1.
 #[inline]
-fn first_run(tags: &[u16]) -> (u16, u32) {
-    let first = tags[0];
-    let mut length = 0;
-    // Compares 32 at a time, which the compiler vectorises.
-    for chunk in tags.chunks(32) {
-        if chunk.len() < 32 || chunk.iter().any(|&tag| tag != first) {
-            length += chunk.iter().take_while(|&&tag| tag == first).count();
-            break;
-        }
-        length += 32;
+fn charge(by_tag: &mut Vec<Charges>, tag: u16) -> &mut Charges {
+    let at = usize::from(tag);
+    if at >= by_tag.len() {
+        by_tag.resize(at + 1, Charges::default());
     }
-    (first, length as u32)
+    &mut by_tag[at]
+}
+
+/// Returns the runs of equal tags: tag and length.
+#[inline]
+fn runs(mut tags: &[u16]) -> impl Iterator<Item = (u16, u32)> {
+    std::iter::from_fn(move || {
+        let first = *tags.first()?;
+        // Compares 32 at a time, which the compiler vectorises.
+        let chunks = tags.chunks_exact(32);
+        let whole = 32
+            * chunks
+                .take_while(|chunk| !chunk.iter().any(|&tag| tag != first))
+                .count();
+        let rest = tags[whole..].iter().take_while(|&&tag| tag == first);
+        let length = whole + rest.count();
+        tags = &tags[length..];
+        Some((first, length as u32))
+    })
 }
 
 #[cfg(test)]
@@ -249,18 +226,16 @@ mod tests {
         }
         for collections in 1..=1000 {
             charges.caused(6, [(0, 1), (1, 3)].into_iter());
-            let caused = [1, 2, 3].map(|tag| charges.of(tag).caused_units);
+            let caused = [1, 2, 3].map(|tag| charges.by_tag[tag].caused_units);
             assert_eq!(caused.iter().sum::<u64>(), 6 * collections);
         }
         for (tag, due) in [(1, 3000), (2, 1500), (3, 1500)] {
-            assert!(
-                charges.of(tag).caused_units.abs_diff(due) <= 3,
-                "{:?}",
-                charges.of(tag)
-            );
+            let found = charges.by_tag[tag];
+            assert!(found.caused_units.abs_diff(due) <= 3, "{found:?}");
         }
         charges.caused(2, std::iter::empty());
-        assert_eq!(charges.of(UNATTRIBUTED).caused_units, 2);
+        let unattributed = charges.by_tag[usize::from(UNATTRIBUTED)];
+        assert_eq!(unattributed.caused_units, 2);
     }
 
     proptest! {

@@ -1,6 +1,7 @@
 //! A device with any mapping, addressed in bytes.
 
 use crate::buffer::Buffer;
+use crate::nand::Nand;
 use crate::{
     BlockMap, Charge, Counters, Error, Geometry, LogBlockMap, LogBlocks, PageMap, PageMapOptions,
 };
@@ -20,17 +21,15 @@ pub struct Write {
 }
 
 impl Write {
-    /// Returns the parts of a write in each logical block: the block, the index in it of the part's
-    /// first unit, and the number of units.
-    pub(crate) fn in_blocks(self, units_per_block: u32) -> impl Iterator<Item = (u32, u32, u32)> {
-        let (mut at, end) = (self.first, self.first + self.count);
-        std::iter::from_fn(move || {
-            let within = at % units_per_block;
-            let count = (end - at).min(units_per_block - within);
-            let part = (count > 0).then_some((at / units_per_block, within, count));
-            at += count;
-            part
-        })
+    /// Creates a write of the host's first stream.
+    #[must_use]
+    pub fn new(first: u32, count: u32, tag: u16) -> Write {
+        Write {
+            first,
+            count,
+            tag,
+            stream: 0,
+        }
     }
 }
 
@@ -40,11 +39,8 @@ pub trait Translation {
     /// Type that receives each program, move and invalidation.
     type Charges: Charge;
 
-    /// Returns the geometry of the device.
-    fn geometry(&self) -> &Geometry;
-    /// Returns the number of blocks that never hold settled data. Nominal and effective spare
-    /// differ by these blocks.
-    fn reserved_blocks(&self) -> u32;
+    /// Returns the NAND of the device.
+    fn nand(&self) -> &Nand<Self::Charges>;
     /// Returns the location of a logical unit; `None` if it was never written, or was trimmed.
     fn physical(&self, logical: u32) -> Option<u32>;
     /// Performs the writes in order.
@@ -53,12 +49,26 @@ pub trait Translation {
     fn trim(&mut self, first: u32, count: u32, tag: u16);
     /// Makes everything written durable.
     fn flush(&mut self, tag: u16);
+
+    /// Returns the geometry of the device.
+    fn geometry(&self) -> &Geometry {
+        &self.nand().geometry
+    }
+
     /// Returns the totals so far.
-    fn counters(&self) -> Counters;
+    fn counters(&self) -> Counters {
+        self.nand().counters
+    }
+
     /// Returns the erase count of each block.
-    fn erases(&self) -> &[u32];
+    fn erases(&self) -> &[u32] {
+        &self.nand().erases
+    }
+
     /// Returns the charges of each tag.
-    fn charges(&self) -> &Self::Charges;
+    fn charges(&self) -> &Self::Charges {
+        &self.nand().charges
+    }
 }
 
 /// A mapping and its options.
@@ -88,18 +98,9 @@ impl Mapping {
     }
 }
 
-#[derive(Debug, Clone)]
-#[allow(clippy::large_enum_variant)] // one device, not many
-enum Model<C> {
-    Page(PageMap<C>),
-    Block(BlockMap<C>),
-    Log(LogBlockMap<C>),
-}
-
 /// A device: a write buffer in front of a mapping, addressed in bytes.
-#[derive(Debug, Clone)]
 pub struct Device<C> {
-    model: Model<C>,
+    model: Box<dyn Translation<Charges = C>>,
     buffer: Buffer,
     /// Writes that wait to be performed together.
     batch: Vec<Write>,
@@ -109,7 +110,7 @@ pub struct Device<C> {
 /// Number of writes performed together. [`PageMap`] looks ahead within them.
 const BATCH: usize = 1024;
 
-impl<C: Charge> Device<C> {
+impl<C: Charge + 'static> Device<C> {
     /// Creates a device. If `buffer_units` is 0, every write reaches NAND.
     pub fn new(
         geometry: Geometry,
@@ -117,12 +118,12 @@ impl<C: Charge> Device<C> {
         buffer_units: u32,
         charges: C,
     ) -> Result<Device<C>, Error> {
-        let model = match mapping {
-            Mapping::Page(options) => Model::Page(PageMap::new(geometry, options, charges)?),
+        let model: Box<dyn Translation<Charges = C>> = match mapping {
+            Mapping::Page(options) => Box::new(PageMap::new(geometry, options, charges)?),
             Mapping::Block { open_blocks } => {
-                Model::Block(BlockMap::new(geometry, open_blocks, charges)?)
+                Box::new(BlockMap::new(geometry, open_blocks, charges)?)
             }
-            Mapping::Log(options) => Model::Log(LogBlockMap::new(geometry, options, charges)?),
+            Mapping::Log(options) => Box::new(LogBlockMap::new(geometry, options, charges)?),
         };
         Ok(Device {
             model,
@@ -152,7 +153,8 @@ impl<C: Charge> Device<C> {
     pub fn write_units(&mut self, write: Write) -> Result<(), Error> {
         self.check(u64::from(write.first) + u64::from(write.count))?;
         if self.buffer.holds_nothing_ever() {
-            self.enqueue(write);
+            self.batch.push(write);
+            self.drain_batch(BATCH - 1);
         } else {
             self.absorbed_units += self.buffer.write(write, &mut self.batch);
             self.drain_batch(BATCH);
@@ -176,7 +178,7 @@ impl<C: Charge> Device<C> {
         self.check(u64::from(first) + u64::from(count))?;
         self.absorbed_units += self.buffer.trim(first, count);
         self.drain_batch(0);
-        self.translation().trim(first, count, tag);
+        self.model.trim(first, count, tag);
         Ok(())
     }
 
@@ -184,7 +186,7 @@ impl<C: Charge> Device<C> {
     pub fn flush(&mut self, tag: u16) {
         self.buffer.drain(&mut self.batch);
         self.drain_batch(0);
-        self.translation().flush(tag);
+        self.model.flush(tag);
     }
 
     /// Performs waiting writes, so that [`counters`](Device::counters) include them. Buffered units
@@ -195,12 +197,12 @@ impl<C: Charge> Device<C> {
 
     /// Returns the geometry of the device.
     pub fn geometry(&self) -> &Geometry {
-        self.reading().geometry()
+        self.model.geometry()
     }
 
     /// Returns the totals as of the last [`settle`](Device::settle) or [`flush`](Device::flush).
     pub fn counters(&self) -> Counters {
-        let made = self.reading().counters();
+        let made = self.model.counters();
         Counters {
             absorbed_units: self.absorbed_units,
             host_units: made.host_units + self.absorbed_units,
@@ -210,18 +212,12 @@ impl<C: Charge> Device<C> {
 
     /// Returns the erase count of each block.
     pub fn erases(&self) -> &[u32] {
-        self.reading().erases()
+        self.model.erases()
     }
 
     /// Returns the charges of each tag.
     pub fn charges(&self) -> &C {
-        self.reading().charges()
-    }
-
-    /// Returns (physical − logical) ÷ physical, excluding the mapping's reserved blocks from the
-    /// physical units.
-    pub fn effective_spare(&self) -> f64 {
-        self.geometry().spare(self.reading().reserved_blocks())
+        self.model.charges()
     }
 
     fn check(&self, end: u64) -> Result<(), Error> {
@@ -235,38 +231,13 @@ impl<C: Charge> Device<C> {
         Ok(())
     }
 
-    fn enqueue(&mut self, write: Write) {
-        self.batch.push(write);
-        self.drain_batch(BATCH - 1);
-    }
-
     /// Performs the waiting writes if there are more than `keep`.
     fn drain_batch(&mut self, keep: usize) {
         if self.batch.len() > keep {
             let batch = std::mem::take(&mut self.batch);
-            match &mut self.model {
-                Model::Page(model) => model.write_all(&batch),
-                Model::Block(model) => model.write_all(&batch),
-                Model::Log(model) => model.write_all(&batch),
-            }
+            self.model.write_all(&batch);
             self.batch = batch;
             self.batch.clear();
-        }
-    }
-
-    fn translation(&mut self) -> &mut dyn Translation<Charges = C> {
-        match &mut self.model {
-            Model::Page(model) => model,
-            Model::Block(model) => model,
-            Model::Log(model) => model,
-        }
-    }
-
-    fn reading(&self) -> &dyn Translation<Charges = C> {
-        match &self.model {
-            Model::Page(model) => model,
-            Model::Block(model) => model,
-            Model::Log(model) => model,
         }
     }
 }

@@ -40,6 +40,15 @@ pub enum Error {
     },
 }
 
+/// Checks that a field is at least 1.
+pub(crate) fn positive(field: &'static str, value: u32) -> Result<(), Error> {
+    let (value, rule) = (u64::from(value), "at least 1");
+    match value {
+        0 => Err(Error::Field { field, value, rule }),
+        _ => Ok(()),
+    }
+}
+
 /// The size of a device. A *unit* is the range that one entry of the mapping table covers: often 4
 /// KiB, independent of the NAND page size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,49 +66,8 @@ pub struct Geometry {
 }
 
 impl Geometry {
-    /// Creates the geometry of a device of `capacity_bytes`, in which the share `spare` of the
-    /// physical units is not addressable. `spare` is (physical − logical) ÷ physical, *not*
-    /// over-provisioning, which divides by logical.
-    pub fn with_spare(
-        capacity_bytes: u64,
-        spare: f64,
-        unit_bytes: u32,
-        units_per_page: u32,
-        units_per_block: u32,
-    ) -> Result<Geometry, Error> {
-        if !(0.0..1.0).contains(&spare) {
-            return Err(Error::Field {
-                field: "spare in percent",
-                value: (spare * 100.0) as u64,
-                rule: "at least 0 and less than 100",
-            });
-        }
-        let logical = capacity_bytes / u64::from(unit_bytes.max(1));
-        let physical = logical as f64 / (1.0 - spare);
-        let blocks = (physical / f64::from(units_per_block.max(1))).round();
-        let geometry = Geometry {
-            unit_bytes,
-            units_per_page,
-            units_per_block,
-            // A value that does not fit saturates, and `check` rejects it.
-            blocks: blocks as u32,
-            logical_units: u32::try_from(logical).unwrap_or(u32::MAX),
-        };
-        geometry.check(0)?;
-        Ok(geometry)
-    }
-
     /// Checks that a mapping with `reserved_blocks` reserved blocks can run on this geometry.
     pub fn check(&self, reserved_blocks: u32) -> Result<(), Error> {
-        let positive = |field, value: u32| {
-            let rule = "at least 1";
-            let value = u64::from(value);
-            if value == 0 {
-                Err(Error::Field { field, value, rule })
-            } else {
-                Ok(())
-            }
-        };
         positive("unit_bytes", self.unit_bytes)?;
         positive("units_per_page", self.units_per_page)?;
         positive("units_per_block", self.units_per_block)?;
@@ -140,10 +108,8 @@ impl Geometry {
         u64::from(self.blocks) * u64::from(self.units_per_block)
     }
 
-    /// Returns the number of bytes that the host can address.
-    #[must_use]
-    pub fn logical_bytes(&self) -> u64 {
-        u64::from(self.logical_units) * u64::from(self.unit_bytes)
+    pub(crate) fn logical_blocks(&self) -> usize {
+        self.logical_units.div_ceil(self.units_per_block) as usize
     }
 
     /// Returns (physical − logical) ÷ physical, excluding `reserved_blocks` from the physical
@@ -162,8 +128,13 @@ mod tests {
 
     #[test]
     fn nominal_and_effective_spare_differ_by_the_reserved_blocks() {
-        let geometry = Geometry::with_spare(1 << 30, 0.28, 4096, 1, 256).unwrap();
-        assert_eq!(geometry.logical_units, 1 << 18);
+        let geometry = Geometry {
+            unit_bytes: 4096,
+            units_per_page: 1,
+            units_per_block: 256,
+            blocks: 1422,
+            logical_units: 1 << 18,
+        };
         assert!((geometry.spare(0) - 0.28).abs() < 1e-3);
         assert!(geometry.spare(100) < 0.25);
     }
@@ -205,7 +176,5 @@ mod tests {
             refused(good, 2)
                 .starts_with("10 blocks of 64 units cannot hold 512 logical units and 2 reserved")
         );
-        assert!(Geometry::with_spare(1 << 50, 0.07, 4096, 1, 256).is_err());
-        assert!(Geometry::with_spare(1 << 30, 1.0, 4096, 1, 256).is_err());
     }
 }

@@ -31,12 +31,12 @@ mod device;
 mod geometry;
 mod log_blocks;
 mod memory;
+mod nand;
 mod page_map;
 mod replay;
 mod spec;
 mod timed;
 mod wear;
-mod whole_blocks;
 mod workload;
 
 pub use block_map::BlockMap;

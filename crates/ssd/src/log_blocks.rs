@@ -3,8 +3,9 @@
 //! BAST assigns each log block to one logical block. In FAST all logical blocks share the log
 //! blocks, which are merged in the order in which they were filled.
 
-use crate::whole_blocks::{Nand, WholeBlocks};
-use crate::{Charge, Error, Geometry, Write};
+use crate::nand::Nand;
+use crate::page_map::Valid;
+use crate::{Charge, Error, Geometry, Translation, Write, geometry::positive};
 use std::collections::VecDeque;
 
 const NOWHERE: u32 = u32::MAX;
@@ -44,6 +45,10 @@ struct Log {
 #[derive(Debug, Clone)]
 pub struct LogBlockMap<C> {
     nand: Nand<C>,
+    /// Data block of each logical block.
+    data: Vec<Option<u32>>,
+    /// Bitmap of the logical units that hold data.
+    holds: Valid,
     options: LogBlocks,
     /// Location of each logical unit's newest content, in a log or data block.
     map: Vec<u32>,
@@ -58,15 +63,11 @@ impl<C: Charge> LogBlockMap<C> {
         options: LogBlocks,
         charges: C,
     ) -> Result<LogBlockMap<C>, Error> {
-        if options.log_blocks == 0 {
-            return Err(Error::Field {
-                field: "log_blocks",
-                value: 0,
-                rule: "at least 1",
-            });
-        }
+        positive("log_blocks", options.log_blocks)?;
         Ok(LogBlockMap {
             nand: Nand::new(geometry, options.log_blocks + 1, charges)?,
+            data: vec![None; geometry.logical_blocks()],
+            holds: Valid::new(u64::from(geometry.logical_units)),
             options,
             map: vec![NOWHERE; geometry.logical_units as usize],
             logs: VecDeque::new(),
@@ -74,19 +75,19 @@ impl<C: Charge> LogBlockMap<C> {
     }
 
     fn write_unit(&mut self, unit: u32, tag: u16) {
-        let at = self.log_for(unit / self.nand.geometry.units_per_block);
+        let units = self.nand.geometry.units_per_block;
+        let at = self.log_for(unit / units);
         let log = &mut self.logs[at];
         let place = log.units.len() as u32;
-        log.in_place &= place == unit % self.nand.geometry.units_per_block
-            && log.logical == unit / self.nand.geometry.units_per_block;
+        log.in_place &= place == unit % units && log.logical == unit / units;
         log.units.push(unit);
-        let physical = log.physical * self.nand.geometry.units_per_block + place;
+        let physical = log.physical * units + place;
         let before = std::mem::replace(&mut self.map[unit as usize], physical);
         if before != NOWHERE {
             self.nand.charges.invalidated(before, 1, tag);
         }
         self.nand.charges.written(physical, 1, tag);
-        self.nand.holds.set_range(unit, 1);
+        self.holds.set_range(unit, 1);
         self.nand.counters.written_units += 1;
     }
 
@@ -154,36 +155,34 @@ impl<C: Charge> LogBlockMap<C> {
         let begin = log.logical * units;
         let written = log.units.len() as u32;
         let end = (begin + units).min(self.nand.geometry.logical_units);
-        let rest: Vec<u32> = self
-            .nand
-            .holds
-            .places(begin + written, end.saturating_sub(begin + written), true)
-            .collect();
+        let from = begin + written;
+        let rest = self.holds.places(from, end.saturating_sub(from), true);
+        let rest: Vec<u32> = rest.collect();
         for &unit in &rest {
             self.move_unit(unit, log.physical * units + unit - begin);
         }
         let programmed = std::iter::once((log.physical * units, written));
         self.nand.charges.caused(rest.len() as u32, programmed);
-        self.nand.replace_data(log.logical, log.physical);
+        let data = &mut self.data[log.logical as usize];
+        self.nand.replace(data, log.physical);
     }
 
     /// Performs a full merge: copies the newest content of a logical block to a new data block.
     fn merge_block(&mut self, logical: u32) {
         let units = self.nand.geometry.units_per_block;
-        let (begin, old) = (logical * units, self.nand.data[logical as usize]);
+        let (begin, old) = (logical * units, self.data[logical as usize]);
         let target = self.nand.take();
         let end = (begin + units).min(self.nand.geometry.logical_units);
-        let held: Vec<u32> = self.nand.holds.places(begin, end - begin, true).collect();
-        let outside = |place: u32| old.is_none_or(|old| place / units != old);
+        let held: Vec<u32> = self.holds.places(begin, end - begin, true).collect();
         let places = held.iter().map(|&unit| self.map[unit as usize]);
-        let logged = places
-            .filter(|&place| outside(place))
-            .map(|place| (place, 1));
+        let logged = places.filter(|place| old.is_none_or(|old| place / units != old));
+        let logged = logged.map(|place| (place, 1));
         self.nand.charges.caused(held.len() as u32, logged);
         for &unit in &held {
             self.move_unit(unit, target * units + unit - begin);
         }
-        self.nand.replace_data(logical, target);
+        let data = &mut self.data[logical as usize];
+        self.nand.replace(data, target);
     }
 
     fn move_unit(&mut self, unit: u32, to: u32) {
@@ -193,19 +192,11 @@ impl<C: Charge> LogBlockMap<C> {
     }
 }
 
-impl<C: Charge> WholeBlocks for LogBlockMap<C> {
+impl<C: Charge> Translation for LogBlockMap<C> {
     type Charges = C;
 
     fn nand(&self) -> &Nand<C> {
         &self.nand
-    }
-
-    fn nand_mut(&mut self) -> &mut Nand<C> {
-        &mut self.nand
-    }
-
-    fn reserved_blocks(&self) -> u32 {
-        self.options.log_blocks + 1
     }
 
     fn physical(&self, logical: u32) -> Option<u32> {
@@ -213,9 +204,12 @@ impl<C: Charge> WholeBlocks for LogBlockMap<C> {
         (place != NOWHERE).then_some(place)
     }
 
-    fn write(&mut self, write: &Write) {
-        for unit in write.first..write.first + write.count {
-            self.write_unit(unit, write.tag);
+    fn write_all(&mut self, writes: &[Write]) {
+        for write in writes {
+            self.nand.counters.host_units += u64::from(write.count);
+            for unit in write.first..write.first + write.count {
+                self.write_unit(unit, write.tag);
+            }
         }
     }
 
@@ -228,6 +222,9 @@ impl<C: Charge> WholeBlocks for LogBlockMap<C> {
                 self.nand.counters.trimmed_units += 1;
             }
         }
-        self.nand.holds.clear_range(first, count);
+        self.holds.clear_range(first, count);
     }
+
+    /// Does nothing: units are programmed as they are written.
+    fn flush(&mut self, _: u16) {}
 }

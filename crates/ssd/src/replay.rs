@@ -78,7 +78,7 @@ struct Reading {
     charges: Vec<Charges>,
 }
 
-fn run<C: Charge>(
+fn run<C: Charge + 'static>(
     spec: &Spec,
     scaled: Scaled,
     workload: &Workload,
@@ -120,6 +120,7 @@ fn run<C: Charge>(
     }
     holds.play(&workload.cycle);
     let (first, last) = (&readings[0], &readings[readings.len() - 1]);
+    let erases = player.device.erases().iter();
     let mapped_units = holds.count();
     let physical = scaled.geometry.physical_units() as f64;
     let reserved = scaled.mapping.reserved_blocks();
@@ -131,7 +132,10 @@ fn run<C: Charge>(
         is_steady,
         counted: last.counters - first.counters,
         charges: differences(&first.charges, &last.charges),
-        erases: difference(player.device.erases(), &before),
+        erases: erases
+            .zip(&before)
+            .map(|(after, before)| after - before)
+            .collect(),
         nominal_spare: scaled.geometry.spare(0),
         effective_spare: 1.0 - mapped_units as f64 / usable,
         mapped_units,
@@ -175,16 +179,14 @@ struct Player<C> {
     flushes: bool,
 }
 
-impl<C: Charge> Player<C> {
+impl<C: Charge + 'static> Player<C> {
     fn play(&mut self, steps: &[Step]) -> Result<(), Error> {
         for step in steps {
             match step.kind {
-                Kind::Write => self.device.write_units(Write {
-                    first: step.first,
-                    count: step.count,
-                    tag: step.tag,
-                    stream: 0,
-                })?,
+                Kind::Write => {
+                    let write = Write::new(step.first, step.count, step.tag);
+                    self.device.write_units(write)?;
+                }
                 Kind::Trim => self.device.trim_units(step.first, step.count, step.tag)?,
                 Kind::Flush if self.flushes => self.device.flush(step.tag),
                 Kind::Flush => {}
@@ -208,12 +210,8 @@ impl<C: Charge> Player<C> {
         while let Some((first, count)) = later.next_gap(left) {
             later.set(first, count, true);
             holds.set(first, count, true);
-            self.device.write_units(Write {
-                first,
-                count,
-                tag: UNATTRIBUTED,
-                stream: 0,
-            })?;
+            let write = Write::new(first, count, UNATTRIBUTED);
+            self.device.write_units(write)?;
             left -= u64::from(count);
             filled += u64::from(count);
         }
@@ -286,10 +284,6 @@ impl Holds {
         let count = u64::from(end.unwrap_or(self.units) - first).min(most);
         Some((first, count as u32))
     }
-}
-
-fn difference(after: &[u32], before: &[u32]) -> Vec<u32> {
-    after.iter().zip(before).map(|(a, b)| a - b).collect()
 }
 
 fn differences(before: &[Charges], after: &[Charges]) -> Vec<(u16, Charges)> {

@@ -18,7 +18,6 @@ pub struct Timing {
 /// A device that was written once from end to end, and that returns the time each request takes. It
 /// serves one request at a time and collects garbage in the foreground, as drives without a queue
 /// do. The bus and the firmware take no time.
-#[derive(Debug, Clone)]
 pub struct TimedDevice {
     device: Device<NoCharges>,
     timing: Timing,
@@ -36,12 +35,8 @@ impl TimedDevice {
             scaled.buffer_units,
             NoCharges,
         )?;
-        device.write_units(Write {
-            first: 0,
-            count: scaled.geometry.logical_units,
-            tag: UNATTRIBUTED,
-            stream: 0,
-        })?;
+        let all_units = scaled.geometry.logical_units;
+        device.write_units(Write::new(0, all_units, UNATTRIBUTED))?;
         device.flush(UNATTRIBUTED);
         let start = device.counters();
         Ok(TimedDevice {

@@ -3,8 +3,6 @@
 /// Statistics of erase counts by block.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Wear {
-    /// Number of blocks.
-    pub blocks: u32,
     /// Fewest erases of any block.
     pub min_erases: u32,
     /// Most erases of any block.
@@ -22,34 +20,18 @@ impl Wear {
     /// empty.
     #[must_use]
     pub fn of(erases: &[u32]) -> Wear {
-        let blocks = erases.len();
-        let mean = erases.iter().map(|&count| f64::from(count)).sum::<f64>() / blocks.max(1) as f64;
-        let squares = erases
-            .iter()
-            .map(|&count| (f64::from(count) - mean).powi(2))
-            .sum::<f64>();
+        let blocks = erases.len().max(1) as f64;
+        let counts = erases.iter().map(|&count| f64::from(count));
+        let mean = counts.clone().sum::<f64>() / blocks;
+        let squares = counts.map(|count| (count - mean).powi(2)).sum::<f64>();
         let max_erases = erases.iter().copied().max().unwrap_or(0);
+        let worst_block = erases.iter().position(|&count| count == max_erases);
         Wear {
-            blocks: blocks as u32,
             min_erases: erases.iter().copied().min().unwrap_or(0),
             max_erases,
-            worst_block: erases
-                .iter()
-                .position(|&count| count == max_erases)
-                .unwrap_or(0) as u32,
+            worst_block: worst_block.unwrap_or(0) as u32,
             mean_erases: mean,
-            variance: squares / blocks.max(1) as f64,
-        }
-    }
-
-    /// Returns the wear-levelling factor: most erases ÷ mean erases (JESD218); 1 if nothing was
-    /// erased.
-    #[must_use]
-    pub fn levelling_factor(&self) -> f64 {
-        if self.mean_erases > 0.0 {
-            f64::from(self.max_erases) / self.mean_erases
-        } else {
-            1.0
+            variance: squares / blocks,
         }
     }
 }
@@ -65,10 +47,7 @@ mod tests {
             (wear.min_erases, wear.max_erases, wear.worst_block),
             (1, 3, 1)
         );
-        assert_eq!(
-            (wear.mean_erases, wear.variance, wear.levelling_factor()),
-            (2.0, 1.0, 1.5)
-        );
-        assert_eq!(Wear::of(&[]).levelling_factor(), 1.0);
+        assert_eq!((wear.mean_erases, wear.variance), (2.0, 1.0));
+        assert_eq!(Wear::of(&[]).mean_erases, 0.0);
     }
 }

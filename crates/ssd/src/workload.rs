@@ -100,13 +100,8 @@ impl Workload {
             }
         }
         if !shared.is_empty() {
-            self.extend(
-                part,
-                begin,
-                at.saturating_sub(1) / unit,
-                1,
-                heaviest(&shared),
-            );
+            let last = at.saturating_sub(1) / unit;
+            self.extend(part, begin, last, 1, heaviest(&shared));
         }
     }
 
@@ -132,13 +127,7 @@ impl Workload {
     /// Adds a flush.
     pub fn flush(&mut self, part: Part, tag: u16) {
         self.flushes += u64::from(part == Part::Cycle);
-        let step = Step {
-            first: 0,
-            count: 0,
-            tag,
-            kind: Kind::Flush,
-        };
-        self.steps(part).push(step);
+        self.push(part, 0, 0, tag, Kind::Flush);
     }
 
     /// Returns the same requests on a disk that consists only of the units that the cycle writes,
@@ -236,14 +225,9 @@ fn heaviest(shared: &[(u16, u64)]) -> u16 {
         let of_tag = shared.iter().filter(|(other, _)| *other == tag);
         of_tag.map(|(_, bytes)| bytes).sum()
     };
-    let mut best = (0, 0);
-    for &(tag, _) in shared {
-        let bytes = bytes_of(tag);
-        if bytes > best.1 {
-            best = (tag, bytes);
-        }
-    }
-    best.0
+    // Of equal ones, `max_by_key` returns the last.
+    let tags = shared.iter().rev().map(|&(tag, _)| tag);
+    tags.max_by_key(|&tag| bytes_of(tag)).unwrap_or(0)
 }
 
 #[cfg(test)]

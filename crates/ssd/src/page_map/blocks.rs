@@ -33,8 +33,6 @@ pub struct Blocks {
     collection: Collection,
     units_per_block: u32,
     table: Vec<Block>,
-    erases: Vec<u32>,
-    free: VecDeque<u32>,
     /// Greedy: for each number of valid units, the first and last full block with that number, in
     /// order of arrival.
     lists: Vec<List>,
@@ -52,6 +50,8 @@ impl Blocks {
             valid: 0,
             full: false,
         };
+        let (oldest, newest) = (NONE, NONE);
+        let empty_list = List { oldest, newest };
         let lists = if collection == Collection::Greedy {
             units_per_block as usize + 1
         } else {
@@ -61,30 +61,10 @@ impl Blocks {
             collection,
             units_per_block,
             table: vec![empty; blocks as usize],
-            erases: vec![0; blocks as usize],
-            free: (0..blocks).collect(),
-            lists: vec![
-                List {
-                    oldest: NONE,
-                    newest: NONE
-                };
-                lists
-            ],
+            lists: vec![empty_list; lists],
             fewest: units_per_block,
             full: VecDeque::new(),
         }
-    }
-
-    pub fn erases(&self) -> &[u32] {
-        &self.erases
-    }
-
-    pub fn free(&self) -> usize {
-        self.free.len()
-    }
-
-    pub fn take_free(&mut self) -> Option<u32> {
-        self.free.pop_front()
     }
 
     pub fn valid(&self, block: u32) -> u32 {
@@ -159,26 +139,17 @@ impl Blocks {
         }
     }
 
-    /// Erases a block without mapped units, and adds it to the end of the free list.
-    pub fn erase(&mut self, block: u32) {
-        debug_assert_eq!(self.table[block as usize].valid, 0);
-        self.erases[block as usize] += 1;
-        self.free.push_back(block);
-    }
-
     /// Returns the full blocks with the fewest erases of all blocks, if the most erased block has
     /// `gap` more.
-    pub fn least_worn(&self, gap: u32) -> Vec<u32> {
-        let least = self.erases.iter().copied().min().unwrap_or(0);
-        let most = self.erases.iter().copied().max().unwrap_or(0);
+    pub fn least_worn(&self, erases: &[u32], gap: u32) -> Vec<u32> {
+        let least = erases.iter().copied().min().unwrap_or(0);
+        let most = erases.iter().copied().max().unwrap_or(0);
         if most - least < gap.max(1) {
             return Vec::new();
         }
-        (0..self.table.len() as u32)
-            .filter(|&block| {
-                self.table[block as usize].full && self.erases[block as usize] == least
-            })
-            .collect()
+        let blocks = (0..).zip(self.table.iter().zip(erases));
+        let least_worn = blocks.filter(|(_, (block, count))| block.full && **count == least);
+        least_worn.map(|(number, _)| number).collect()
     }
 
     /// True if a block is full and may be collected.

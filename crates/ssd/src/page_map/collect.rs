@@ -39,7 +39,7 @@ impl<C: Charge> PageMap<C> {
             if next < end {
                 return end - next;
             }
-            if self.blocks.free() > self.options.reserved_blocks as usize {
+            if self.nand.free_blocks() > self.options.reserved_blocks as usize {
                 self.open(frontier);
             } else {
                 self.collect();
@@ -48,16 +48,12 @@ impl<C: Charge> PageMap<C> {
     }
 
     fn open(&mut self, frontier: usize) {
-        // `Geometry::check` guarantees a spare block beyond the reserved ones, so there is a free
-        // block here.
-        let Some(block) = self.blocks.take_free() else {
-            return;
-        };
-        let next = block * self.geometry.units_per_block;
+        let block = self.nand.take();
+        let next = block * self.nand.geometry.units_per_block;
         self.frontiers[frontier] = Frontier {
             block,
             next,
-            end: next + self.geometry.units_per_block,
+            end: next + self.nand.geometry.units_per_block,
         };
         self.stream[block as usize] = (frontier % usize::from(self.options.streams)) as u8;
     }
@@ -67,30 +63,20 @@ impl<C: Charge> PageMap<C> {
         if let Some(worn) = self.least_worn() {
             self.blocks.take(worn);
             let copies = self.move_out(worn);
-            self.counters.levelled_units += u64::from(copies);
-            self.charges.caused(copies, std::iter::empty());
-            self.erase(worn);
+            self.nand.counters.levelled_units += u64::from(copies);
+            self.nand.charges.caused(copies, std::iter::empty());
+            self.nand.erase(worn);
             return;
         }
         let Some(victim) = self.blocks.take_victim(&mut self.rng) else {
             return;
         };
-        let (begin, units) = (
-            victim * self.geometry.units_per_block,
-            self.geometry.units_per_block,
-        );
+        let units = self.nand.geometry.units_per_block;
         let copies = self.blocks.valid(victim);
-        self.charges
-            .caused(copies, self.valid.runs(begin, units, false));
+        let invalid = self.valid.runs(victim * units, units, false);
+        self.nand.charges.caused(copies, invalid);
         self.move_out(victim);
-        self.erase(victim);
-    }
-
-    fn erase(&mut self, block: u32) {
-        let units = self.geometry.units_per_block;
-        self.charges.erased(block * units, units);
-        self.blocks.erase(block);
-        self.counters.erases += 1;
+        self.nand.erase(victim);
     }
 
     /// Copies the valid units of a block to the frontier of its stream. Returns the number of
@@ -101,10 +87,8 @@ impl<C: Charge> PageMap<C> {
             Separation::Mixed => stream,
             Separation::Collected => stream + usize::from(self.options.streams),
         };
-        let (begin, units) = (
-            victim * self.geometry.units_per_block,
-            self.geometry.units_per_block,
-        );
+        let units = self.nand.geometry.units_per_block;
+        let begin = victim * units;
         let copies = self.blocks.valid(victim);
         let mut runs = std::mem::take(&mut self.moving);
         runs.clear();
@@ -129,7 +113,7 @@ impl<C: Charge> PageMap<C> {
             }
         }
         self.moving = runs;
-        self.counters.copied_units += u64::from(copies);
+        self.nand.counters.copied_units += u64::from(copies);
         copies
     }
 
@@ -146,19 +130,19 @@ impl<C: Charge> PageMap<C> {
             self.reverse[target + at] = logical;
             self.map[logical as usize] = to + at as u32;
         }
-        self.charges.moved(from, to, count);
+        self.nand.charges.moved(from, to, count);
     }
 
     /// Returns a block that static wear levelling should move now.
     fn least_worn(&mut self) -> Option<u32> {
         let gap = self.options.levelling_gap?;
-        let erases = self.counters.erases;
+        let erases = self.nand.counters.erases;
         if erases < self.levelling.next_move {
             return None;
         }
         if erases >= self.levelling.next_look {
-            self.levelling.next_look = erases + u64::from(self.geometry.blocks);
-            self.levelling.waiting = self.blocks.least_worn(gap);
+            self.levelling.next_look = erases + u64::from(self.nand.geometry.blocks);
+            self.levelling.waiting = self.blocks.least_worn(&self.nand.erases, gap);
         }
         while let Some(block) = self.levelling.waiting.pop() {
             if self.blocks.is_full(block) {

@@ -7,7 +7,8 @@ mod collect;
 mod valid;
 
 use crate::memory::{prefetch, table};
-use crate::{Charge, Counters, Error, Geometry, Translation, Write};
+use crate::nand::Nand;
+use crate::{Charge, Error, Geometry, Translation, Write, geometry::positive};
 use blocks::Blocks;
 use fastrand::Rng;
 pub(crate) use valid::Valid;
@@ -85,7 +86,7 @@ impl Default for PageMapOptions {
 }
 
 /// An open block; units below `next` are programmed.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 struct Frontier {
     block: u32,
     next: u32,
@@ -126,7 +127,7 @@ impl Divisor {
 /// physical unit.
 #[derive(Debug, Clone)]
 pub struct PageMap<C> {
-    geometry: Geometry,
+    nand: Nand<C>,
     options: PageMapOptions,
     map: Vec<u32>,
     reverse: Vec<u32>,
@@ -140,8 +141,6 @@ pub struct PageMap<C> {
     /// Runs that a collection moves: first place and length. The allocation is reused.
     moving: Vec<(u32, u32)>,
     rng: Rng,
-    counters: Counters,
-    charges: C,
 }
 
 impl<C: Charge> PageMap<C> {
@@ -151,24 +150,11 @@ impl<C: Charge> PageMap<C> {
         options: PageMapOptions,
         charges: C,
     ) -> Result<PageMap<C>, Error> {
-        if options.reserved_blocks == 0 {
-            return Err(Error::Field {
-                field: "reserved_blocks",
-                value: 0,
-                rule: "at least 1",
-            });
-        }
-        if options.streams == 0 {
-            return Err(Error::Field {
-                field: "streams",
-                value: 0,
-                rule: "at least 1",
-            });
-        }
-        let frontiers = options.frontiers() as usize;
-        geometry.check(options.reserved_blocks + frontiers as u32 - 1)?;
+        positive("reserved_blocks", options.reserved_blocks)?;
+        positive("streams", u32::from(options.streams))?;
+        let reserved_blocks = options.reserved_blocks + options.frontiers() - 1;
         Ok(PageMap {
-            geometry,
+            nand: Nand::new(geometry, reserved_blocks, charges)?,
             options,
             map: table(NOWHERE, geometry.logical_units as usize),
             reverse: table(NOWHERE, geometry.physical_units() as usize),
@@ -178,27 +164,18 @@ impl<C: Charge> PageMap<C> {
                 geometry.blocks,
                 geometry.units_per_block,
             ),
-            frontiers: vec![
-                Frontier {
-                    block: 0,
-                    next: 0,
-                    end: 0
-                };
-                frontiers
-            ],
+            frontiers: vec![Frontier::default(); options.frontiers() as usize],
             units_per_block: Divisor::new(geometry.units_per_block),
             stream: vec![0; geometry.blocks as usize],
             levelling: collect::Levelling::default(),
             moving: Vec::new(),
             rng: Rng::with_seed(options.seed),
-            counters: Counters::default(),
-            charges,
         })
     }
 
     /// Returns the number of mapped units in each block, for a wear map or a histogram.
     pub fn valid_units(&self) -> impl Iterator<Item = u32> + '_ {
-        (0..self.geometry.blocks).map(|block| self.blocks.valid(block))
+        (0..self.nand.geometry.blocks).map(|block| self.blocks.valid(block))
     }
 
     #[inline]
@@ -213,14 +190,14 @@ impl<C: Charge> PageMap<C> {
             return;
         }
         let (mut first, end) = (write.first, write.first + write.count);
-        self.counters.host_units += u64::from(write.count);
+        self.nand.counters.host_units += u64::from(write.count);
         while first < end {
             let room = self.room(usize::from(stream));
             let count = room.min(end - first);
             self.give_up(first, count, write.tag);
             let physical = self.program(usize::from(stream), first, count);
-            self.charges.written(physical, count, write.tag);
-            self.counters.written_units += u64::from(count);
+            self.nand.charges.written(physical, count, write.tag);
+            self.nand.counters.written_units += u64::from(count);
             first += count;
         }
     }
@@ -233,16 +210,16 @@ impl<C: Charge> PageMap<C> {
         if before != NOWHERE {
             self.valid.clear(before);
             self.blocks.remove_valid(self.block_of(before), 1);
-            self.charges.invalidated(before, 1, tag);
+            self.nand.charges.invalidated(before, 1, tag);
         }
         let Frontier { block, next, end } = self.frontiers[frontier];
         self.reverse[next as usize] = unit;
         self.map[unit as usize] = next;
         self.valid.set(next);
         self.blocks.add_valid(block, 1);
-        self.charges.written(next, 1, tag);
-        self.counters.host_units += 1;
-        self.counters.written_units += 1;
+        self.nand.charges.written(next, 1, tag);
+        self.nand.counters.host_units += 1;
+        self.nand.counters.written_units += 1;
         self.frontiers[frontier].next = next + 1;
         if next + 1 == end {
             self.blocks.fill(block);
@@ -259,7 +236,7 @@ impl<C: Charge> PageMap<C> {
                 at += 1;
                 continue;
             }
-            let block_end = (self.block_of(physical) + 1) * self.geometry.units_per_block;
+            let block_end = (self.block_of(physical) + 1) * self.nand.geometry.units_per_block;
             let longest = (end - at).min((block_end - physical) as usize);
             let run = run_length(&self.map[at..at + longest], physical);
             self.invalidate(physical, run as u32, tag);
@@ -274,7 +251,7 @@ impl<C: Charge> PageMap<C> {
             self.valid.clear_range(physical, count);
         }
         self.blocks.remove_valid(self.block_of(physical), count);
-        self.charges.invalidated(physical, count, tag);
+        self.nand.charges.invalidated(physical, count, tag);
     }
 
     /// Programs consecutive logical units into a frontier that has room for them. Returns their
@@ -285,10 +262,8 @@ impl<C: Charge> PageMap<C> {
         for (place, unit) in (physical as usize..).zip(logical) {
             self.reverse[place] = unit;
         }
-        for (entry, place) in self.map[first as usize..(first + count) as usize]
-            .iter_mut()
-            .zip(physical..)
-        {
+        let entries = &mut self.map[first as usize..(first + count) as usize];
+        for (entry, place) in entries.iter_mut().zip(physical..) {
             *entry = place;
         }
         self.settle(frontier, count);
@@ -325,7 +300,7 @@ impl<C: Charge> PageMap<C> {
         {
             self.valid.prefetch(place);
             self.blocks.prefetch(self.block_of(place));
-            self.charges.prefetch(place);
+            self.nand.charges.prefetch(place);
         }
     }
 }
@@ -333,14 +308,8 @@ impl<C: Charge> PageMap<C> {
 impl<C: Charge> Translation for PageMap<C> {
     type Charges = C;
 
-    fn geometry(&self) -> &Geometry {
-        &self.geometry
-    }
-
-    /// Returns the number of blocks without settled data: those reserved for collection, and all
-    /// open ones except the first.
-    fn reserved_blocks(&self) -> u32 {
-        self.options.reserved_blocks + self.frontiers.len() as u32 - 1
+    fn nand(&self) -> &Nand<C> {
+        &self.nand
     }
 
     fn physical(&self, logical: u32) -> Option<u32> {
@@ -361,67 +330,38 @@ impl<C: Charge> Translation for PageMap<C> {
     }
 
     fn trim(&mut self, first: u32, count: u32, tag: u16) {
-        let before = self.mapped(first, count);
+        let range = first as usize..(first + count) as usize;
+        let mapped = self.map[range.clone()].iter();
+        let mapped = mapped.filter(|&&place| place != NOWHERE).count();
+        self.nand.counters.trimmed_units += mapped as u64;
         self.give_up(first, count, tag);
-        self.map[first as usize..(first + count) as usize].fill(NOWHERE);
-        self.counters.trimmed_units += before;
+        self.map[range].fill(NOWHERE);
     }
 
     fn flush(&mut self, tag: u16) {
         for frontier in 0..usize::from(self.options.streams) {
             let Frontier { next, end, .. } = self.frontiers[frontier];
-            let padding = next.next_multiple_of(self.geometry.units_per_page) - next;
+            let padding = next.next_multiple_of(self.nand.geometry.units_per_page) - next;
             if padding == 0 || next == end {
                 continue;
             }
-            self.charges.padded(next, padding, tag);
-            self.counters.padded_units += u64::from(padding);
+            self.nand.charges.padded(next, padding, tag);
+            self.nand.counters.padded_units += u64::from(padding);
             self.advance(frontier, padding);
         }
-    }
-
-    fn counters(&self) -> Counters {
-        self.counters
-    }
-
-    fn erases(&self) -> &[u32] {
-        self.blocks.erases()
-    }
-
-    fn charges(&self) -> &C {
-        &self.charges
-    }
-}
-
-impl<C> PageMap<C> {
-    fn mapped(&self, first: u32, count: u32) -> u64 {
-        self.map[first as usize..(first + count) as usize]
-            .iter()
-            .filter(|&&place| place != NOWHERE)
-            .count() as u64
     }
 }
 
 /// Returns how many entries count up from `physical`. Compares 16 at a time, which the compiler
 /// vectorises.
 fn run_length(entries: &[u32], physical: u32) -> usize {
-    let mut length = 0;
-    for chunk in entries.chunks(16) {
-        let expected = physical.wrapping_add(length as u32);
-        let same = chunk
-            .iter()
-            .zip(expected..)
-            .filter(|(entry, place)| **entry == *place)
-            .count();
-        if same < chunk.len() {
-            return length
-                + chunk
-                    .iter()
-                    .zip(expected..)
-                    .take_while(|(entry, place)| **entry == *place)
-                    .count();
-        }
-        length += same;
-    }
-    length
+    let counts = |(entry, place): &(&u32, u32)| **entry == *place;
+    let chunks = entries.chunks_exact(16).zip((physical..).step_by(16));
+    let whole = chunks.take_while(|(chunk, first)| {
+        let same = chunk.iter().zip(*first..).filter(counts);
+        same.count() == chunk.len()
+    });
+    let whole = 16 * whole.count();
+    let rest = entries[whole..].iter().zip(physical + whole as u32..);
+    whole + rest.take_while(counts).count()
 }
