@@ -34,11 +34,8 @@ impl Completions {
     pub(crate) fn add(&mut self, id: u64, at_ns: u64) {
         let entry = (at_ns, self.added, id);
         self.added += 1;
-        if self
-            .run
-            .back()
-            .is_none_or(|&(last_ns, ..)| last_ns <= at_ns)
-        {
+        let last = self.run.back();
+        if last.is_none_or(|&(last_ns, ..)| last_ns <= at_ns) {
             self.run.push_back(entry);
         } else {
             self.heap.push(Reverse(entry));
@@ -54,20 +51,11 @@ impl Completions {
 
     /// Removes and returns the earliest completion if its instant is at or before `now_ns`.
     pub(crate) fn pop(&mut self, now_ns: u64) -> Option<Completion> {
+        self.next_ns().filter(|&at_ns| at_ns <= now_ns)?;
         let first = self.run.front();
         let (at_ns, _, id) = match self.heap.peek() {
-            Some(Reverse(other)) if first.is_none_or(|first| other < first) => {
-                if other.0 > now_ns {
-                    return None;
-                }
-                self.heap.pop()?.0
-            }
-            _ => {
-                if first?.0 > now_ns {
-                    return None;
-                }
-                self.run.pop_front()?
-            }
+            Some(Reverse(other)) if first.is_none_or(|first| other < first) => self.heap.pop()?.0,
+            _ => self.run.pop_front()?,
         };
         Some(Completion { id, at_ns })
     }

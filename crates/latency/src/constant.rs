@@ -15,20 +15,12 @@ pub(crate) struct Constant {
 impl Constant {
     pub(crate) fn read(fields: &mut Fields<'_>) -> Result<Constant, Error> {
         Ok(Constant {
-            read_ns: fields.us("read_us", Some(0.0), "microseconds that a read takes")?,
-            write_ns: fields.us("write_us", Some(0.0), "microseconds that a write takes")?,
-            fua_ns: fields.us(
-                "fua_us",
-                Some(0.0),
-                "microseconds that a write with FUA takes",
-            )?,
-            discard_ns: fields.us("discard_us", Some(0.0), "microseconds that a discard takes")?,
-            flush_ns: fields.us("flush_us", Some(0.0), "microseconds that a flush takes")?,
+            read_ns: fields.optional_us("read_us", "microseconds that a read takes")?,
+            write_ns: fields.optional_us("write_us", "microseconds that a write takes")?,
+            fua_ns: fields.optional_us("fua_us", "microseconds that a write with FUA takes")?,
+            discard_ns: fields.optional_us("discard_us", "microseconds that a discard takes")?,
+            flush_ns: fields.optional_us("flush_us", "microseconds that a flush takes")?,
         })
-    }
-
-    pub(crate) fn is_instant(&self) -> bool {
-        *self == Constant::default()
     }
 
     fn latency_ns(&self, request: &Request) -> u64 {

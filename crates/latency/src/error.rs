@@ -6,8 +6,6 @@
 pub struct Error {
     /// File that was read.
     pub file: String,
-    /// Field of the file, if one is wrong.
-    pub field: Option<String>,
     /// Field, cause and remedy.
     pub what: String,
 }
@@ -16,16 +14,11 @@ impl Error {
     pub(crate) fn of_file(file: &str, what: impl Into<String>) -> Error {
         Error {
             file: file.to_owned(),
-            field: None,
             what: what.into(),
         }
     }
 
     pub(crate) fn of_field(file: &str, field: &str, what: &str) -> Error {
-        Error {
-            file: file.to_owned(),
-            field: Some(field.to_owned()),
-            what: format!("latency.{field}: {what}"),
-        }
+        Error::of_file(file, format!("latency.{field}: {what}"))
     }
 }

@@ -27,38 +27,28 @@ pub(crate) struct Fields<'a> {
     file: &'a str,
     /// Table to read from. If `None`, fields are only described, and each has its smallest value.
     table: Option<&'a Table>,
-    known: Vec<Parameter>,
+    pub(crate) known: Vec<Parameter>,
 }
 
 impl<'a> Fields<'a> {
-    pub(crate) fn new(file: &'a str, table: &'a Table) -> Fields<'a> {
-        Fields {
-            file,
-            table: Some(table),
-            known: Vec::new(),
-        }
-    }
-
-    pub(crate) fn described() -> Fields<'static> {
-        Fields {
-            file: "",
-            table: None,
-            known: Vec::new(),
-        }
-    }
-
-    pub(crate) fn into_parameters(self) -> Vec<Parameter> {
-        self.known
+    pub(crate) fn new(file: &'a str, table: Option<&'a Table>) -> Fields<'a> {
+        let known = Vec::new();
+        Fields { file, table, known }
     }
 
     /// Reads a time in microseconds and returns it in whole nanoseconds.
-    pub(crate) fn us(
+    pub(crate) fn us(&mut self, name: &'static str, meaning: &'static str) -> Result<u64, Error> {
+        let us = self.number(name, None, 0.0..=MOST_US, meaning)?;
+        Ok((us * 1e3).round() as u64)
+    }
+
+    /// Reads a time that is 0 by default.
+    pub(crate) fn optional_us(
         &mut self,
         name: &'static str,
-        default: Option<f64>,
         meaning: &'static str,
     ) -> Result<u64, Error> {
-        let us = self.number(name, default, 0.0..=MOST_US, meaning)?;
+        let us = self.number(name, Some(0.0), 0.0..=MOST_US, meaning)?;
         Ok((us * 1e3).round() as u64)
     }
 
@@ -75,16 +65,25 @@ impl<'a> Fields<'a> {
         self.whole(name, bytes)
     }
 
+    /// Reads a number of bytes that is 0 by default.
+    pub(crate) fn optional_bytes(
+        &mut self,
+        name: &'static str,
+        meaning: &'static str,
+    ) -> Result<u64, Error> {
+        self.bytes(name, Some(0), 0, meaning)
+    }
+
     /// Reads a whole number.
     pub(crate) fn count(
         &mut self,
         name: &'static str,
-        default: Option<u32>,
+        default: u32,
         range: RangeInclusive<u32>,
         meaning: &'static str,
     ) -> Result<u32, Error> {
         let range = f64::from(*range.start())..=f64::from(*range.end());
-        let found = self.number(name, default.map(f64::from), range, meaning)?;
+        let found = self.number(name, Some(f64::from(default)), range, meaning)?;
         self.whole(name, found).map(|found| found as u32)
     }
 
@@ -104,10 +103,10 @@ impl<'a> Fields<'a> {
         match self.value(name)? {
             None => Ok(default),
             Some(Value::Boolean(found)) => Ok(*found),
-            Some(found) => Err(self.wrong(
-                name,
-                &format!("has the type {}; give true or false", found.type_str()),
-            )),
+            Some(found) => {
+                let what = format!("has the type {}; give true or false", found.type_str());
+                Err(self.wrong(name, &what))
+            }
         }
     }
 
@@ -119,7 +118,7 @@ impl<'a> Fields<'a> {
         range: RangeInclusive<f64>,
         meaning: &'static str,
     ) -> Result<f64, Error> {
-        let least = *range.start();
+        let (least, most) = (*range.start(), *range.end());
         self.known.push(Parameter {
             name,
             meaning,
@@ -130,13 +129,9 @@ impl<'a> Fields<'a> {
             Some(Value::Integer(found)) => *found as f64,
             Some(Value::Float(found)) => *found,
             Some(found) => {
-                return Err(self.wrong(
-                    name,
-                    &format!(
-                        "has the type {}; give a number: {meaning}",
-                        found.type_str()
-                    ),
-                ));
+                let found = found.type_str();
+                let what = format!("has the type {found}; give a number: {meaning}");
+                return Err(self.wrong(name, &what));
             }
             None if self.table.is_none() => return Ok(default.unwrap_or(least)),
             None => {
@@ -145,11 +140,8 @@ impl<'a> Fields<'a> {
             }
         };
         if !range.contains(&found) {
-            let (least, most) = (range.start(), range.end());
-            return Err(self.wrong(
-                name,
-                &format!("is {found}; give a number from {least} to {most}: {meaning}"),
-            ));
+            let what = format!("is {found}; give a number from {least} to {most}: {meaning}");
+            return Err(self.wrong(name, &what));
         }
         Ok(found)
     }
@@ -159,17 +151,15 @@ impl<'a> Fields<'a> {
         let unknown = self.table.into_iter().flat_map(Table::keys).find(|key| {
             !also.contains(&key.as_str()) && !self.known.iter().any(|known| known.name == **key)
         });
-        match unknown {
-            None => Ok(()),
-            Some(key) => {
-                let names: Vec<&str> = self.known.iter().map(|known| known.name).collect();
-                let names = names.join(", ");
-                Err(self.wrong(
-                    key,
-                    &format!("no such field; fields of this model: {names}"),
-                ))
-            }
-        }
+        let Some(key) = unknown else {
+            return Ok(());
+        };
+        let names: Vec<&str> = self.known.iter().map(|known| known.name).collect();
+        let names = names.join(", ");
+        Err(self.wrong(
+            key,
+            &format!("no such field; fields of this model: {names}"),
+        ))
     }
 
     pub(crate) fn wrong(&self, name: &str, what: &str) -> Error {

@@ -40,33 +40,27 @@ impl Model {
         let table: Table = text
             .parse()
             .map_err(|error: toml::de::Error| Error::of_file(file, error.to_string()))?;
-        let Some(section) = table.get("latency") else {
-            return Err(Error::of_file(
-                file,
-                "has no [latency] section; `fscost devices hdd-7200 --toml` prints an example",
-            ));
-        };
-        let Value::Table(section) = section else {
-            let what = format!(
-                "latency has the type {}; write a section [latency]",
-                section.type_str()
-            );
-            return Err(Error::of_file(file, what));
-        };
-        let kinds = KINDS.join(", ");
-        let kind = match section.get("model").map(value_of) {
-            Some(Some(Value::String(kind))) => kind.as_str(),
+        let section = match table.get("latency") {
+            Some(Value::Table(section)) => section,
             None => {
-                let what = format!("is missing; give one of: {kinds}");
-                return Err(Error::of_field(file, "model", &what));
+                let remedy = "`fscost devices hdd-7200 --toml` prints an example";
+                return Err(Error::of_file(
+                    file,
+                    format!("has no [latency] section; {remedy}"),
+                ));
             }
-            Some(_) => {
-                let what = format!("is not text; give one of: {kinds}");
-                return Err(Error::of_field(file, "model", &what));
+            Some(other) => {
+                let found = other.type_str();
+                let what = format!("latency has the type {found}; write a section [latency]");
+                return Err(Error::of_file(file, what));
             }
         };
-        let mut fields = Fields::new(file, section);
-        let kind = read(&mut fields, kind)?;
+        let mut fields = Fields::new(file, Some(section));
+        let kind = match section.get("model").map(value_of) {
+            Some(Some(Value::String(kind))) => read(&mut fields, kind)?,
+            None => return Err(unknown_kind(&fields, "is missing")),
+            Some(_) => return Err(unknown_kind(&fields, "is not text")),
+        };
         fields.end(&["model"])?;
         Ok(Model { kind })
     }
@@ -81,19 +75,16 @@ impl Model {
     /// kind does not exist.
     #[must_use]
     pub fn parameters(kind: &str) -> Vec<Parameter> {
-        let mut fields = Fields::described();
+        let mut fields = Fields::new("", None);
         // The smallest values need not be consistent with each other.
         let _ = read(&mut fields, kind);
-        fields.into_parameters()
+        fields.known
     }
 
     /// True if each request completes on submission, as on `ram`. A server then needs no clock.
     #[must_use]
     pub fn is_instant(&self) -> bool {
-        match &self.kind {
-            Kind::Constant(constant) => constant.is_instant(),
-            Kind::HardDisk(_) | Kind::Flash(_) => false,
-        }
+        *self == Model::default()
     }
 }
 
@@ -102,9 +93,11 @@ fn read(fields: &mut Fields<'_>, kind: &str) -> Result<Kind, Error> {
         "constant" => Ok(Kind::Constant(Constant::read(fields)?)),
         "hard-disk" => Ok(Kind::HardDisk(HardDisk::read(fields)?)),
         "flash" => Ok(Kind::Flash(Flash::read(fields)?)),
-        other => {
-            let kinds = KINDS.join(", ");
-            Err(fields.wrong("model", &format!("is {other:?}; give one of: {kinds}")))
-        }
+        other => Err(unknown_kind(fields, &format!("is {other:?}"))),
     }
+}
+
+fn unknown_kind(fields: &Fields<'_>, what: &str) -> Error {
+    let kinds = KINDS.join(", ");
+    fields.wrong("model", &format!("{what}; give one of: {kinds}"))
 }

@@ -1,8 +1,30 @@
-//! Time to move bytes at a given rate.
+//! Time to move bytes at a given rate, one request after another.
 
 use crate::divisor::Divisor;
 
 const NS: u64 = 1_000_000_000;
+
+/// A path for data that transfers one request after another.
+#[derive(Debug, Clone)]
+pub(crate) struct Interface {
+    rate: Rate,
+    /// Instant at which all transfers are done.
+    free_ns: u64,
+}
+
+impl Interface {
+    /// Creates an idle interface; `bytes_per_s` must not be 0.
+    pub(crate) fn new(bytes_per_s: u64) -> Interface {
+        let rate = Rate::new(bytes_per_s);
+        Interface { rate, free_ns: 0 }
+    }
+
+    /// Books a transfer behind all earlier ones. Returns the instant at which it is done.
+    pub(crate) fn transfer(&mut self, from_ns: u64, bytes: u64) -> u64 {
+        self.free_ns = from_ns.max(self.free_ns) + self.rate.ns(bytes);
+        self.free_ns
+    }
+}
 
 /// Transfer rate in bytes per second.
 #[derive(Debug, Clone, Copy)]

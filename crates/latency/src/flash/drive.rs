@@ -1,7 +1,7 @@
 //! A running flash device.
 
 use super::{Flash, dies::Dies, parameters::Controller, units::OpenUnits};
-use crate::{Completion, Op, Request, host::Host, transfer::Rate};
+use crate::{Completion, Op, Request, host::Host, transfer::Interface};
 use std::collections::VecDeque;
 
 #[derive(Debug, Clone)]
@@ -12,8 +12,7 @@ pub(crate) struct FlashDrive {
     dies: Dies,
     units: OpenUnits,
     controller_free_ns: u64,
-    interface: Rate,
-    interface_free_ns: u64,
+    interface: Interface,
     buffer: Buffer,
 }
 
@@ -40,8 +39,7 @@ impl FlashDrive {
             dies: Dies::new(&model.nand),
             units: OpenUnits::new(&model.units),
             controller_free_ns: 0,
-            interface: Rate::new(controller.interface_bytes_per_s),
-            interface_free_ns: 0,
+            interface: Interface::new(controller.interface_bytes_per_s),
             buffer: Buffer::default(),
             model: controller,
         }
@@ -67,14 +65,9 @@ impl FlashDrive {
     fn run(&mut self, now_ns: u64) {
         while let Some(at_ns) = self.host.completion_ns().filter(|&at_ns| at_ns <= now_ns) {
             while self.host.release(at_ns) {}
-            self.admit(at_ns);
-        }
-    }
-
-    /// Takes all requests that the host may submit.
-    fn admit(&mut self, now_ns: u64) {
-        while let Some(request) = self.host.admit() {
-            self.take(now_ns, &request);
+            while let Some(request) = self.host.admit() {
+                self.take(at_ns, &request);
+            }
         }
     }
 
@@ -86,7 +79,7 @@ impl FlashDrive {
         let done_ns = match request.op {
             Op::Read => self.read(begin_ns, offset, length),
             Op::Write => {
-                let moved_ns = self.moved_ns(begin_ns, length);
+                let moved_ns = self.interface.transfer(begin_ns, length);
                 self.write(moved_ns + self.model.write_ns, request)
             }
             // Drives deallocate on both.
@@ -100,7 +93,7 @@ impl FlashDrive {
         let from_ns = begin_ns + self.model.read_ns;
         let read_ns = self.dies.read(from_ns, offset, length);
         // The interface transfers data already read while the rest is being read.
-        read_ns.max(self.moved_ns(from_ns, length))
+        read_ns.max(self.interface.transfer(from_ns, length))
     }
 
     /// Writes data that the device has received. Returns the instant at which the write completes.
@@ -156,14 +149,6 @@ impl FlashDrive {
         }
         self.program_open(now_ns);
         self.buffer.durable_ns.max(now_ns)
-    }
-
-    /// Books a transfer on the interface behind all earlier ones. Returns the instant at which it
-    /// is done.
-    fn moved_ns(&mut self, from_ns: u64, bytes: u64) -> u64 {
-        let begin_ns = from_ns.max(self.interface_free_ns);
-        self.interface_free_ns = begin_ns + self.interface.ns(bytes);
-        self.interface_free_ns
     }
 }
 

@@ -68,7 +68,7 @@ impl Controller {
         Ok(Controller {
             queue_depth: fields.count(
                 "queue_depth",
-                Some(1),
+                1,
                 1..=65_536,
                 "commands that the device accepts at once",
             )?,
@@ -83,31 +83,25 @@ impl Controller {
                 100_000,
                 "bytes that the interface moves in a second",
             )?,
-            command_ns: fields.us(
+            command_ns: fields.optional_us(
                 "command_us",
-                Some(0.0),
                 "controller microseconds per command, one command at a time",
             )?,
-            read_ns: fields.us(
+            read_ns: fields.optional_us(
                 "read_us",
-                Some(0.0),
                 "microseconds per read in addition to controller, NAND, channel and interface",
             )?,
-            write_ns: fields.us(
+            write_ns: fields.optional_us(
                 "write_us",
-                Some(0.0),
                 "microseconds per write in addition to controller, interface and waiting for room",
             )?,
-            discard_ns: fields.us("discard_us", Some(0.0), "microseconds that a discard takes")?,
-            flush_ns: fields.us(
+            discard_ns: fields.optional_us("discard_us", "microseconds that a discard takes")?,
+            flush_ns: fields.optional_us(
                 "flush_us",
-                Some(0.0),
                 "microseconds of a flush in addition to programming what the buffer holds",
             )?,
-            buffer_bytes: fields.bytes(
+            buffer_bytes: fields.optional_bytes(
                 "buffer_bytes",
-                Some(0),
-                0,
                 "bytes of writes that complete before they are programmed; 0: no write buffer",
             )?,
             is_power_loss_protected: fields.flag(
@@ -122,10 +116,10 @@ impl Controller {
 impl Nand {
     fn read(fields: &mut Fields<'_>) -> Result<Nand, Error> {
         Ok(Nand {
-            channels: fields.count("channels", Some(1), 1..=256, "channels")?,
+            channels: fields.count("channels", 1, 1..=256, "channels")?,
             dies_per_channel: fields.count(
                 "dies_per_channel",
-                Some(1),
+                1,
                 1..=256,
                 "dies of a channel that read or program side by side",
             )?,
@@ -141,7 +135,7 @@ impl Nand {
                 512,
                 "bytes that a die reads at once; neighbouring pages are on different dies",
             )?,
-            page_read_ns: fields.us("page_read_us", None, "microseconds to read a page (tR)")?,
+            page_read_ns: fields.us("page_read_us", "microseconds to read a page (tR)")?,
             program_bytes: fields.bytes(
                 "program_bytes",
                 None,
@@ -150,7 +144,6 @@ impl Nand {
             )?,
             program_ns: fields.us(
                 "program_us",
-                None,
                 "microseconds to program program_bytes (tPROG)",
             )?,
             block_bytes: fields.bytes(
@@ -159,11 +152,8 @@ impl Nand {
                 512,
                 "bytes that a die erases at once",
             )?,
-            erase_ns: fields.us(
-                "erase_us",
-                Some(0.0),
-                "microseconds to erase block_bytes (tBERS)",
-            )?,
+            erase_ns: fields
+                .optional_us("erase_us", "microseconds to erase block_bytes (tBERS)")?,
         })
     }
 
@@ -175,28 +165,15 @@ impl Nand {
 impl Units {
     fn read(fields: &mut Fields<'_>) -> Result<Units, Error> {
         Ok(Units {
-            unit_bytes: fields.bytes(
-                "unit_bytes",
-                Some(0),
-                0,
-                "allocation unit of a card, in which it writes in ascending order",
-            )?,
+            unit_bytes: fields.optional_bytes("unit_bytes", "allocation unit of a card, in which it writes in ascending order")?,
             open_units: fields.count(
                 "open_units",
-                Some(0),
+                0,
                 0..=256,
                 "units that a card can continue; 0: all",
             )?,
-            close_ns: fields.us(
-                "unit_close_us",
-                Some(0.0),
-                "microseconds to close a unit in which nothing was rewritten; the whole unit is copied",
-            )?,
-            out_of_order_ns: fields.us(
-                "out_of_order_us",
-                Some(0.0),
-                "extra microseconds of a write that does not continue its open unit",
-            )?,
+            close_ns: fields.optional_us("unit_close_us", "microseconds to close a unit in which nothing was rewritten; the whole unit is copied")?,
+            out_of_order_ns: fields.optional_us("out_of_order_us", "extra microseconds of a write that does not continue its open unit")?,
         })
     }
 }

@@ -73,13 +73,6 @@ impl Arm {
         }
     }
 
-    /// Returns the number of cylinders the arm can cross in `ns`. Any target farther away is
-    /// reached later.
-    #[inline]
-    pub(super) fn within(&self, ns: u64) -> u64 {
-        self.geometry.within(ns)
-    }
-
     /// Returns the number of cylinders between the arm and a target.
     #[inline]
     pub(super) fn cylinders_to(&self, target: &Target) -> u64 {

@@ -8,7 +8,7 @@ use super::{
     read_cache::ReadCache,
     write_cache::WriteCache,
 };
-use crate::{Completion, Op, Request, completions::earlier, host::Host, transfer::Rate};
+use crate::{Completion, Op, Request, completions::earlier, host::Host, transfer::Interface};
 use std::collections::VecDeque;
 
 /// Longest wait of a command. A command that has waited longer runs first, however far away it is.
@@ -57,9 +57,7 @@ pub(crate) struct Drive {
     arriving: VecDeque<Arriving>,
     /// A flush that waits until the cache is clean.
     flush: Option<u64>,
-    interface: Rate,
-    /// Instant at which the interface has finished all its transfers.
-    interface_free_ns: u64,
+    interface: Interface,
 }
 
 impl Drive {
@@ -75,8 +73,7 @@ impl Drive {
             writes: WriteCache::new(electronics.write_cache_bytes),
             arriving: VecDeque::new(),
             flush: None,
-            interface: Rate::new(electronics.interface_bytes_per_s),
-            interface_free_ns: 0,
+            interface: Interface::new(electronics.interface_bytes_per_s),
             model: electronics.clone(),
         }
     }
@@ -145,16 +142,11 @@ impl Drive {
         }
         self.arrive(at_ns);
         while self.host.release(at_ns) {}
-        self.admit(at_ns);
-        self.set_off(at_ns);
-    }
-
-    /// Takes all requests that the host may submit.
-    fn admit(&mut self, now_ns: u64) {
         while let Some(request) = self.host.admit() {
-            self.take(now_ns, &request);
+            self.take(at_ns, &request);
         }
-        self.arrive(now_ns);
+        self.arrive(at_ns);
+        self.set_off(at_ns);
     }
 
     fn take(&mut self, now_ns: u64, request: &Request) {
@@ -178,14 +170,7 @@ impl Drive {
             self.reads.available_ns(&self.arm.geometry, first, length)
         };
         let Some(available_ns) = available_ns.filter(|&at_ns| self.can_wait(now_ns, at_ns)) else {
-            let target = self.arm.target(first, length, false);
-            let id = request.id;
-            self.commands.push(Command {
-                id,
-                ready_ns,
-                target,
-            });
-            return;
+            return self.queue(ready_ns, request, false);
         };
         let (geometry, end) = (&self.arm.geometry, first + length);
         self.reads
@@ -193,7 +178,7 @@ impl Drive {
         if available_ns > now_ns {
             self.busy_until_ns = self.busy_until_ns.max(Some(available_ns));
         }
-        let moved_ns = self.moved_ns(ready_ns, length);
+        let moved_ns = self.interface.transfer(ready_ns, length);
         self.host.complete(request.id, moved_ns.max(available_ns));
     }
 
@@ -207,33 +192,30 @@ impl Drive {
 
     fn write(&mut self, ready_ns: u64, request: &Request) {
         let (id, first, length) = (request.id, request.offset_bytes, request.length_bytes);
-        let ready_ns = self.moved_ns(ready_ns, length);
+        let ready_ns = self.interface.transfer(ready_ns, length);
         self.reads.forget(first, first + length);
         if length == 0 {
             self.host.complete(id, ready_ns);
         } else if request.fua || !self.writes.could_take(length) {
-            let target = self.arm.target(first, length, true);
-            self.commands.push(Command {
-                id,
-                ready_ns,
-                target,
-            });
+            self.queue(ready_ns, request, true);
         } else {
-            let arriving = Arriving {
+            self.arriving.push_back(Arriving {
                 id,
                 first,
                 length,
                 ready_ns,
-            };
-            self.arriving.push_back(arriving);
+            });
         }
     }
 
-    /// Books a transfer of `bytes` on the interface. Returns the instant at which it is done.
-    fn moved_ns(&mut self, from_ns: u64, bytes: u64) -> u64 {
-        let begin_ns = from_ns.max(self.interface_free_ns);
-        self.interface_free_ns = begin_ns + self.interface.ns(bytes);
-        self.interface_free_ns
+    /// Queues a command for the arm.
+    fn queue(&mut self, ready_ns: u64, request: &Request, is_write: bool) {
+        let (first, length) = (request.offset_bytes, request.length_bytes);
+        self.commands.push(Command {
+            id: request.id,
+            ready_ns,
+            target: self.arm.target(first, length, is_write),
+        });
     }
 
     /// True if a flush is waiting, or a write is waiting for room.
@@ -322,7 +304,7 @@ impl Drive {
             let found_ns = arrival_ns(command);
             if found_ns < best_ns {
                 (best_ns, best) = (found_ns, Some(Next::Command(at)));
-                within = self.arm.within(best_ns - now_ns);
+                within = self.arm.geometry.within(best_ns - now_ns);
             }
         }
         if self.commands.is_empty() || self.is_destaging_forced() {
@@ -333,7 +315,7 @@ impl Drive {
                 let found_ns = self.arm.arrival_ns(now_ns, &target);
                 if found_ns < best_ns {
                     (best_ns, best) = (found_ns, Some(Next::Destage(target, position)));
-                    within = self.arm.within(best_ns - now_ns);
+                    within = self.arm.geometry.within(best_ns - now_ns);
                 }
             });
         }

@@ -53,31 +53,27 @@ impl Geometry {
         let lengths: Vec<u64> = (0..count).map(|zone| model.track_bytes(zone)).collect();
         let cylinder_of_each: u64 = lengths.iter().map(|length| length * heads).sum();
         let zone_cylinders = capacity_bytes.div_ceil(cylinder_of_each).max(1);
-        let mut next = Zone {
-            first_byte: 0,
-            end_byte: 0,
-            first_cylinder: 0,
-            first_ns: 0,
-            track_bytes: 0,
-            by_track_bytes: Divisor::new(1),
-        };
         let revolution_ns = model.revolution_ns;
         let track_ns = revolution_ns + model.head_switch_ns;
         let cylinder_ns = heads * track_ns - model.head_switch_ns + model.track_seek_ns;
         let mut zones = Vec::with_capacity(lengths.len());
-        for track_bytes in lengths {
-            next.track_bytes = track_bytes;
-            next.by_track_bytes = Divisor::new(track_bytes);
-            next.end_byte = next.first_byte + zone_cylinders * heads * track_bytes;
-            zones.push(next);
-            next.first_byte = next.end_byte;
-            next.first_cylinder += zone_cylinders;
-            next.first_ns += zone_cylinders * cylinder_ns;
+        let mut first_byte = 0;
+        for (number, track_bytes) in (0..).zip(lengths) {
+            let end_byte = first_byte + zone_cylinders * heads * track_bytes;
+            zones.push(Zone {
+                first_byte,
+                end_byte,
+                first_cylinder: number * zone_cylinders,
+                first_ns: number * zone_cylinders * cylinder_ns,
+                track_bytes,
+                by_track_bytes: Divisor::new(track_bytes),
+            });
+            first_byte = end_byte;
         }
         if let Some(last) = zones.last_mut() {
             last.end_byte = u64::MAX;
         }
-        let (zone_index, zone_shift) = index(&zones, next.first_byte);
+        let (zone_index, zone_shift) = index(&zones, first_byte);
         let cylinders = zone_cylinders * count;
         let longest = cylinders.saturating_sub(2).max(1) as f64;
         let slope_ns = model.full_seek_ns.saturating_sub(model.track_seek_ns) as f64;
@@ -113,25 +109,7 @@ impl Geometry {
     /// continuously from byte 0 begins to read it.
     #[inline]
     pub(super) fn place(&self, byte: u64) -> Place {
-        let zone = self.zone(byte);
-        let (track, rest) = zone.by_track_bytes.divide(byte - zone.first_byte);
-        let mut place = self.track(zone, track);
-        place.reading_ns += zone.by_track_bytes.quotient(rest * self.revolution_ns);
-        place
-    }
-
-    /// Returns the place of the first byte of a track.
-    #[inline]
-    fn track(&self, zone: &Zone, track: u64) -> Place {
-        let (cylinder, head) = self.by_heads.divide(track);
-        let ns = track * self.revolution_ns
-            + (track - cylinder) * self.head_switch_ns
-            + cylinder * self.track_seek_ns;
-        Place {
-            cylinder: zone.first_cylinder + cylinder,
-            head,
-            reading_ns: zone.first_ns + ns,
-        }
+        self.place_after(byte, 0)
     }
 
     /// Returns the cylinder and head of the byte before `end`, and the instant at which a drive
@@ -139,14 +117,26 @@ impl Geometry {
     /// track after this byte.
     #[inline]
     pub(super) fn place_before(&self, end: u64) -> Place {
-        let last = end.saturating_sub(1);
-        let zone = self.zone(last);
-        let (track, rest) = zone.by_track_bytes.divide(last - zone.first_byte);
-        let mut place = self.track(zone, track);
-        place.reading_ns += zone
+        self.place_after(end.saturating_sub(1), 1)
+    }
+
+    /// Returns the place of a byte, at the instant at which `bytes` from there on are read.
+    #[inline]
+    fn place_after(&self, byte: u64, bytes: u64) -> Place {
+        let zone = self.zone(byte);
+        let (track, rest) = zone.by_track_bytes.divide(byte - zone.first_byte);
+        let (cylinder, head) = self.by_heads.divide(track);
+        let track_ns = track * self.revolution_ns
+            + (track - cylinder) * self.head_switch_ns
+            + cylinder * self.track_seek_ns;
+        let on_track_ns = zone
             .by_track_bytes
-            .quotient((rest + 1) * self.revolution_ns);
-        place
+            .quotient((rest + bytes) * self.revolution_ns);
+        Place {
+            cylinder: zone.first_cylinder + cylinder,
+            head,
+            reading_ns: zone.first_ns + track_ns + on_track_ns,
+        }
     }
 
     /// Returns the first byte that a drive has not yet read `ns` after it began to read

@@ -97,10 +97,10 @@ impl Mechanics {
                 "size of the drive; a smaller recorded disk lies at its outer edge",
             )?,
             revolution_ns: (60e9 / fields.number("rpm", None, 100.0..=1e5, rpm)?).round() as u64,
-            heads: fields.count("heads", Some(1), 1..=64, "heads, i.e. tracks in a cylinder")?,
+            heads: fields.count("heads", 1, 1..=64, "heads, i.e. tracks in a cylinder")?,
             zones: fields.count(
                 "zones",
-                Some(1),
+                1,
                 1..=256,
                 "zones; all have the same number of cylinders, and each has tracks of one length",
             )?,
@@ -116,24 +116,18 @@ impl Mechanics {
                 512,
                 "bytes of a track of the innermost zone; lengths fall evenly from zone to zone",
             )?,
-            head_switch_ns: fields.us(
+            head_switch_ns: fields.optional_us(
                 "head_switch_us",
-                Some(0.0),
                 "microseconds to change the head within a cylinder",
             )?,
-            track_seek_ns: fields.us(
-                "track_seek_us",
-                None,
-                "microseconds to move to the next cylinder",
-            )?,
+            track_seek_ns: fields
+                .us("track_seek_us", "microseconds to move to the next cylinder")?,
             full_seek_ns: fields.us(
                 "full_seek_us",
-                None,
                 "microseconds to cross all cylinders; grows with the square root of the distance",
             )?,
-            write_settle_ns: fields.us(
+            write_settle_ns: fields.optional_us(
                 "write_settle_us",
-                Some(0.0),
                 "extra microseconds of a seek for a write, except to the next cylinder",
             )?,
         })
@@ -151,13 +145,12 @@ impl Electronics {
         Ok(Electronics {
             queue_depth: fields.count(
                 "queue_depth",
-                Some(1),
+                1,
                 1..=1024,
                 "commands that the drive accepts and reorders (NCQ: 32)",
             )?,
-            command_ns: fields.us(
+            command_ns: fields.optional_us(
                 "command_us",
-                Some(0.0),
                 "microseconds that the controller needs for a command",
             )?,
             interface_bytes_per_s: fields.bytes(
@@ -168,7 +161,7 @@ impl Electronics {
             )?,
             read_segments: fields.count(
                 "read_segments",
-                Some(0),
+                0,
                 0..=1024,
                 "number of ranges of earlier reads that the buffer keeps",
             )?,
@@ -178,16 +171,12 @@ impl Electronics {
                 512,
                 "bytes of the largest range that the buffer keeps of earlier reads",
             )?,
-            read_ahead_bytes: fields.bytes(
+            read_ahead_bytes: fields.optional_bytes(
                 "read_ahead_bytes",
-                Some(0),
-                0,
                 "bytes that an idle drive reads ahead after a read",
             )?,
-            write_cache_bytes: fields.bytes(
+            write_cache_bytes: fields.optional_bytes(
                 "write_cache_bytes",
-                Some(0),
-                0,
                 "bytes of writes that complete before they are on the medium; 0: no write cache",
             )?,
         })
