@@ -17,7 +17,7 @@ from fscost.analyze.groups import (
 )
 from fscost.analyze.instant import Instant, Request, Running, Volatile, at
 from fscost.analyze.journal import Journal, Transaction, journal
-from fscost.analyze.maps import AREAS, Maps, maps
+from fscost.analyze.maps import AREAS, MIXED, Maps, carried_cause, maps
 from fscost.analyze.recovery import BtrfsRecovery, Recovery, XfsRecovery
 from fscost.analyze.report import Report, report
 from fscost.analyze.tree import tree
@@ -25,6 +25,7 @@ from fscost.analyze.why import Reason, why
 
 __all__ = [
     "AREAS",
+    "MIXED",
     "NO_FILE",
     "BtrfsRecovery",
     "By",
@@ -44,6 +45,7 @@ __all__ = [
     "Volatile",
     "XfsRecovery",
     "at",
+    "carried_cause",
     "doubtful_bytes",
     "explain",
     "findings",

@@ -53,16 +53,13 @@ class Rest:
 
 def total_bytes(explanation: Explanation) -> int:
     """Return the number of bytes written."""
-    return _total(explanation.sums("structure"))
+    return int(pc.sum(explanation.sums("structure")["length_sum"]).as_py() or 0)
 
 
 def unknown_bytes(explanation: Explanation) -> int:
     """Return the number of bytes whose structure is unknown."""
-    return sum(
-        length
-        for structure, length in rows(explanation.sums("structure"))
-        if structure == "unknown"
-    )
+    sums = rows(explanation.sums("structure"))
+    return sum(length for structure, length in sums if structure == "unknown")
 
 
 def doubtful_bytes(explanation: Explanation) -> int:
@@ -173,11 +170,9 @@ def _slices(explanation: Explanation) -> tuple[pa.Table, pa.Array]:
     bounds = Sum(["structure"], [("time_ns", "min"), ("time_ns", "max")])
     explanation.prepare([], bounds)
     found = bounds.table()
-    begin, end = (
-        (0, 0)
-        if found is None
-        else (pc.min(found["time_ns_min"]).as_py(), pc.max(found["time_ns_max"]).as_py())
-    )
+    begin, end = 0, 0
+    if found is not None:
+        begin, end = pc.min(found["time_ns_min"]).as_py(), pc.max(found["time_ns_max"]).as_py()
     width = max(1, -(-(end + 1 - begin) // TIME_BINS))
     sliced = _Sliced(begin, width)
     explanation.prepare([], sliced)
@@ -198,33 +193,20 @@ class _Sliced:
 
     def add(self, batch: pa.RecordBatch) -> None:
         bins = pc.divide(pc.subtract(batch.column("time_ns"), self._begin), self._width)
-        columns = {
-            "slice": bins,
-            "structure": batch.column("structure"),
-            "length": batch.column("length"),
-        }
-        self._sum.add(pa.record_batch(columns))
+        columns = {name: batch.column(name) for name in ("structure", "length")}
+        self._sum.add(pa.record_batch({"slice": bins, **columns}))
 
     def table(self) -> pa.Table:
         found = self._sum.table()
         if found is None:
-            return pa.table(
-                {
-                    "slice": pa.array([], pa.uint64()),
-                    "structure": pa.array([], pa.string()),
-                    "length_sum": pa.array([], pa.uint64()),
-                }
-            )
+            types = {"slice": pa.uint64(), "structure": pa.string(), "length_sum": pa.uint64()}
+            return pa.schema(types).empty_table()
         return found
 
 
 def rows(sums: pa.Table) -> list[tuple[Any, ...]]:
     """Return keys and bytes, row by row."""
     return list(zip(*(column.to_pylist() for column in sums.columns), strict=True))
-
-
-def _total(sums: pa.Table) -> int:
-    return int(pc.sum(sums["length_sum"]).as_py() or 0)
 
 
 def _column(column: pa.ChunkedArray | pa.Array) -> pa.Array:
@@ -247,13 +229,9 @@ def _encoded(column: pa.ChunkedArray | pa.Array) -> pa.DictionaryArray:
 
 def mapped(column: pa.ChunkedArray | pa.Array, name: Callable[[Any], str]) -> pa.Array:
     """Map each value by `name`, which is called once per distinct value."""
-    array = _column(column)
-    if not pa.types.is_dictionary(array.type):
-        array = array.dictionary_encode()
-    used = array.indices.unique().drop_null()
-    texts = [name(value) for value in array.dictionary.take(used).to_pylist()]
-    place = pc.index_in(array.indices, value_set=used)
-    return pa.array(texts, pa.string()).take(place).fill_null(name(None))
+    encoded = _encoded(column)
+    texts = [name(value) for value in encoded.dictionary.to_pylist()]
+    return pa.array(texts, pa.string()).take(encoded.indices).fill_null(name(None))
 
 
 def _collected(
@@ -272,9 +250,8 @@ def _collected(
         totals = totals.sort_by([("length_sum_sum", "descending"), ("text", "ascending")])
     else:
         totals = totals.take(pc.sort_indices(pc.index_in(totals["text"], value_set=order)))
-    parts = parts.set_column(
-        parts.column_names.index("part"), "part", kinds_of.dictionary.take(parts["part"])
-    )
+    place = parts.column_names.index("part")
+    parts = parts.set_column(place, "part", kinds_of.dictionary.take(parts["part"]))
     shown = totals if top is None else totals.slice(0, top)
     is_shown = pc.is_in(parts["name"], value_set=_column(shown["name"]))
     of: dict[int, Counter[str]] = {number: Counter() for number in shown["name"].to_pylist()}
@@ -287,7 +264,5 @@ def _collected(
     if top is None or totals.num_rows <= top:
         return found, None
     others = parts.filter(pc.invert(is_shown)).group_by("part").aggregate([("length_sum", "sum")])
-    left = Counter(
-        dict(zip(others["part"].to_pylist(), others["length_sum_sum"].to_pylist(), strict=True))
-    )
+    left = Counter({each["part"]: each["length_sum_sum"] for each in others.to_pylist()})
     return found, Rest(totals.num_rows - top, left.total(), dict(left.most_common()))

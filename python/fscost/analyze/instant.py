@@ -1,8 +1,8 @@
 """State of the disks at one instant: requests in flight and data not yet durable, to study a power
 cut or an unexplained pause."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from fscost import capture
 from fscost.analyze.explain import Explanation
 from fscost.analyze.recovery import BtrfsRecovery, Recovery, XfsRecovery, place, recovery
+from fscost.analyze.rows import numbers
 from fscost.analyze.sums import Sum
 
 _CHANGES = ("write", "write_zeroes")
@@ -187,8 +188,8 @@ class _Requests:
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Add a batch of requests."""
-        complete = _numbers(batch, "complete_ns")
-        submit = _numbers(batch, "submit_ns")
+        complete = numbers(batch.column("complete_ns"))
+        submit = numbers(batch.column("submit_ns"))
         past = int(np.searchsorted(complete, self._at_ns, side="right"))
         if past:
             self._past(batch.slice(0, past), submit[:past], complete[:past])
@@ -208,7 +209,7 @@ class _Requests:
         disks = np.asarray(
             batch.column("disk").cast(pa.string()).to_numpy(zero_copy_only=False), str
         )
-        events = _numbers(batch, "event")
+        events = numbers(batch.column("event"))
         is_change = np.isin(ops, _CHANGES) & ~np.asarray(
             batch.column("fua").to_numpy(zero_copy_only=False), bool
         )
@@ -300,7 +301,7 @@ class _Rows:
 
     def _behind(self, past: pa.RecordBatch, structure: pa.Array, is_tree: pa.Array) -> None:
         self._trees.add(past.filter(is_tree))
-        event, length = _numbers(past, "event"), _numbers(past, "length")
+        event, length = numbers(past.column("event")), numbers(past.column("length"))
         superblocks = event[np.asarray(pc.equal(structure, "superblock"))]
         since = event > superblocks[-1] if len(superblocks) else np.full(len(event), True)
         for name in ("file_data", "log_tree"):
@@ -314,14 +315,7 @@ class _Rows:
         found = {name: size for name, size in self._since.items() if size}
         if isinstance(self._recovery, BtrfsRecovery) and (table := self._trees.table()) is not None:
             later = table.filter(pc.greater(table["transaction"], self._recovery.generation))
-            sums = later.group_by("structure").aggregate([("length_sum", "sum")])
-            found.update(
-                zip(
-                    sums["structure"].cast(pa.string()).to_pylist(),
-                    sums["length_sum_sum"].to_pylist(),
-                    strict=True,
-                )
-            )
+            found.update(_by_structure(later))
         return sorted(found.items(), key=lambda each: (-each[1], each[0]))
 
     def written(self, phase: str | None = None) -> list[tuple[str, int]]:
@@ -331,13 +325,7 @@ class _Rows:
             return []
         if phase is not None:
             table = table.filter(pc.equal(table["phase"].cast(pa.string()), phase))
-        sums = table.group_by("structure").aggregate([("length_sum", "sum")])
-        rows = zip(
-            sums["structure"].cast(pa.string()).to_pylist(),
-            sums["length_sum_sum"].to_pylist(),
-            strict=True,
-        )
-        return sorted(rows, key=lambda row: (-row[1], row[0]))
+        return sorted(_by_structure(table), key=lambda row: (-row[1], row[0]))
 
     def volatile(self) -> list[Volatile]:
         """Volatile bytes by structure and file, the largest first."""
@@ -376,9 +364,7 @@ class _Rows:
         if not rows:
             return request
         largest = max(rows, key=lambda row: row["length"])
-        return Request(
-            **{**asdict(request), **{name: largest[name] for name in _WHAT}, "rows": len(rows)}
-        )
+        return replace(request, **{name: largest[name] for name in _WHAT}, rows=len(rows))
 
 
 def _state(is_complete: bool, is_durable: bool) -> str:
@@ -386,14 +372,10 @@ def _state(is_complete: bool, is_durable: bool) -> str:
 
 
 def _listed(batch: pa.RecordBatch) -> list[Request]:
-    return [Request(**row) for row in _columns(batch)]
+    names = ["event", "disk", "op", "offset", "length", "submit_ns", "complete_ns", "fua"]
+    return [Request(**row) for row in batch.select(names).to_pylist()]
 
 
-def _columns(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
-    yield from batch.select(
-        ["event", "disk", "op", "offset", "length", "submit_ns", "complete_ns", "fua"]
-    ).to_pylist()
-
-
-def _numbers(batch: pa.RecordBatch, column: str) -> NDArray[np.int64]:
-    return np.asarray(batch.column(column).cast(pa.int64(), safe=False))
+def _by_structure(table: pa.Table) -> list[tuple[str, int]]:
+    sums = table.group_by("structure").aggregate([("length_sum", "sum")])
+    return [(row["structure"], row["length_sum_sum"]) for row in sums.to_pylist()]

@@ -13,12 +13,18 @@ from numpy.typing import NDArray
 
 from fscost.analyze.commits import Reasons, Why, reasons
 from fscost.analyze.explain import Explanation
+from fscost.analyze.rows import numbers
 from fscost.analyze.sums import Sum
 
 EXT, XFS, BTRFS = "ext", "xfs", "btrfs"
 _LOG_OF = {EXT: "journal_", XFS: "log", BTRFS: "log_tree"}
 _BTRFS_SUPERBLOCK_OFFSET = 64 << 10
 _Numbers = NDArray[np.int64]
+_SUMMED = ("log", "copies", "checkpoint", "atime_copy", "atime_checkpoint", "items")
+_AGGREGATES = (
+    *(("time_ns", "min"), ("time_ns", "max"), ("commit_ns", "max")),
+    *((name, "sum") for name in _SUMMED),
+)
 
 
 @dataclass(frozen=True)
@@ -87,10 +93,9 @@ class Journal:
             self.transaction_blocks,
             self.reasons.why,
         )
-        for number, begin_ns, end_ns, size, blocks, why in zip(*columns, strict=True):
-            yield Transaction(
-                int(number), int(begin_ns), int(end_ns), int(size), int(blocks), Why(why)
-            )
+        lists = (column.tolist() for column in columns)
+        for number, begin_ns, end_ns, size, blocks, why in zip(*lists, strict=True):
+            yield Transaction(number, begin_ns, end_ns, size, blocks, Why(why))
 
     def json(self) -> dict[str, Any]:
         """Convert to the printed JSON form."""
@@ -111,10 +116,10 @@ class Journal:
             "most_frequent_structure": self.most_again_structure,
             "atime_copy_write_bytes": self.atime_copy_bytes,
             "checkpoint_write_bytes": self.checkpoint_bytes,
-            "commits_forced": self.reasons.count(Why.FORCED),
-            "commits_timer": self.reasons.count(Why.TIMER),
-            "commits_settle": self.reasons.count(Why.SETTLE),
-            "commits_other": self.reasons.count(Why.OTHER),
+            **{
+                f"commits_{why}": self.reasons.count(why)
+                for why in (Why.FORCED, Why.TIMER, Why.SETTLE, Why.OTHER)
+            },
             "commits_inferred": self.reasons.inferred,
             "forced_atime_write_bytes": self.forced_atime_bytes,
             "log_syncs": self.log_syncs,
@@ -136,25 +141,7 @@ class Journals:
     def __init__(self, explanation: Explanation) -> None:
         self._marks, self._is_timed = explanation.marks, explanation.is_timed
         self._family = next((family for family in explanation.families.values() if family), None)
-        self._transactions = Sum(
-            ["transaction"],
-            [
-                ("time_ns", "min"),
-                ("time_ns", "max"),
-                ("commit_ns", "max"),
-                *(
-                    (name, "sum")
-                    for name in (
-                        "log",
-                        "copies",
-                        "checkpoint",
-                        "atime_copy",
-                        "atime_checkpoint",
-                        "items",
-                    )
-                ),
-            ],
-        )
+        self._transactions = Sum(["transaction"], _AGGREGATES)
         self._homes = Sum(["home_offset"], [("copies", "sum"), ("structure", "max")])
         self._homes_of: pa.Array | None = None
         self._block_bytes = 0
@@ -203,11 +190,8 @@ class Journals:
         self._count_homes(rows, is_copy & (rows.home_offset >= 0))
 
     def _count_homes(self, rows: "_Rows", chosen: NDArray[np.bool_]) -> None:
-        offset, structure, transaction = (
-            rows.home_offset[chosen],
-            rows.home[chosen],
-            rows.transaction[chosen],
-        )
+        columns = (rows.home_offset, rows.home, rows.transaction)
+        offset, structure, transaction = (column[chosen] for column in columns)
         if not len(offset):
             return
         if self._family == EXT:
@@ -258,17 +242,13 @@ class Journals:
         self._log_sync_bytes += int((rows.length * (is_sync | rows.is_log)).sum())
         is_commit = is_superblock & ~is_sync
         is_tree = (rows.transaction >= 0) & ~rows.is_log & ~rows.is_data & ~is_sync
+        none = dict.fromkeys(_SUMMED, np.zeros(len(rows.length), np.int64))
         self._transactions.add(
             _record(
                 transaction=np.where(is_tree, rows.transaction, -1),
                 time_ns=pa.array(rows.time_ns, mask=~is_tree),
                 commit_ns=np.where(is_commit, rows.time_ns, 0),
-                log=rows.length * is_tree,
-                copies=np.zeros(len(rows.length), np.int64),
-                checkpoint=np.zeros(len(rows.length), np.int64),
-                atime_copy=np.zeros(len(rows.length), np.int64),
-                atime_checkpoint=np.zeros(len(rows.length), np.int64),
-                items=is_commit.astype(np.int64),
+                **none | {"log": rows.length * is_tree, "items": is_commit.astype(np.int64)},
             )
         )
 
@@ -344,13 +324,13 @@ class _Rows:
     def __init__(self, batch: pa.RecordBatch, family: str) -> None:
         structure = batch.column("structure")
         self.structures = structure.dictionary
-        self.structure = _numbers(structure.indices)
+        self.structure = numbers(structure.indices)
         self.homes = batch.column("home_structure").dictionary
-        self.home = _numbers(batch.column("home_structure").indices)
-        self.home_offset = _numbers(batch.column("home_offset"))
-        self.transaction = _numbers(batch.column("transaction"))
+        self.home = numbers(batch.column("home_structure").indices)
+        self.home_offset = numbers(batch.column("home_offset"))
+        self.transaction = numbers(batch.column("transaction"))
         self.length, self.offset, self.time_ns = (
-            _numbers(batch.column(name)) for name in ("length", "offset", "time_ns")
+            numbers(batch.column(name)) for name in ("length", "offset", "time_ns")
         )
         self.atime_alone = np.asarray(
             batch.column("atime_alone").fill_null(False).to_numpy(zero_copy_only=False), bool
@@ -370,12 +350,6 @@ class _Rows:
         """Return the number of a structure; -2 if no row can have it."""
         place: int = self.structures.index(structure).as_py()
         return place if place >= 0 else -2
-
-
-def _numbers(column: pa.Array) -> _Numbers:
-    return np.asarray(
-        column.cast(pa.int64(), safe=False).fill_null(-1).to_numpy(zero_copy_only=False), np.int64
-    )
 
 
 def _record(**columns: Any) -> pa.RecordBatch:
@@ -398,11 +372,10 @@ def _transactions(columns: dict[str, _Numbers], family: str) -> dict[str, _Numbe
         # The log's own headers carry their record's number, which follows the checkpoint's number.
         kept = (found["transaction"] >= 0) & (found["items_sum"] > 0)
         owner = np.cumsum(kept) - 1
-        for name in ("log_sum",):
-            sums = np.zeros(int(kept.sum()), np.int64)
-            mine = (owner >= 0) & (found["transaction"] >= 0)
-            np.add.at(sums, owner[mine], found[name][mine])
-            found[name][kept] = sums
+        mine = (owner >= 0) & (found["transaction"] >= 0)
+        sums = np.zeros(int(kept.sum()), np.int64)
+        np.add.at(sums, owner[mine], found["log_sum"][mine])
+        found["log_sum"][kept] = sums
     else:
         kept = (found["transaction"] >= 0) & (found["commit_ns_max"] > 0)
     found = {name: column[kept] for name, column in found.items()}

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from fscost.analyze.explain import Explanation
+from fscost.analyze.rows import numbers
 
 DATA, JOURNAL, INODES, SPACE, OTHER, RAID, UNKNOWN = AREAS = (
     "file data",
@@ -150,7 +151,9 @@ class _Bounds:
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Take in the next rows."""
-        offset, length, time = (_numbers(batch, name) for name in ("offset", "length", "time_ns"))
+        offset, length, time = (
+            numbers(batch.column(name)) for name in ("offset", "length", "time_ns")
+        )
         for name, chosen in _by_disk(batch, length):
             self.edges.setdefault(name, _Edges()).add(offset[chosen], length[chosen])
             self.first_ns = min(self.first_ns, int(time[chosen].min()))
@@ -227,9 +230,9 @@ def _cells(begin: Numbers, end: Numbers, size: int) -> tuple[Numbers, Numbers]:
 
 def _by_disk(batch: pa.RecordBatch, length: Numbers) -> Iterator[tuple[str, npt.NDArray[np.bool_]]]:
     disk = batch.column("disk")
-    numbers = disk.indices.to_numpy(zero_copy_only=False)
+    of_rows = disk.indices.to_numpy(zero_copy_only=False)
     for number, name in enumerate(disk.dictionary.to_pylist()):
-        chosen = (numbers == number) & (length > 0)
+        chosen = (of_rows == number) & (length > 0)
         if chosen.any():
             yield str(name), chosen
 
@@ -252,12 +255,14 @@ class _Collector:
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Take in the next rows."""
-        offset, length, time = (_numbers(batch, name) for name in ("offset", "length", "time_ns"))
+        offset, length, time = (
+            numbers(batch.column(name)) for name in ("offset", "length", "time_ns")
+        )
         slices = np.clip((time - self._begin_ns) // self._width_ns, 0, SLICES - 1)
         causes = batch.column("cause")
-        numbers = causes.indices.fill_null(len(causes.dictionary)).to_numpy(zero_copy_only=False)
-        names = [_cause(name) for name in (*causes.dictionary.to_pylist(), "unknown")]
-        cells = np.bincount(slices * len(names) + numbers, length, SLICES * len(names))
+        known = causes.indices.fill_null(len(causes.dictionary)).to_numpy(zero_copy_only=False)
+        names = [carried_cause(name) for name in (*causes.dictionary.to_pylist(), "unknown")]
+        cells = np.bincount(slices * len(names) + known, length, SLICES * len(names))
         sums = cells.astype(np.float64).reshape(SLICES, len(names))
         for number, name in enumerate(names):
             if sums[:, number].any():
@@ -269,25 +274,25 @@ class _Collector:
 
     def _areas(self, batch: pa.RecordBatch) -> Numbers:
         column = batch.column("structure")
-        numbers = [
-            AREAS.index(area(str(name), self._journal)) for name in column.dictionary.to_pylist()
-        ]
-        indices = column.indices.fill_null(len(numbers)).to_numpy(zero_copy_only=False)
-        found: Numbers = np.array([*numbers, AREAS.index(UNKNOWN)], np.int64)[indices]
+        areas = [area(str(name), self._journal) for name in column.dictionary.to_pylist()]
+        indices = column.indices.fill_null(len(areas)).to_numpy(zero_copy_only=False)
+        found: Numbers = np.array([*map(AREAS.index, (*areas, UNKNOWN))], np.int64)[indices]
         return found
 
     def timeline(self) -> pa.Table:
         """Return the bytes of each slice and cause."""
-        columns: dict[str, list[object]] = {
-            name: [] for name in ("slice_begin_s", "slice_end_s", "cause", "write_bytes")
-        }
-        for cause, sums in self._causes.items():
-            for number in np.flatnonzero(sums):
-                columns["slice_begin_s"].append(number * self._width_ns / 1e9)
-                columns["slice_end_s"].append((number + 1) * self._width_ns / 1e9)
-                columns["cause"].append(cause)
-                columns["write_bytes"].append(int(sums[number]))
-        return pa.table(columns)
+        return pa.Table.from_pylist(
+            [
+                {
+                    "slice_begin_s": number * self._width_ns / 1e9,
+                    "slice_end_s": (number + 1) * self._width_ns / 1e9,
+                    "cause": cause,
+                    "write_bytes": int(sums[number]),
+                }
+                for cause, sums in self._causes.items()
+                for number in np.flatnonzero(sums)
+            ]
+        )
 
     def blocks(self) -> pa.Table:
         """Return the cells in which something was written."""
@@ -312,17 +317,12 @@ class _Collector:
         return pa.concat_tables(tables)
 
 
-def _cause(name: str) -> str:
-    """Cause of a row. A journal's own blocks count towards the cause they carry:
+def carried_cause(name: str) -> str:
+    """Cause of a row, or `MIXED`. A journal's own blocks count towards the cause they carry:
     `directory_entries+log` counts as names alone."""
     causes = name.split("+")
     carried = [cause for cause in causes if cause != "log"] or causes
     return carried[0] if len(carried) == 1 else MIXED
-
-
-def _numbers(batch: pa.RecordBatch, name: str) -> Numbers:
-    found: Numbers = batch.column(name).to_numpy(zero_copy_only=False).astype(np.int64)
-    return found
 
 
 def _rewrites(disks: dict[str, _Disk]) -> tuple[pa.Table, pa.Table]:

@@ -84,17 +84,12 @@ def report(whole: Explanation, phases: Sequence[str], by: By, top: int | None) -
     chosen.prepare([*NEEDS, *([keys(by)] if by is By.TRANSACTION else [])], journals)
     journal = journals.result()
     groups, rest = largest(chosen, by, top)
+    wrote = {phase for phase, *_ in rows(chosen.sums(*keys(By.PHASE)))}
     return Report(
         explanation=chosen,
         by=by,
         phases=phases,
-        wrote=list(
-            dict.fromkeys(
-                phase
-                for phase in phases
-                if phase in {name for name, *_ in rows(chosen.sums(*keys(By.PHASE)))}
-            )
-        ),
+        wrote=[phase for phase in dict.fromkeys(phases) if phase in wrote],
         write_bytes=total_bytes(chosen),
         unknown_write_bytes=unknown_bytes(chosen),
         doubtful_owner_write_bytes=doubtful_bytes(chosen),

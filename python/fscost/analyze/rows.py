@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 _TEXT = pa.dictionary(pa.int32(), pa.string())
 SCHEMA = pa.schema(
@@ -30,12 +32,18 @@ SCHEMA = pa.schema(
 _FEW_RUNS = 16
 
 
+def numbers(column: pa.Array) -> NDArray[np.int64]:
+    """Convert a column to numbers; missing values are -1."""
+    found = column.cast(pa.int64(), safe=False).fill_null(-1)
+    return np.asarray(found.to_numpy(zero_copy_only=False), np.int64)
+
+
 def parts(batch: pa.RecordBatch, column: str, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """Yield the rows whose text column holds one of `names`. Contiguous rows, such as those of a
     phase, are not copied."""
     texts = batch.column(column)
-    numbers = pc.index_in(pa.array(list(names), pa.string()), texts.dictionary)
-    is_chosen = pc.is_in(texts.indices, value_set=numbers.drop_null())
+    wanted = pc.index_in(pa.array(list(names), pa.string()), texts.dictionary)
+    is_chosen = pc.is_in(texts.indices, value_set=wanted.drop_null())
     runs = pc.run_end_encode(is_chosen)
     if len(runs.values) > _FEW_RUNS:
         yield batch.filter(is_chosen)

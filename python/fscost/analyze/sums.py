@@ -13,9 +13,7 @@ waiting saves nothing."""
 
 Batches = Callable[[], Iterator[pa.RecordBatch]]
 Aggregate = tuple[str, str]
-"""A column, and `sum`, `count`, `min` or `max`."""
-
-_AGAIN = {"sum": "sum", "count": "sum", "min": "min", "max": "max"}
+"""A column, and `sum`, `min` or `max`, which also combine partial results."""
 
 
 class Collector(Protocol):
@@ -78,10 +76,7 @@ class Sum:
         return table
 
     def _settle(self) -> None:
-        again = [
-            (name, _AGAIN[how])
-            for name, (_, how) in zip(self._names, self._aggregates, strict=True)
-        ]
+        again = [(name, how) for name, (_, how) in zip(self._names, self._aggregates, strict=True)]
         if len(self._partial) > 1:
             self._partial = [
                 self._renamed(

@@ -128,11 +128,9 @@ def _metrics(structure: str, cause: str, atime_alone: bool) -> set[str]:
 
 
 def _cause_metric(text: str) -> str:
-    """Metric of a row's cause. A journal's own blocks count towards the cause they carry:
-    `directory_entries+log` counts as names alone."""
-    causes = text.split("+") if text else ["unknown"]
-    carried = [cause for cause in causes if cause != "log"] or causes
-    return written.BY_CAUSE[carried[0]] if len(carried) == 1 else written.MIXED
+    """Metric of a row's cause."""
+    cause = analyze.carried_cause(text or "unknown")
+    return written.MIXED if cause == analyze.MIXED else written.BY_CAUSE[cause]
 
 
 def _add_zeroes(
