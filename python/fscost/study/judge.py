@@ -89,14 +89,10 @@ def judge(claim: Claim, numbers: Numbers, published: Published) -> JudgedClaim:
             else _with_precondition(criterion, numbers, numbers.measured(formula))
         )
         found = Outcome.OPEN if measured.because else outcome(criterion, measured.interval)
-        measured = (
-            measured
-            if measured.because or found is not Outcome.OPEN
-            else replace(measured, because=_why_open(measured))
-        )
-        judged.append(
-            JudgedCriterion(criterion, published_value(formula, published), measured, found)
-        )
+        if found is Outcome.OPEN and not measured.because:
+            measured = replace(measured, because=_why_open(measured))
+        published_here = published_value(formula, published)
+        judged.append(JudgedCriterion(criterion, published_here, measured, found))
     return JudgedClaim(claim, verdict([entry.outcome for entry in judged]), tuple(judged))
 
 
@@ -128,9 +124,8 @@ def is_too_small(judged: "JudgedCriterion") -> bool:
 
 def _why_open(measured: Measured) -> str:
     """Return the reason for an open criterion that more repetitions may decide."""
-    if measured.interval is not None and measured.interval.n < _FEWEST:
-        return _ONE
-    return _WIDE
+    is_single = measured.interval is not None and measured.interval.n < _FEWEST
+    return _ONE if is_single else _WIDE
 
 
 def outcome(criterion: Criterion, interval: Interval | None) -> Outcome:

@@ -42,11 +42,8 @@ _CSV_COLUMNS = ["profile", "phase", "metric", "value", "unit", "note"]
 def catalogue() -> list[Study]:
     """Return all studies, by name."""
     folder = resources.files("fscost.study") / "published"
-    return [
-        _load(entry)
-        for entry in sorted(folder.iterdir(), key=lambda entry: entry.name)
-        if entry.is_dir()
-    ]
+    folders = sorted(folder.iterdir(), key=lambda entry: entry.name)
+    return [_load(entry) for entry in folders if entry.is_dir()]
 
 
 def load(name: str) -> Study:
@@ -152,14 +149,9 @@ class _Reader:
             texts[reference] = f"{row['value']} {row['unit']}"
             if row["note"]:
                 notes[reference] = row["note"]
+        constants = self._table.get("published_constants", {})
         return Published(
-            values,
-            {
-                name: float(value)
-                for name, value in self._table.get("published_constants", {}).items()
-            },
-            notes,
-            texts,
+            values, {name: float(value) for name, value in constants.items()}, notes, texts
         )
 
     def _scale(self, name: str, entry: Mapping[str, Any]) -> Scale:
@@ -186,26 +178,18 @@ class _Reader:
             )
             for line in entry["lines"]
         ]
-        return Table(
-            entry["title"],
-            columns,
-            tuple(entry.get("published", ())),
-            tuple(lines),
-            entry.get("is_turned", False),
-        )
+        published = tuple(entry.get("published", ()))
+        is_turned = entry.get("is_turned", False)
+        return Table(entry["title"], columns, published, tuple(lines), is_turned)
 
     def _claim(self, entry: Mapping[str, Any]) -> Claim:
         criteria = tuple(self._criterion(criterion) for criterion in entry["criteria"])
-        return Claim(
-            entry["text"], entry["rule"], criteria, " ".join(entry.get("explanation", "").split())
-        )
+        explanation = " ".join(entry.get("explanation", "").split())
+        return Claim(entry["text"], entry["rule"], criteria, explanation)
 
     def _criterion(self, entry: Mapping[str, Any]) -> Criterion:
-        formula = (
-            None
-            if "because" in entry and "value" not in entry
-            else Formula.parse(entry["value"], self._metric)
-        )
+        is_measured = "value" in entry or "because" not in entry
+        formula = Formula.parse(entry["value"], self._metric) if is_measured else None
         precondition = (
             self._precondition(entry["precondition"]) if "precondition" in entry else None
         )
@@ -234,12 +218,8 @@ def _formulas(study: Study) -> Iterator[Formula]:
     for table in study.tables:
         for line in table.lines:
             yield from line.cells.values()
-    for claim in study.claims:
-        yield from (
-            criterion.formula for criterion in claim.criteria if criterion.formula is not None
-        )
-        yield from (
-            criterion.precondition.formula
-            for criterion in claim.criteria
-            if criterion.precondition is not None
-        )
+    for criterion in (each for claim in study.claims for each in claim.criteria):
+        if criterion.formula is not None:
+            yield criterion.formula
+        if criterion.precondition is not None:
+            yield criterion.precondition.formula

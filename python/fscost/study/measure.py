@@ -46,9 +46,8 @@ class Numbers:
         virtual = set()
         for row in results.samples.to_pylist():
             if row["profile"] in shorts:
-                reference = Reference(
-                    shorts[row["profile"]], row["phase"], row["metric"], row["disk"]
-                )
+                short = shorts[row["profile"]]
+                reference = Reference(short, row["phase"], row["metric"], row["disk"])
                 samples.setdefault(reference, {})[row["repetition"]] = row["value"]
                 if row["unit"].startswith(_VIRTUAL):
                     virtual.add(reference)
@@ -77,12 +76,9 @@ class Numbers:
             return Measured(None, "no repetition has all of these measurements")
         values = []
         for repetition in repetitions:
+            numbers = {ref: column[repetition] for ref, column in columns.items()}
             try:
-                values.append(
-                    formula.value(
-                        {ref: column[repetition] for ref, column in columns.items()}, self.constants
-                    )
-                )
+                values.append(formula.value(numbers, self.constants))
             except ZeroDivisionError:
                 return Measured(None, f"a divisor is zero in repetition {repetition}")
         virtual = formula.references & self.virtual

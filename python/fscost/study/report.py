@@ -16,13 +16,13 @@ from fscost.study.model import Comparison, Line, Study, Table
 
 @dataclass(frozen=True)
 class Change:
-    """One phase with and without an option. `of_with` is (with − without) ÷ with, `of_without` is
-    (with − without) ÷ without."""
+    """One phase with and without an option: the values with it, without it, (with − without) ÷ with
+    and (with − without) ÷ without."""
 
     phase: str
     printed: str
-    published: tuple[float | None, float | None, float | None, float | None]
-    measured: tuple[Measured, Measured, Measured, Measured]
+    published: tuple[float | None, ...]
+    measured: tuple[Measured, ...]
 
 
 @dataclass(frozen=True)
@@ -80,14 +80,11 @@ def _kernels(results: RunResults) -> Sequence[str]:
 
 def _findings(study: Study, results: RunResults, kernels: Sequence[str]) -> Iterator[Findings]:
     for index, kernel in enumerate(kernels or [""]):
-        numbers = Numbers.of(
-            study,
-            results,
-            {
-                short: profile.on_kernels(found, kernels)[index].name
-                for short, found in study.profiles.items()
-            },
-        )
+        names = {
+            short: profile.on_kernels(found, kernels)[index].name
+            for short, found in study.profiles.items()
+        }
+        numbers = Numbers.of(study, results, names)
         yield Findings(
             Path(kernel).name if len(kernels) > 1 else "",
             tuple(
@@ -106,24 +103,14 @@ def _change(study: Study, numbers: Numbers, entry: Comparison, phase: str) -> Ch
     with_, without = (
         f"{short}.{phase.replace('-', '_')}" for short in (entry.with_, entry.without)
     )
-    texts = (
-        with_,
-        without,
-        f"({with_} - {without}) / {with_}",
-        f"({with_} - {without}) / {without}",
-    )
-    a, b, c, d = (Formula.parse(text, study.metric) for text in texts)
-    published = study.published
+    difference = f"({with_} - {without})"
+    texts = (with_, without, f"{difference} / {with_}", f"{difference} / {without}")
+    formulas = [Formula.parse(text, study.metric) for text in texts]
     return Change(
         phase,
         entry.printed[phase],
-        (
-            published_value(a, published),
-            published_value(b, published),
-            published_value(c, published),
-            published_value(d, published),
-        ),
-        (numbers.measured(a), numbers.measured(b), numbers.measured(c), numbers.measured(d)),
+        tuple(published_value(formula, study.published) for formula in formulas),
+        tuple(numbers.measured(formula) for formula in formulas),
     )
 
 
