@@ -19,9 +19,10 @@ A symbolic link is followed only if it belongs to the caller or to root. A file 
 written is reported as one `InputError` or `HostError`.
 """
 
+from fscost.files.descriptor import descriptor
 from fscost.files.owner import given_to_caller
 from fscost.files.place import sudo_caller, trusted_owners
-from fscost.files.read import content, is_device_name, open_regular
+from fscost.files.read import content, is_device_name, open_regular, proc_field
 from fscost.files.trust import make_folder, own_folder, remove_folders
 from fscost.files.write import check_output, creating, growing, replacing, require_space, seal
 
@@ -29,12 +30,14 @@ __all__ = [
     "check_output",
     "content",
     "creating",
+    "descriptor",
     "given_to_caller",
     "growing",
     "is_device_name",
     "make_folder",
     "open_regular",
     "own_folder",
+    "proc_field",
     "remove_folders",
     "replacing",
     "require_space",

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
+from fscost.files.descriptor import descriptor
 from fscost.files.place import Ids, sudo_caller
 from fscost.files.trust import make_folder
 
@@ -29,8 +30,8 @@ def given_to_caller(folder: Path) -> Iterator[None]:
     missing = [each for each in (folder, *folder.parents) if not os.path.lexists(each)]
     with ExitStack() as stack:
         make_folder(folder)
-        opened = [stack.enter_context(_opened(each)) for each in missing]
-        run = opened[0] if missing else stack.enter_context(_opened(folder))
+        opened = [stack.enter_context(descriptor(each, _FOLDER)) for each in missing]
+        run = opened[0] if missing else stack.enter_context(descriptor(folder, _FOLDER))
         # Folders made just now belong to root and hold only each other; another user put in
         # anything else.
         are_ours = all(os.fstat(each).st_uid == 0 for each in opened) and (
@@ -46,9 +47,9 @@ def given_to_caller(folder: Path) -> Iterator[None]:
                     each.rmdir()
             with suppress(OSError):
                 if is_known:
-                    _each(".", lambda descriptor: _give(descriptor, caller, before), run)
-                    for descriptor in opened:
-                        _give(descriptor, caller, before)
+                    _each(".", lambda each: _give(each, caller, before), run)
+                    for number in opened:
+                        _give(number, caller, before)
 
 
 def _take_back(folder: int, caller: Ids) -> frozenset[Ids]:
@@ -56,35 +57,26 @@ def _take_back(folder: int, caller: Ids) -> frozenset[Ids]:
     before."""
     before = set()
 
-    def take(descriptor: int) -> None:
-        status = os.fstat(descriptor)
+    def take(opened: int) -> None:
+        status = os.fstat(opened)
         if not stat.S_ISDIR(status.st_mode):
             if status.st_uid == 0:
                 before.add((status.st_dev, status.st_ino))
         elif status.st_uid == caller[0]:
-            os.fchown(descriptor, 0, 0)
-            os.fchmod(descriptor, stat.S_IMODE(status.st_mode) & ~0o022)
+            os.fchown(opened, 0, 0)
+            os.fchmod(opened, stat.S_IMODE(status.st_mode) & ~0o022)
 
     with suppress(OSError):
         _each(".", take, folder, is_folder_first=True)
     return frozenset(before)
 
 
-def _give(descriptor: int, caller: Ids, before: frozenset[Ids]) -> None:
-    status = os.fstat(descriptor)
+def _give(opened: int, caller: Ids, before: frozenset[Ids]) -> None:
+    status = os.fstat(opened)
     is_folder = stat.S_ISDIR(status.st_mode)
     is_single = is_folder or (stat.S_ISREG(status.st_mode) and status.st_nlink == 1)
     if is_single and status.st_uid == 0 and (status.st_dev, status.st_ino) not in before:
-        os.fchown(descriptor, *caller)
-
-
-@contextmanager
-def _opened(path: Path | str, within: int | None = None, flags: int = _FOLDER) -> Iterator[int]:
-    descriptor = os.open(path, flags, dir_fd=within)
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
+        os.fchown(opened, *caller)
 
 
 def _each(
@@ -95,7 +87,7 @@ def _each(
     is_folder_first: bool = False,
 ) -> None:
     """Call `do` on the folder, and on every file and folder in it. Links are not followed."""
-    with _opened(path, within) as folder:
+    with descriptor(path, _FOLDER, within) as folder:
         if is_folder_first:
             do(folder)
         for name in os.listdir(folder):  # noqa: PTH208  # of an open folder
@@ -103,7 +95,7 @@ def _each(
             if stat.S_ISDIR(status.st_mode):
                 _each(name, do, folder, is_folder_first=is_folder_first)
             elif stat.S_ISREG(status.st_mode):
-                with _opened(name, folder, _FILE) as file:
+                with descriptor(name, _FILE, folder) as file:
                     do(file)
         if not is_folder_first:
             do(folder)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import IO
 
 from fscost.errors import InputError
+from fscost.files.descriptor import descriptor
 from fscost.files.place import kind
 
 
@@ -18,16 +19,12 @@ def open_regular(path: Path, folder: int | None = None) -> BufferedReader:
     The type is checked before the file is opened: opening a FIFO could block, and some devices act
     as soon as they are opened (a watchdog).
     """
-    named = os.open(
-        path, os.O_PATH | os.O_CLOEXEC | (0 if folder is None else os.O_NOFOLLOW), dir_fd=folder
-    )
-    try:
+    flags = os.O_PATH if folder is None else os.O_PATH | os.O_NOFOLLOW
+    with descriptor(path, flags, folder) as named:
         mode = os.fstat(named).st_mode
         if not stat.S_ISREG(mode):
             raise InputError(f"{path} is {kind(mode)}, not a regular file", "name a regular file")
         return Path(f"/proc/self/fd/{named}").open("rb")
-    finally:
-        os.close(named)
 
 
 def content(file: IO[bytes], most_bytes: int) -> bytes | None:
@@ -35,6 +32,12 @@ def content(file: IO[bytes], most_bytes: int) -> bytes | None:
     first, because it could change before the read."""
     found = file.read(most_bytes + 1)
     return found if len(found) <= most_bytes else None
+
+
+def proc_field(file: Path, name: str) -> str | None:
+    """Value of a line `NAME: VALUE` in a file of procfs (proc_pid_status(5), proc_meminfo(5))."""
+    lines = (line.partition(":") for line in file.read_text().splitlines())
+    return next((value.strip() for key, _, value in lines if key.rstrip() == name), None)
 
 
 def is_device_name(name: str) -> bool:

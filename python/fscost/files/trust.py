@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from fscost.errors import InputError
+from fscost.files.descriptor import descriptor
 from fscost.files.place import found, kind, trusted_owners
 from fscost.files.write import sync_folder
 
@@ -26,18 +27,13 @@ def own_folder(path: Path, inside: Sequence[str] = (), *, trust: bool = False) -
     """Open a run's folder. InputError if another user owns it or a folder named in `inside`, or can
     write there, unless the caller sets `trust`. A link in place of one of these folders is always
     refused. OSError if there is no folder."""
-    with found(path) as place:
-        folder = os.open(place.name, _OPEN, dir_fd=place.folder)
-    try:
+    with found(path) as place, descriptor(place.name, _OPEN, place.folder) as folder:
         _check(path, os.fstat(folder), trust=trust)
         for name in inside:
             with suppress(FileNotFoundError):
-                _check(
-                    path / name, os.stat(name, dir_fd=folder, follow_symlinks=False), trust=trust
-                )
+                status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+                _check(path / name, status, trust=trust)
         yield folder
-    finally:
-        os.close(folder)
 
 
 def make_folder(path: Path) -> None:
@@ -52,18 +48,11 @@ def make_folder(path: Path) -> None:
 def remove_folders(folder: Path, inside: str, is_ours: Callable[[str], bool]) -> None:
     """Remove the folders in `folder`/`inside` whose names are ours, then `inside` if it is empty.
     Links are not followed; anything that cannot be removed stays."""
-    with suppress(OSError):
-        parent = os.open(folder, _OPEN)
-        try:
-            within = os.open(inside, _OPEN, dir_fd=parent)
-            try:
-                for name in filter(is_ours, os.listdir(within)):  # noqa: PTH208  # of an open folder
-                    shutil.rmtree(name, ignore_errors=True, dir_fd=within)
-            finally:
-                os.close(within)
-            os.rmdir(inside, dir_fd=parent)  # in an open folder
-        finally:
-            os.close(parent)
+    with suppress(OSError), descriptor(folder, _OPEN) as parent:
+        with descriptor(inside, _OPEN, parent) as within:
+            for name in filter(is_ours, os.listdir(within)):  # noqa: PTH208  # of an open folder
+                shutil.rmtree(name, ignore_errors=True, dir_fd=within)
+        os.rmdir(inside, dir_fd=parent)  # in an open folder
 
 
 def _check(path: Path, status: os.stat_result, *, trust: bool) -> None:

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import IO, BinaryIO
 
 from fscost.errors import DiskFullError, FscostError, HostError, InputError
+from fscost.files.descriptor import descriptor
 from fscost.files.place import Place, found, give, kind
-from fscost.files.read import open_regular
+from fscost.files.read import open_regular, proc_field
 
 PRIVATE = 0o600
 _NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -82,14 +83,10 @@ def growing(path: Path, *, again: bool = False) -> BinaryIO:
     """Open a new file of mode 0600 that is visible while it grows. With `again`, an earlier attempt
     may have begun it. Links are not followed."""
     with _errors(path, ANOTHER), found(path) as place:
-        if again:
-            flags = _NEW & ~os.O_EXCL
-        else:
+        flags = (_NEW & ~os.O_EXCL if again else _NEW) | os.O_APPEND
+        if not again:
             _refuse_existing(place)
-            flags = _NEW
-        return os.fdopen(
-            os.open(place.name, flags | os.O_APPEND, PRIVATE, dir_fd=place.folder), "wb"
-        )
+        return os.fdopen(os.open(place.name, flags, PRIVATE, dir_fd=place.folder), "wb")
 
 
 def seal(path: Path) -> str:
@@ -157,16 +154,13 @@ def _stream(place: Place) -> Iterator[IO[bytes]]:
     if own is not None:
         # Reopening would write a regular file behind it from the beginning, and fails for a socket.
         sys.stdout.flush()
-        descriptor = os.dup(own)
+        number = os.dup(own)
     else:
         # A FIFO without a reader is an error (ENXIO, fifo(7)) rather than an endless wait.
-        descriptor = os.open(
-            place.name,
-            os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC,
-            dir_fd=place.folder,
-        )
-        os.set_blocking(descriptor, True)
-    with os.fdopen(descriptor, "wb") as file:
+        flags = os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+        number = os.open(place.name, flags, dir_fd=place.folder)
+        os.set_blocking(number, True)
+    with os.fdopen(number, "wb") as file:
         yield file
 
 
@@ -177,15 +171,14 @@ class _Part:
     def __init__(self, place: Place) -> None:
         self._place = place
         self._name = ""
+        flags = os.O_RDWR | os.O_TMPFILE | os.O_CLOEXEC
         try:
-            descriptor = os.open(
-                ".", os.O_RDWR | os.O_TMPFILE | os.O_CLOEXEC, PRIVATE, dir_fd=place.folder
-            )
+            number = os.open(".", flags, PRIVATE, dir_fd=place.folder)
         except OSError as error:
             if error.errno not in _NO_UNNAMED:
                 raise
-            descriptor = os.open(self._random_name(), _NEW, PRIVATE, dir_fd=place.folder)
-        self.file: IO[bytes] = os.fdopen(descriptor, "w+b")
+            number = os.open(self._random_name(), _NEW, PRIVATE, dir_fd=place.folder)
+        self.file: IO[bytes] = os.fdopen(number, "w+b")
 
     def _random_name(self) -> str:
         # The name does not include the target's, which may already have the maximum length.
@@ -197,15 +190,15 @@ class _Part:
         os.fsync(self.file.fileno())
 
     def keep_owner(self, old: os.stat_result | None) -> None:
-        descriptor = self.file.fileno()
+        number = self.file.fileno()
         if old is None:
-            os.fchmod(descriptor, 0o666 & ~_umask())
-            give(descriptor, self._place.folder)
+            os.fchmod(number, 0o666 & ~_umask())
+            give(number, self._place.folder)
             return
-        new = os.fstat(descriptor)
+        new = os.fstat(number)
         if (new.st_uid, new.st_gid) != (old.st_uid, old.st_gid):
             try:
-                os.fchown(descriptor, old.st_uid, old.st_gid)
+                os.fchown(number, old.st_uid, old.st_gid)
             except PermissionError:
                 raise InputError(
                     f"{self._place.path} belongs to user {old.st_uid}, group {old.st_gid}; a new"
@@ -213,18 +206,14 @@ class _Part:
                     ANOTHER,
                 ) from None
         # Drop set-user-ID and similar bits, because the content is different.
-        os.fchmod(descriptor, stat.S_IMODE(old.st_mode) & 0o777)
+        os.fchmod(number, stat.S_IMODE(old.st_mode) & 0o777)
 
     def take_place(self) -> None:
         """Take the name, replacing any file that has it."""
         if not self._name:
             self._link(self._random_name())
-        os.rename(
-            self._name,
-            self._place.name,
-            src_dir_fd=self._place.folder,
-            dst_dir_fd=self._place.folder,
-        )  # relative to a folder
+        folder = self._place.folder
+        os.rename(self._name, self._place.name, src_dir_fd=folder, dst_dir_fd=folder)
         self._name = ""
 
     def take_new_name(self) -> None:
@@ -234,14 +223,9 @@ class _Part:
             if not self._name:
                 self._link(place.name)
                 return
+            ends = {"src_dir_fd": place.folder, "dst_dir_fd": place.folder}
             try:
-                os.link(
-                    self._name,
-                    place.name,
-                    src_dir_fd=place.folder,
-                    dst_dir_fd=place.folder,
-                    follow_symlinks=False,
-                )
+                os.link(self._name, place.name, **ends, follow_symlinks=False)
             except OSError as error:
                 if error.errno not in _NO_LINKS:
                     raise
@@ -280,18 +264,13 @@ def _part(place: Place) -> Iterator[_Part]:
 
 def sync_folder(path: Path | str, folder: int | None = None) -> None:
     """Make the names in a folder durable."""
-    try:
-        readable = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
-    except PermissionError:
-        return  # a folder that is writable but not readable
-    try:
+    # A folder may be writable but not readable.
+    flags = os.O_RDONLY | os.O_DIRECTORY
+    with suppress(PermissionError), descriptor(path, flags, folder) as readable:
         os.fsync(readable)
-    finally:
-        os.close(readable)
 
 
 def _umask() -> int:
     """Read the umask from procfs. umask(2) would change it for the whole process while other
     threads create files."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next((int(line.split()[1], 8) for line in lines if line.startswith("Umask:")), 0o077)
+    return int(proc_field(Path("/proc/self/status"), "Umask") or "077", 8)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal
 
+from fscost import files
 from fscost.errors import HostError
 from fscost.host.machine import memory_bytes
 from fscost.host.tools import install_command, kernel_has, tool
@@ -124,10 +125,7 @@ def _owns_machine(uid_map: str) -> bool:
 
 
 def _sys_admin() -> Check:
-    effective = 0
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("CapEff:"):
-            effective = int(line.split()[1], 16)
+    effective = int(files.proc_field(Path("/proc/self/status"), "CapEff") or "0", 16)
     if effective >> CAP_SYS_ADMIN & 1:
         return Check("CAP_SYS_ADMIN", True, "held", required=True)
     remedy = "run as root outside of a container, or start the container with --privileged"
@@ -164,18 +162,12 @@ def _loop_configure() -> Check:
     If no loop device exists yet, the check passes, and the first cell creates one.
     """
     for node in sorted(Path("/dev").glob("loop[0-9]*")):
-        try:
-            fd = os.open(node, os.O_RDONLY | os.O_CLOEXEC)
-        except OSError:
-            continue
-        try:
-            fcntl.ioctl(fd, LOOP_CONFIGURE, 0)
-        except OSError as error:
-            return _kernel_feature(
-                "loop devices", "LOOP_CONFIGURE", "5.8", error.errno == errno.EFAULT
-            )
-        finally:
-            os.close(fd)
+        with suppress(OSError), files.descriptor(node, os.O_RDONLY) as loop:
+            try:
+                fcntl.ioctl(loop, LOOP_CONFIGURE, 0)
+            except OSError as error:
+                has_it = error.errno == errno.EFAULT
+                return _kernel_feature("loop devices", "LOOP_CONFIGURE", "5.8", has_it)
     return Check("loop devices", True, "none exists yet; the first cell makes one", required=True)
 
 

@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from fscost import files
 from fscost.host.tools import tool
 
 _VERSION_COMMANDS = {
@@ -83,18 +84,14 @@ def folder_facts(folder: Path) -> dict[str, str]:
 
 def memory_bytes(field: str) -> int:
     """Value of a line of /proc/meminfo, in bytes; 0 if the line is missing."""
-    for line in Path("/proc/meminfo").read_text().splitlines():
-        if line.startswith(f"{field}:"):
-            return int(line.split()[1]) * 1024
-    return 0
+    value = files.proc_field(Path("/proc/meminfo"), field)
+    return 0 if value is None else int(value.split()[0]) * 1024
 
 
 def _cpu_model() -> str:
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        name, _, value = line.partition(":")
-        if name.strip() in ("model name", "Model", "cpu model"):
-            return value.strip()
-    return platform.machine()
+    names = ("model name", "Model", "cpu model")
+    found = (files.proc_field(Path("/proc/cpuinfo"), name) for name in names)
+    return next(filter(None, found), platform.machine())
 
 
 def _virtualisation() -> str:

@@ -1,10 +1,12 @@
 """Estimate of a run's time and space before it starts, and a check that the host has enough."""
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from shutil import disk_usage
 
+from fscost import files
 from fscost.errors import HostError
 from fscost.lab.base import Lab
 from fscost.run.spec import RunSpec
@@ -88,13 +90,10 @@ def fewer_recordings(keep: str) -> str:
 
 def memory_available_bytes(meminfo: Path = Path("/proc/meminfo")) -> int | None:
     """MemAvailable, from proc_meminfo(5)."""
-    try:
-        lines = meminfo.read_text().splitlines()
-    except OSError:
-        return None
-    return next(
-        (int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")), None
-    )
+    with suppress(OSError):
+        if value := files.proc_field(meminfo, "MemAvailable"):
+            return int(value.split()[0]) * 1024
+    return None
 
 
 def _mib(size_bytes: int) -> str:

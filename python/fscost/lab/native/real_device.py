@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from fscost import files
 from fscost.errors import HostError, InputError
 from fscost.host import tool
 
@@ -95,13 +96,10 @@ class RealDevice:
         """Keep others from mounting the device while the block runs; refuse another disk under that
         path."""
         self.refuse_if_busy()
-        descriptor = os.open(self.path, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC)
-        try:
-            if _number_of(os.fstat(descriptor)) != self.number:
+        with files.descriptor(self.path, os.O_RDONLY | os.O_EXCL) as opened:
+            if _number_of(os.fstat(opened)) != self.number:
                 raise HostError(f"{self.path} is not the disk that was named", "start again")
             yield
-        finally:
-            os.close(descriptor)
 
     def openers(self) -> list[str]:
         """List other processes that have the device open without claiming it, as a virtual machine
@@ -229,16 +227,9 @@ def _refuse_mounted(path: Path, part: tuple[int, int]) -> None:
 
 
 def _same_device(source: str, part: tuple[int, int]) -> bool:
-    if not source.startswith("/"):
-        return False
-    try:
-        status = Path(source).stat()
-    except OSError:
-        return False
-    return (
-        stat.S_ISBLK(status.st_mode)
-        and (os.major(status.st_rdev), os.minor(status.st_rdev)) == part
-    )
+    with contextlib.suppress(OSError):
+        return source.startswith("/") and _is_number(Path(source), part)
+    return False
 
 
 def _refuse_signature(path: Path, number: tuple[int, int]) -> None:

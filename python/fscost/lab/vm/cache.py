@@ -22,6 +22,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
+from fscost import files
 from fscost.errors import HostError
 
 T = TypeVar("T")
@@ -104,11 +105,8 @@ class CheckedFile:
     def reopened(self) -> Iterator[int]:
         """Yield a descriptor with its own file position."""
         self._check()
-        descriptor = os.open(f"/proc/self/fd/{self._descriptor}", os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            yield descriptor
-        finally:
-            os.close(descriptor)
+        with files.descriptor(f"/proc/self/fd/{self._descriptor}", os.O_RDONLY) as reopened:
+            yield reopened
 
     def _check(self) -> None:
         """Verify the digest if the file may have changed since the last check."""
@@ -230,8 +228,8 @@ def _make(make: Callable[[Path], None], made: Path) -> None:
 
 
 def _seal(made: Path) -> None:
-    files = sorted(path for path in made.rglob("*") if path.is_file() and not path.is_symlink())
-    digests = {str(path.relative_to(made)): _digest(path) for path in files}
+    found = sorted(path for path in made.rglob("*") if path.is_file() and not path.is_symlink())
+    digests = {str(path.relative_to(made)): _digest(path) for path in found}
     _flush(made)
     (made / COMPLETE).write_text(json.dumps(digests))
     _flush(made)
@@ -241,12 +239,9 @@ def _flush(folder: Path) -> None:
     """Make the files below `folder` durable. A kernel has 4,000 modules: one syncfs(2) takes less
     time than 4,000 fsyncs."""
     libc = ctypes.CDLL(None, use_errno=True)
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        if libc.syncfs(descriptor) != 0:
+    with files.descriptor(folder, os.O_RDONLY | os.O_DIRECTORY) as opened:
+        if libc.syncfs(opened) != 0:
             raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-    finally:
-        os.close(descriptor)
 
 
 def _digest(path: Path) -> str:
@@ -290,11 +285,6 @@ def _remedy() -> str:
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
     # No link is followed and nothing is truncated, because the name can be guessed.
-    descriptor = os.open(
-        folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
-    )
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    with files.descriptor(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW) as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
         yield
-    finally:
-        os.close(descriptor)

@@ -17,6 +17,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from fscost import files
 from fscost.host import tool
 from fscost.matrix import Cell
 
@@ -27,11 +28,11 @@ _LIBRARY = re.compile(r"^\s.*?(/\S+) \(0x", re.MULTILINE)
 
 
 @contextmanager
-def held(files: Iterable[Path]) -> Iterator[int]:
+def held(wanted: Iterable[Path]) -> Iterator[int]:
     """Hold as many of these files as fit, in order, until the block ends; yield their number."""
     with ExitStack() as stack:
         count, room = 0, MOST_BYTES
-        for file in dict.fromkeys(files):
+        for file in dict.fromkeys(wanted):
             if count == MOST_FILES:
                 break
             with contextlib.suppress(OSError, ValueError):
@@ -65,12 +66,9 @@ def programs(names: tuple[str, ...]) -> tuple[Path, ...]:
 def _mapped(file: Path, most_bytes: int) -> mmap.mmap:
     """Map a file. OSError or ValueError if it is not a regular file, is empty, or is larger than
     `most_bytes`."""
-    descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    try:
-        status = os.fstat(descriptor)
+    with files.descriptor(file, os.O_RDONLY | os.O_NONBLOCK) as opened:
+        status = os.fstat(opened)
         if not stat.S_ISREG(status.st_mode) or status.st_size > most_bytes:
             raise ValueError(file)
         flags = mmap.MAP_SHARED | mmap.MAP_POPULATE
-        return mmap.mmap(descriptor, 0, flags=flags, prot=mmap.PROT_READ)
-    finally:
-        os.close(descriptor)
+        return mmap.mmap(opened, 0, flags=flags, prot=mmap.PROT_READ)
