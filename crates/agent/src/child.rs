@@ -83,55 +83,44 @@ pub struct Launcher {
 impl Launcher {
     /// Builds a command of mkfs, after_mount or inspect.
     pub fn command(&self, argv: &[String]) -> Result<Command> {
-        let words = argv
-            .iter()
-            .map(|word| self.fill.fill(word))
-            .collect::<Result<Vec<_>>>()?;
+        let words = self.fill.fill_all(argv)?;
         let (program, rest) = words
             .split_first()
             .ok_or_else(|| CellError::new(Kind::Plan, "an empty command"))?;
-        let mut command = Command::new(program);
+        let mut command = self.prepare(program, &self.dirs.scratch)?;
         command.args(rest);
-        self.prepare(&mut command, &self.dirs.scratch, &BTreeMap::new())?;
         Ok(command)
     }
 
     /// Builds the command of a step, with the file system under test as working directory.
     pub fn shell(&self, shell: &str, env: &BTreeMap<String, String>) -> Result<Command> {
-        let mut command = Command::new("/bin/sh");
+        let mut command = self.prepare("/bin/sh", &self.dirs.fs)?;
         command.arg("-c").arg(self.fill.fill(shell)?);
-        self.prepare(&mut command, &self.dirs.fs, env)?;
+        for (name, value) in env {
+            command.env(name, self.fill.fill(value)?);
+        }
         let owns_kernel = self.owns_kernel;
         // SAFETY: prctl, capget and capset only; nothing is allocated and no lock is taken.
         unsafe { command.pre_exec(move || sandbox::drop_capabilities(owns_kernel)) };
         Ok(command)
     }
 
-    fn prepare(
-        &self,
-        command: &mut Command,
-        cwd: &Path,
-        env: &BTreeMap<String, String>,
-    ) -> Result<()> {
+    fn prepare(&self, program: &str, cwd: &Path) -> Result<Command> {
         let path = std::env::var_os("PATH").unwrap_or_else(|| DEFAULT_PATH.into());
+        let mut command = Command::new(program);
         command
             .current_dir(cwd)
             .env_clear()
             .env("PATH", path)
-            .env("LC_ALL", "C");
-        command
+            .env("LC_ALL", "C")
             .env("TMPDIR", &self.dirs.scratch)
-            .env("HOME", &self.dirs.scratch);
-        for (name, value) in env {
-            command.env(name, self.fill.fill(value)?);
-        }
-        command
+            .env("HOME", &self.dirs.scratch)
             .stdin(Stdio::null())
             .stdout(self.log.stdio()?)
             .stderr(self.log.stdio()?);
         // SAFETY: setsid is one system call, and touches no memory.
         unsafe { command.pre_exec(|| rustix::process::setsid().map(drop).map_err(Into::into)) };
-        Ok(())
+        Ok(command)
     }
 }
 

@@ -226,9 +226,7 @@ impl Plan {
             if argv.is_empty() {
                 return Err(bad("an empty command"));
             }
-            for word in argv {
-                sample.fill(word)?;
-            }
+            sample.fill_all(argv)?;
         }
         sample.fill(&self.mount.device)?;
         sample.fill(&self.mount.options)?;
@@ -329,6 +327,11 @@ impl Placeholders {
             values.insert("input".into(), under("input"));
         }
         Self { values }
+    }
+
+    /// Replaces the placeholders in each word.
+    pub fn fill_all(&self, words: &[String]) -> Result<Vec<String>> {
+        words.iter().map(|word| self.fill(word)).collect()
     }
 
     /// Replaces the placeholders in `text`. Other braces stay, because shell text has its own.

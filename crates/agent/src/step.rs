@@ -31,17 +31,9 @@ impl Cell {
         if status.success() {
             return Ok(());
         }
-        let what = argv
-            .iter()
-            .map(|word| self.launcher.fill.fill(word))
-            .collect::<Result<Vec<_>>>()?
-            .join(" ");
-        Err(child::failure(
-            kind,
-            &format!("`{what}`"),
-            status,
-            &self.launcher.log.tail(begin),
-        ))
+        let what = format!("`{}`", self.launcher.fill.fill_all(argv)?.join(" "));
+        let tail = self.launcher.log.tail(begin);
+        Err(child::failure(kind, &what, status, &tail))
     }
 
     /// Runs a command whose output is a fact about the cell. A failure is a fact too.
