@@ -22,9 +22,10 @@ pub(crate) struct FrameBuffer {
 }
 
 impl FrameBuffer {
-    pub fn new(sequence: u32) -> Self {
+    /// Creates an empty frame with the number 0.
+    pub fn new() -> Self {
         Self {
-            sequence,
+            sequence: 0,
             events: Vec::new(),
             content: vec![0; FRAME_MAX_BYTES].into_boxed_slice(),
             content_bytes: 0,

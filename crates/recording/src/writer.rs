@@ -121,16 +121,15 @@ impl Writer {
         });
         let guard = || Ending(Arc::clone(&shared));
         let (sealed, frames) = encoding::queue(content, path, guard)?;
-        let storing = std::thread::Builder::new()
-            .name("store-frames".into())
-            .spawn({
-                let shared = Arc::clone(&shared);
-                move || store_frames(&shared, file, frames)
-            })
+        let stored = Arc::clone(&shared);
+        let store = move || store_frames(&stored, file, frames);
+        let thread = std::thread::Builder::new().name("store-frames".into());
+        let storing = thread
+            .spawn(store)
             .map_err(|e| Error::io("starting a thread for", path, e))?;
         Ok(Writer {
             disks: header.disks.clone(),
-            open: FrameBuffer::new(0),
+            open: FrameBuffer::new(),
             next_sequence: 1,
             totals: vec![Totals::default(); header.disks.len()],
             requests: 0,
@@ -224,16 +223,11 @@ impl Writer {
             .wait_while(self.shared.lock(), must_wait)
             .unwrap_or_else(PoisonError::into_inner);
         state.check()?;
-        let next = match state.free.pop() {
-            Some(mut buffer) => {
-                buffer.reset(self.next_sequence);
-                buffer
-            }
-            None => {
-                state.frames_in_memory += 1;
-                FrameBuffer::new(self.next_sequence)
-            }
-        };
+        let mut next = state.free.pop().unwrap_or_else(|| {
+            state.frames_in_memory += 1;
+            FrameBuffer::new()
+        });
+        next.reset(self.next_sequence);
         self.next_sequence += 1;
         let full = Arc::new(std::mem::replace(&mut self.open, next));
         state.pending.push_back(Arc::clone(&full));
@@ -324,12 +318,9 @@ fn store_frames(shared: &Arc<Shared>, mut file: File, mut frames: Frames) -> Fil
         });
         let mut state = shared.lock();
         let at = state.file_bytes;
-        let stored = stored.and_then(|bytes| {
-            let room = state
-                .room
-                .map(|room| room.check(&file, &shared.path, at + bytes));
-            room.unwrap_or(Ok(()))?;
-            Ok(bytes)
+        let stored = stored.and_then(|bytes| match state.room {
+            Some(room) => room.check(&file, &shared.path, at + bytes).map(|()| bytes),
+            None => Ok(bytes),
         });
         match stored {
             Ok(bytes) => state.file_bytes += bytes,
@@ -337,7 +328,6 @@ fn store_frames(shared: &Arc<Shared>, mut file: File, mut frames: Frames) -> Fil
                 // Truncate a partial write: the file ends with its last complete frame.
                 let _ = file.set_len(at);
                 state.failed = Some((error.kind, error.context));
-                shared.frame_stored.notify_all();
                 return file;
             }
         }
@@ -359,10 +349,8 @@ struct Ending(Arc<Shared>);
 impl Drop for Ending {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            let what = format!(
-                "the thread that stores {} panicked: a bug in fscost",
-                self.0.path.display()
-            );
+            let path = self.0.path.display();
+            let what = format!("the thread that stores {path} panicked: a bug in fscost");
             self.0.lock().failed.get_or_insert((ErrorKind::Io, what));
         }
         self.0.frame_stored.notify_all();
