@@ -2,6 +2,8 @@
 //! alone, not on the seed or the other covered bytes. A correct checksum therefore stays correct,
 //! and a wrong one stays wrong.
 
+use std::slice::SliceIndex;
+
 /// Returns the difference between the CRC-32C values of `old` and `new`, which must have the same
 /// length.
 pub fn change(old: &[u8], new: &[u8]) -> u32 {
@@ -19,6 +21,17 @@ pub fn apply(bytes: &mut [u8], at: usize, change: u32) {
     if let Some(place) = bytes.get_mut(at..).and_then(|rest| rest.first_chunk_mut()) {
         *place = (u32::from_le_bytes(*place) ^ change).to_le_bytes();
     }
+}
+
+/// Corrects the checksum at `at` after the `covered` bytes have changed from those of `old`.
+pub fn update(
+    bytes: &mut [u8],
+    at: usize,
+    old: &[u8],
+    covered: impl SliceIndex<[u8], Output = [u8]> + Clone,
+) {
+    let change = change(&old[covered.clone()], &bytes[covered]);
+    apply(bytes, at, change);
 }
 
 /// Applies a change to the lower or upper 16 bits of a checksum, like [`apply`].

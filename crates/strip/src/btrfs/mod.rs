@@ -130,7 +130,7 @@ impl Btrfs {
             secret.bytes(&mut block[header.entries_end()..]);
         }
         if self.has_crcs {
-            seal(&old, block);
+            checksum::update(block, 0, &old, COVERED_AT..);
         }
     }
 }
@@ -143,11 +143,6 @@ fn superblock(bytes: &mut [u8], secret: &mut Secret) {
     let old = bytes.to_vec();
     secret.path(&mut bytes[LABEL]);
     if Super::has_crc32c(bytes) {
-        seal(&old, bytes);
+        checksum::update(bytes, 0, &old, COVERED_AT..);
     }
-}
-
-fn seal(old: &[u8], new: &mut [u8]) {
-    let change = checksum::change(&old[COVERED_AT..], &new[COVERED_AT..]);
-    checksum::apply(new, 0, change);
 }

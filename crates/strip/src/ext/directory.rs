@@ -23,8 +23,7 @@ pub fn block(block: &mut [u8], superblock: &Superblock, secret: &mut Secret) {
         return;
     }
     if tail.is_some() {
-        let change = checksum::change(&old[..end], &block[..end]);
-        checksum::apply(block, end + 8, change);
+        checksum::update(block, end + 8, &old, ..end);
     }
 }
 

@@ -117,8 +117,7 @@ impl Ext {
             secret.path(&mut bytes[text.clone()]);
         }
         if self.superblock.has_checksums() {
-            let change = checksum::change(&old[..CHECKSUM_AT], &bytes[..CHECKSUM_AT]);
-            checksum::apply(bytes, CHECKSUM_AT, change);
+            checksum::update(bytes, CHECKSUM_AT, &old, ..CHECKSUM_AT);
         }
     }
 
@@ -132,8 +131,7 @@ impl Ext {
             return secret.sectors(block);
         };
         if self.superblock.has_checksums() {
-            let change = checksum::change(&old[..covered], &block[..covered]);
-            checksum::apply(block, covered, change);
+            checksum::update(block, covered, &old, ..covered);
         }
     }
 }

@@ -28,8 +28,7 @@ pub fn block(block: &mut [u8], superblock: &Superblock, secret: &mut Secret) {
         block[HASH_AT..HASH_AT + 4].copy_from_slice(&all.to_le_bytes());
     }
     if superblock.has_checksums() {
-        let change = checksum::change(&old, block);
-        checksum::apply(block, CHECKSUM_AT, change);
+        checksum::update(block, CHECKSUM_AT, &old, ..);
     }
 }
 

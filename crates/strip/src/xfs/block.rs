@@ -33,8 +33,7 @@ pub fn strip(block: &mut [u8], geometry: &Geometry, secret: &mut Secret) -> bool
         known(kind, block, secret);
         checksum_at
     };
-    let change = checksum::change(&old, block);
-    checksum::apply(block, checksum_at, change);
+    checksum::update(block, checksum_at, &old, ..);
     true
 }
 

@@ -6,7 +6,7 @@ use crate::Secret;
 use fscost_ondisk::xfs::block::{begins_inode, by_magic, identify};
 use fscost_ondisk::xfs::inode::Core;
 use fscost_ondisk::xfs::log_item::{
-    BufferItem, BufferKind, InodeItem, Kind, MOST_BUFFER_BYTES, Regions,
+    BufferItem, BufferKind, InodeItem, Kind, LoggedFork, MOST_BUFFER_BYTES, Regions,
 };
 use fscost_ondisk::xfs::log_record::SECTOR;
 use fscost_ondisk::xfs::superblock::Geometry;
@@ -99,15 +99,13 @@ pub fn rest(regions: &mut Regions, secret: &Secret) {
 fn inode(regions: &mut Regions, secret: &mut Secret) -> Option<()> {
     let item = InodeItem::parse(regions.get(0)?)?;
     let core = Core::in_log(regions.get(1)?)?;
-    let (data, xattr) = (item.data, item.xattr);
     for (number, region) in regions.iter_mut().enumerate().skip(2) {
-        let is_data = data.is_some_and(|fork| fork.region == number);
-        match data.filter(|_| is_data).or(xattr) {
-            Some(fork) if fork.region != number => secret.bytes(region),
-            Some(fork) if fork.is_local && is_data => forks::local(region, &core, None, secret),
-            Some(fork) if fork.is_local => forks::attributes(region, secret),
-            Some(_) => {} // numbers of blocks
-            None => secret.bytes(region),
+        let is_here = |fork: &LoggedFork| fork.region == number;
+        match (item.data.filter(is_here), item.xattr.filter(is_here)) {
+            (Some(fork), _) if fork.is_local => forks::local(region, &core, None, secret),
+            (_, Some(fork)) if fork.is_local => forks::attributes(region, secret),
+            (None, None) => secret.bytes(region),
+            _ => {} // numbers of blocks
         }
     }
     Some(())

@@ -28,8 +28,8 @@ type Sectors = BTreeMap<usize, Option<Box<[u8; SECTOR]>>>;
 
 /// The log of one file system.
 pub struct Log {
-    begin: u64,
-    bytes: u64,
+    /// Bytes of the log on its disk.
+    area: Range<u64>,
     records: Records<Spot>,
     /// Records with incomplete items, and their bytes in stripped form.
     live: BTreeMap<u64, Record<Spot>>,
@@ -46,8 +46,7 @@ impl Log {
     pub fn new(geometry: &Geometry) -> Log {
         let sectors = geometry.log_bytes / SECTOR as u64;
         Log {
-            begin: geometry.log_offset,
-            bytes: geometry.log_bytes,
+            area: geometry.log_offset..geometry.log_offset.saturating_add(geometry.log_bytes),
             records: Records::new(sectors, geometry.log_uuid),
             live: BTreeMap::new(),
             new: BTreeMap::new(),
@@ -60,12 +59,11 @@ impl Log {
 
     /// Reads a write to the log's disk.
     pub fn write(&mut self, event: u64, offset: u64, content: &[u8], secret: &mut Secret) {
-        let end = self.begin.saturating_add(self.bytes);
         let mut done = 0;
         while done + SECTOR <= content.len() {
             let at = offset + done as u64;
-            let in_log = (self.begin..end).contains(&at).then(|| {
-                let sector = (at - self.begin) / SECTOR as u64;
+            let in_log = self.area.contains(&at).then(|| {
+                let sector = (at - self.area.start) / SECTOR as u64;
                 let spot = (event, done / SECTOR);
                 self.records.write(sector, &content[done..], |_| spot)
             });
