@@ -107,12 +107,11 @@ impl Event {
 
     /// Range of the event's content in its frame's content; empty if the event has none.
     pub(crate) fn content_range(&self) -> Range<usize> {
-        let length = match self.op.has_content() {
-            true => self.length as usize,
-            false => 0,
-        };
         let from = self.content_offset as usize;
-        from..from + length
+        match self.op.has_content() {
+            true => from..from + self.length as usize,
+            false => 0..0,
+        }
     }
 }
 

@@ -240,9 +240,7 @@ impl Header {
         if crc32c::crc32c_append(crc32c::crc32c(&zeroed), rest) != raw.crc32c.get() {
             return Err(Error::corrupt(0, "the header's checksum is wrong"));
         }
-        let (entries, _) =
-            <[RawDisk]>::ref_from_prefix_with_elems(rest, usize::from(raw.disk_count.get()))
-                .map_err(|_| short())?;
+        let entries = <[RawDisk]>::ref_from_bytes(rest).map_err(|_| short())?;
         let mut disks = Vec::with_capacity(entries.len());
         for (index, entry) in entries.iter().enumerate() {
             let at = (HEADER_BYTES + index * DISK_BYTES) as u64;

@@ -97,11 +97,8 @@ impl Frame {
         if self.packed.is_empty() {
             return;
         }
-        for number in 0..self.events.len() {
-            let event = self.events[number];
-            if expected(&event) {
-                let _ = self.unpack(&event);
-            }
+        for event in self.events.iter().filter(|event| expected(event)) {
+            let _ = self.packed.unpack(event.content_range(), &mut self.content);
         }
     }
 
