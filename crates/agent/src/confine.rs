@@ -326,21 +326,15 @@ fn attach_folder(tree: &OwnedFd, place: &Path) -> Result<()> {
 /// Parses the options of the command line up to `--`; returns the remaining words too.
 pub fn parse(words: &[String]) -> Result<(Confinement, &[String])> {
     let mut asked = Confinement::default();
-    let mut rest = words;
-    while let [option, after @ ..] = rest {
-        let value = || {
-            after
-                .first()
-                .map(String::as_str)
-                .ok_or_else(|| CellError::new(Kind::Plan, format!("{option} needs a value")))
+    let mut words = words.iter();
+    while let Some(option) = words.next() {
+        let mut value = || {
+            let missing = || CellError::new(Kind::Plan, format!("{option} needs a value"));
+            words.next().ok_or_else(missing)
         };
         match option.as_str() {
-            "--" => return Ok((asked, after)),
-            "--hide" => {
-                asked.is_hidden = true;
-                rest = after;
-                continue;
-            }
+            "--" => return Ok((asked, words.as_slice())),
+            "--hide" => asked.is_hidden = true,
             "--user" => asked.user = Some(parse_user(value()?)?),
             "--show" => asked.shown.push(value()?.into()),
             "--device" => asked.device = Some(value()?.into()),
@@ -353,7 +347,6 @@ pub fn parse(words: &[String]) -> Result<(Confinement, &[String])> {
             }
             _ => break,
         }
-        rest = &after[1..];
     }
     Err(CellError::new(Kind::Plan, "a command is expected after --"))
 }

@@ -137,12 +137,7 @@ pub fn drop_capabilities(owns_kernel: bool) -> std::io::Result<()> {
 fn kernel_version() -> (u32, u32) {
     let release = rustix::system::uname();
     let release = release.release().to_string_lossy();
-    let mut numbers = release.split(|letter: char| !letter.is_ascii_digit());
-    let mut next = || {
-        numbers
-            .next()
-            .and_then(|text| text.parse().ok())
-            .unwrap_or(0)
-    };
-    (next(), next())
+    let mut words = release.split(|letter: char| !letter.is_ascii_digit());
+    let mut next = || words.next().and_then(|word| word.parse().ok());
+    (next().unwrap_or(0), next().unwrap_or(0))
 }

@@ -21,7 +21,7 @@ use rustix::{
 };
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
-/// Idle time until [`Step::Idle`].
+/// Idle time until [`Step::is_idle`].
 const IDLE: Duration = Duration::from_millis(100);
 /// `UBLK_IO_RES_ABORT`: the device is being removed.
 const ABORTED: i32 = -libc::ENODEV;
