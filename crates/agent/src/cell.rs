@@ -120,26 +120,20 @@ impl Cell {
     }
 
     fn format(&mut self) -> Result<()> {
-        let commands = self.plan.mkfs.clone();
         self.interval("mkfs", false, LIMIT, |cell, watchdog, work| {
-            for argv in &commands {
-                cell.run_command(argv, "mkfs", Kind::Mkfs, watchdog)?;
-            }
+            cell.run_commands(&cell.plan.mkfs, "mkfs", Kind::Mkfs, watchdog)?;
             work.command_ended = Some(Instant::now());
             work.own(|| cell.disks.iter().try_for_each(Disk::sync))
         })
     }
 
     fn mount(&mut self) -> Result<()> {
-        let commands = self.plan.after_mount.clone();
         self.interval("mount", false, LIMIT, |cell, watchdog, work| {
             work.own(|| cell.attach_file_system())?;
             if let Some(mounted) = &cell.mounted {
                 emit(&Event::Mounted(mounted.clone()))?;
             }
-            for argv in &commands {
-                cell.run_command(argv, "mount", Kind::Mount, watchdog)?;
-            }
+            cell.run_commands(&cell.plan.after_mount, "mount", Kind::Mount, watchdog)?;
             cell.start_background()?;
             work.command_ended = Some(Instant::now());
             work.own(|| cell.sync_file_system())?;
@@ -356,9 +350,7 @@ impl Cell {
 
     /// Waits after the last unmount until nothing can write to the disks.
     fn release_disks(&self, watchdog: &Watchdog) -> Result<()> {
-        for argv in &self.plan.after_unmount {
-            self.run_command(argv, "unmount", Kind::Unmount, watchdog)?;
-        }
+        self.run_commands(&self.plan.after_unmount, "unmount", Kind::Unmount, watchdog)?;
         let disks = self.disks.iter().map(|disk| disk.path.as_path());
         mount::until_released(&self.launcher.dirs.fs, disks)
     }

@@ -18,22 +18,24 @@ use std::process::{Command, ExitStatus, Stdio};
 const INSPECTED_BYTES: usize = 64 * 1024;
 
 impl Cell {
-    /// Runs a command of mkfs, after_mount or after_unmount.
-    pub fn run_command(
+    /// Runs the commands of mkfs, after_mount or after_unmount.
+    pub fn run_commands(
         &self,
-        argv: &[String],
+        commands: &[Vec<String>],
         name: &str,
         kind: Kind,
         watchdog: &Watchdog,
     ) -> Result<()> {
-        let begin = self.launcher.log.announce(name);
-        let status = self.run_to_end(&mut self.launcher.command(argv)?, kind, watchdog)?;
-        if status.success() {
-            return Ok(());
+        for argv in commands {
+            let begin = self.launcher.log.announce(name);
+            let status = self.run_to_end(&mut self.launcher.command(argv)?, kind, watchdog)?;
+            if !status.success() {
+                let what = format!("`{}`", self.launcher.fill.fill_all(argv)?.join(" "));
+                let tail = self.launcher.log.tail(begin);
+                return Err(child::failure(kind, &what, status, &tail));
+            }
         }
-        let what = format!("`{}`", self.launcher.fill.fill_all(argv)?.join(" "));
-        let tail = self.launcher.log.tail(begin);
-        Err(child::failure(kind, &what, status, &tail))
+        Ok(())
     }
 
     /// Runs a command whose output is a fact about the cell. A failure is a fact too.

@@ -256,21 +256,17 @@ impl Supervisor {
     }
 
     fn is_over(&self) -> bool {
-        let server_ended = self
-            .server
-            .as_ref()
-            .is_none_or(|server| server.status.is_some());
-        self.init.status.is_some() && server_ended && self.events.is_none()
+        self.processes().all(|process| process.status.is_some()) && self.events.is_none()
+    }
+
+    fn processes(&self) -> impl Iterator<Item = &Process> {
+        std::iter::once(&self.init).chain(&self.server)
     }
 
     fn wait(&self) {
         let mut fds = vec![PollFd::new(&self.signals, PollFlags::IN)];
-        let processes = std::iter::once(&self.init).chain(self.server.as_ref());
-        fds.extend(
-            processes
-                .filter(|process| process.status.is_none())
-                .map(|process| PollFd::new(&process.pidfd, PollFlags::IN)),
-        );
+        let running = self.processes().filter(|process| process.status.is_none());
+        fds.extend(running.map(|process| PollFd::new(&process.pidfd, PollFlags::IN)));
         let cpu = self.cpu.as_ref();
         fds.extend(cpu.map(|cpu| PollFd::new(&cpu.socket, PollFlags::IN)));
         let events = self.events.as_ref();
@@ -279,11 +275,9 @@ impl Supervisor {
             .deadline
             .map(|deadline| deadline.saturating_duration_since(Instant::now()));
         let wait = until_deadline.unwrap_or(OUTPUT_PAUSE).min(OUTPUT_PAUSE);
+        let wait = Timespec::try_from(wait).unwrap_or_default();
         // An error does not matter: all sources are checked anyway.
-        let _ = poll(
-            &mut fds,
-            Some(&Timespec::try_from(wait).unwrap_or_default()),
-        );
+        let _ = poll(&mut fds, Some(&wait));
     }
 
     fn pass_on(&mut self) {
