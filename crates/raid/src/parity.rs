@@ -47,13 +47,6 @@ enum Q {
 
 impl Layout {
     fn of(level: Level, layout: u32) -> Option<Layout> {
-        let made = |turn, is_symmetric, q| {
-            Some(Layout {
-                turn,
-                is_symmetric,
-                q,
-            })
-        };
         let q = match level {
             Level::Raid6 => Q::BehindP,
             _ => Q::None,
@@ -62,18 +55,23 @@ impl Layout {
             0 => Turn::Left,
             _ => Turn::Right,
         };
-        match (level, layout) {
-            (Level::Raid4, _) => made(Turn::Last, false, q),
-            (_, 0..=3) => made(wandering(layout), layout >= 2, q),
-            (_, 4) => made(Turn::First, false, q),
-            (_, 5) => made(Turn::Last, false, q),
-            (Level::Raid6, 8) => made(Turn::Right, false, q),
-            (Level::Raid6, 9) => made(Turn::LeftFromSecond, false, q),
-            (Level::Raid6, 10) => made(Turn::Left, true, Q::BeforeP),
-            (Level::Raid6, 16..=19) => made(wandering(layout), layout >= 18, Q::Last),
-            (Level::Raid6, 20) => made(Turn::First, false, Q::Last),
-            _ => None,
-        }
+        let (turn, is_symmetric, q) = match (level, layout) {
+            (Level::Raid4, _) => (Turn::Last, false, q),
+            (_, 0..=3) => (wandering(layout), layout >= 2, q),
+            (_, 4) => (Turn::First, false, q),
+            (_, 5) => (Turn::Last, false, q),
+            (Level::Raid6, 8) => (Turn::Right, false, q),
+            (Level::Raid6, 9) => (Turn::LeftFromSecond, false, q),
+            (Level::Raid6, 10) => (Turn::Left, true, Q::BeforeP),
+            (Level::Raid6, 16..=19) => (wandering(layout), layout >= 18, Q::Last),
+            (Level::Raid6, 20) => (Turn::First, false, Q::Last),
+            _ => return None,
+        };
+        Some(Layout {
+            turn,
+            is_symmetric,
+            q,
+        })
     }
 }
 

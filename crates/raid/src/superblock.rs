@@ -66,10 +66,8 @@ impl Superblock {
         let number = le32(bytes, 160);
         let role_at = usize::try_from(number).ok()?.checked_mul(2)?;
         let is_known = number < le32(bytes, 220);
-        let role = le16(
-            bytes,
-            FIXED_BYTES.checked_add(role_at).filter(|_| is_known)?,
-        )?;
+        let role_at = FIXED_BYTES.checked_add(role_at).filter(|_| is_known)?;
+        let role = le16(bytes, role_at)?;
         if role >= FIRST_SPECIAL_ROLE {
             return None;
         }
@@ -95,11 +93,9 @@ impl Superblock {
     /// Returns the shape of the array with these members. Each member's index must equal its role.
     pub fn geometry(members: &[&Superblock]) -> Option<Geometry> {
         let first = members.first()?;
-        let alike = |other: &&&Superblock| {
-            (other.level, other.layout, other.chunk_bytes)
-                == (first.level, first.layout, first.chunk_bytes)
-        };
-        members.iter().all(|other| alike(&other)).then(|| Geometry {
+        let shape = |each: &Superblock| (each.level, each.layout, each.chunk_bytes);
+        let are_alike = members.iter().all(|other| shape(other) == shape(first));
+        are_alike.then(|| Geometry {
             level: first.level,
             layout: first.layout,
             chunk_bytes: first.chunk_bytes,
@@ -146,11 +142,10 @@ fn checksum(bytes: &[u8]) -> Option<u32> {
     let bytes = bytes.get(..length)?;
     let words = (0..length / 4).filter(|&word| word != 216 / 4);
     let sum: u64 = words.map(|word| u64::from(le32(bytes, word * 4))).sum();
-    let rest = match length % 4 {
-        2 => u64::from(le16(bytes, length - 2)?),
-        _ => 0,
+    let sum = match length % 4 {
+        2 => sum + u64::from(le16(bytes, length - 2)?),
+        _ => sum,
     };
-    let sum = sum + rest;
     Some((sum as u32).wrapping_add((sum >> 32) as u32))
 }
 
@@ -160,17 +155,17 @@ fn sectors(bytes: &[u8], at: usize) -> Option<u64> {
 }
 
 fn le16(bytes: &[u8], at: usize) -> Option<u16> {
-    let found = bytes.get(at..at.checked_add(2)?)?;
-    Some(u16::from_le_bytes(found.try_into().ok()?))
+    let found = bytes.get(at..)?.first_chunk();
+    found.copied().map(u16::from_le_bytes)
 }
 
 /// Reads a little-endian integer. `at` is below [`FIXED_BYTES`], or bounded by the caller.
 fn le32(bytes: &[u8], at: usize) -> u32 {
-    let found = bytes.get(at..at + 4).and_then(|b| b.try_into().ok());
-    u32::from_le_bytes(found.unwrap_or_default())
+    let found = bytes.get(at..).and_then(<[u8]>::first_chunk);
+    found.copied().map_or(0, u32::from_le_bytes)
 }
 
 fn le64(bytes: &[u8], at: usize) -> u64 {
-    let found = bytes.get(at..at + 8).and_then(|b| b.try_into().ok());
-    u64::from_le_bytes(found.unwrap_or_default())
+    let found = bytes.get(at..).and_then(<[u8]>::first_chunk);
+    found.copied().map_or(0, u64::from_le_bytes)
 }

@@ -56,17 +56,23 @@ pub struct MemberRequest {
     pub redundant_bytes: u64,
 }
 
+/// Requests to members, in the order in which they are issued.
+pub type Requests = Vec<MemberRequest>;
+
 /// An array without a modelled write path, or a request that the array cannot serve.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// No array has this shape: [`Map::new`] rejects it.
+    #[error("no array has this level, layout, chunk and number of members")]
     Shape,
     /// The chunk size is not a multiple of the 4 KiB blocks of RAID 4, 5 and 6.
+    #[error("a chunk of {chunk_bytes} bytes: RAID 4, 5 and 6 take multiples of 4096")]
     Chunk {
         /// Size of the chunk in bytes.
         chunk_bytes: u64,
     },
     /// The request ends beyond the array.
+    #[error("a request ends at byte {end}, and the array has {array_bytes}")]
     BeyondEnd {
         /// End of the request.
         end: u64,
@@ -74,40 +80,15 @@ pub enum Error {
         array_bytes: u64,
     },
     /// The array has more members than the write path of RAID 4, 5 and 6 covers.
+    #[error(
+        "{members} members: RAID 4, 5 and 6 are modelled for at most {}",
+        stripes::MOST_MEMBERS
+    )]
     TooManyMembers {
         /// Number of members of the array.
         members: usize,
     },
 }
-
-impl std::fmt::Display for Error {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Error::Shape => {
-                f.write_str("no array has this level, layout, chunk and number of members")
-            }
-            Error::Chunk { chunk_bytes } => {
-                write!(
-                    f,
-                    "a chunk of {chunk_bytes} bytes: RAID 4, 5 and 6 take multiples of 4096"
-                )
-            }
-            Error::BeyondEnd { end, array_bytes } => {
-                write!(
-                    f,
-                    "a request ends at byte {end}, and the array has {array_bytes}"
-                )
-            }
-            Error::TooManyMembers { members } => write!(
-                f,
-                "{members} members: RAID 4, 5 and 6 are modelled for at most {}",
-                stripes::MOST_MEMBERS
-            ),
-        }
-    }
-}
-
-impl std::error::Error for Error {}
 
 /// Settings of md besides the array's geometry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -175,58 +156,41 @@ impl Array {
     /// parity.
     #[must_use]
     pub fn rows(&self) -> RowCounts {
-        self.stripes
-            .as_ref()
-            .map(Stripes::counts)
-            .unwrap_or_default()
+        let stripes = self.stripes.as_ref();
+        stripes.map(|stripes| stripes.counts).unwrap_or_default()
     }
 
     /// Reads a range. If there are several copies, the first is read, as md does while no other
     /// read is in progress on that member. The total over all members is exact in any case.
-    pub fn read(
-        &mut self,
-        offset: u64,
-        bytes: u64,
-        out: &mut Vec<MemberRequest>,
-    ) -> Result<(), Error> {
+    pub fn read(&mut self, offset: u64, bytes: u64, out: &mut Requests) -> Result<(), Error> {
         self.check(offset, bytes)?;
-        self.send(Operation::Read, offset, bytes, 1, out);
+        self.send(Operation::Read, offset, bytes, out);
         Ok(())
     }
 
     /// Writes a range. With parity, the members' requests are issued by the next
     /// [`settle`](Array::settle), or earlier if the cache is full.
-    pub fn write(
-        &mut self,
-        offset: u64,
-        bytes: u64,
-        out: &mut Vec<MemberRequest>,
-    ) -> Result<(), Error> {
+    pub fn write(&mut self, offset: u64, bytes: u64, out: &mut Requests) -> Result<(), Error> {
         self.check(offset, bytes)?;
         match &mut self.stripes {
             Some(stripes) => stripes.write(offset, bytes, out),
-            None => self.send(Operation::Write, offset, bytes, usize::MAX, out),
+            None => self.send(Operation::Write, offset, bytes, out),
         }
         Ok(())
     }
 
     /// Discards a range. With parity, md drops discards: `devices_handle_discard_safely` of raid456
     /// is off.
-    pub fn discard(
-        &mut self,
-        offset: u64,
-        bytes: u64,
-        out: &mut Vec<MemberRequest>,
-    ) -> Result<(), Error> {
+    pub fn discard(&mut self, offset: u64, bytes: u64, out: &mut Requests) -> Result<(), Error> {
         self.check(offset, bytes)?;
         if self.stripes.is_none() {
-            self.send(Operation::Discard, offset, bytes, usize::MAX, out);
+            self.send(Operation::Discard, offset, bytes, out);
         }
         Ok(())
     }
 
     /// Flushes every member (`md_flush_request()`) after issuing the pending writes.
-    pub fn flush(&mut self, out: &mut Vec<MemberRequest>) {
+    pub fn flush(&mut self, out: &mut Requests) {
         self.settle(out);
         out.extend((0..self.members).map(|member| MemberRequest {
             member,
@@ -238,7 +202,7 @@ impl Array {
     }
 
     /// Ends a batch by writing every stripe that gathered writes.
-    pub fn settle(&mut self, out: &mut Vec<MemberRequest>) {
+    pub fn settle(&mut self, out: &mut Requests) {
         if let Some(stripes) = &mut self.stripes {
             stripes.settle(out);
         }
@@ -252,15 +216,12 @@ impl Array {
         }
     }
 
-    /// Issues the pieces of a request on the first `copies` of its places.
-    fn send(
-        &self,
-        operation: Operation,
-        offset: u64,
-        bytes: u64,
-        copies: usize,
-        out: &mut Vec<MemberRequest>,
-    ) {
+    /// Issues the pieces of a request: a read on the first of its places, others on all.
+    fn send(&self, operation: Operation, offset: u64, bytes: u64, out: &mut Requests) {
+        let copies = match operation {
+            Operation::Read => 1,
+            _ => usize::MAX,
+        };
         let (mut at, end) = (offset, offset + bytes);
         let mut pieces = Vec::new();
         while at < end {
@@ -282,7 +243,7 @@ impl Array {
 }
 
 /// Merges contiguous pieces of one kind into one request.
-fn merge(mut pieces: Vec<MemberRequest>, out: &mut Vec<MemberRequest>) {
+fn merge(mut pieces: Requests, out: &mut Requests) {
     pieces.sort_by_key(|piece| (piece.member, piece.operation, piece.offset));
     let begin = out.len();
     for piece in pieces {

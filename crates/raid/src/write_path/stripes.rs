@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::{MemberRequest, Operation, WritePath, merge};
+use super::{MemberRequest, Operation, Requests, WritePath, merge};
 use crate::Place;
 use crate::parity::Parity;
 
@@ -68,6 +68,11 @@ pub struct Row {
 }
 
 impl Row {
+    /// True if all data is replaced.
+    fn is_full(&self) -> bool {
+        self.overwritten == self.data
+    }
+
     /// Returns the method that md chooses, and the blocks that it reads
     /// (`handle_stripe_dirtying()`).
     #[must_use]
@@ -108,7 +113,7 @@ pub(super) struct Stripes {
     cached: HashMap<u64, Stripe>,
     by_use: BTreeMap<u64, u64>,
     uses: u64,
-    counts: RowCounts,
+    pub(super) counts: RowCounts,
 }
 
 impl Stripes {
@@ -125,12 +130,8 @@ impl Stripes {
         }
     }
 
-    pub(super) fn counts(&self) -> RowCounts {
-        self.counts
-    }
-
     /// Gathers a write, block by block.
-    pub(super) fn write(&mut self, offset: u64, bytes: u64, out: &mut Vec<MemberRequest>) {
+    pub(super) fn write(&mut self, offset: u64, bytes: u64, out: &mut Requests) {
         let (mut at, end) = (offset, offset + bytes);
         while at < end {
             let (places, run) = self.map.places(at);
@@ -138,24 +139,16 @@ impl Stripes {
                 return; // Array::write() has checked the bounds
             };
             let length = run.min(BLOCK_BYTES - offset % BLOCK_BYTES).min(end - at);
-            self.gather(
-                offset / BLOCK_BYTES,
-                member,
-                sectors(offset % BLOCK_BYTES, length),
-                out,
-            );
+            let new = sectors(offset % BLOCK_BYTES, length);
+            self.gather(offset / BLOCK_BYTES, member, new, out);
             at += length;
         }
     }
 
-    fn gather(&mut self, number: u64, member: usize, new: u8, out: &mut Vec<MemberRequest>) {
-        let overlaps = |waiting: &Vec<(usize, u8)>| {
-            waiting
-                .iter()
-                .any(|&(other, sectors)| other == member && sectors & new != 0)
-        };
+    fn gather(&mut self, number: u64, member: usize, new: u8, out: &mut Requests) {
+        let mut waiting = self.waiting.get(&number).into_iter().flatten();
         // A write to sectors that are already waiting sleeps until they are written (R5_Overlap).
-        if self.waiting.get(&number).is_some_and(overlaps) {
+        if waiting.any(|&(other, sectors)| other == member && sectors & new != 0) {
             self.settle(out);
         }
         if !self.waiting.contains_key(&number) {
@@ -171,73 +164,68 @@ impl Stripes {
 
     /// Frees a cache entry for a stripe if needed. Full rows are written first; partial rows are
     /// delayed as long as possible (`STRIPE_DELAYED`).
-    fn make_room(&mut self, out: &mut Vec<MemberRequest>) {
+    fn make_room(&mut self, out: &mut Requests) {
         if self.waiting.len() < self.options.cached_stripes.max(1) {
             return;
         }
-        let arrivals = std::mem::take(&mut self.arrivals);
-        let (full, partial): (Vec<u64>, Vec<u64>) = arrivals
-            .into_iter()
-            .partition(|&number| self.is_full(number));
-        let now = if full.is_empty() { &partial } else { &full };
-        self.write_out(now, out);
-        if !full.is_empty() {
+        let arrivals = std::mem::take(&mut self.arrivals).into_iter();
+        let (full, partial): (Vec<u64>, _) =
+            arrivals.partition(|&number| self.row(number).is_full());
+        if full.is_empty() {
+            self.write_out(&partial, out);
+        } else {
+            self.write_out(&full, out);
             self.arrivals = partial;
         }
     }
 
-    pub(super) fn settle(&mut self, out: &mut Vec<MemberRequest>) {
+    pub(super) fn settle(&mut self, out: &mut Requests) {
         let arrivals = std::mem::take(&mut self.arrivals);
         self.write_out(&arrivals, out);
     }
 
-    fn is_full(&self, number: u64) -> bool {
-        let row = self.row(number);
-        row.overwritten == row.data
-    }
-
     fn row(&self, number: u64) -> Row {
         let (data, parity) = self.map.members_of_row(number * BLOCK_BYTES);
-        let waiting = self.waiting.get(&number).map_or(&[][..], Vec::as_slice);
-        let bits = |whole: bool| {
-            let chosen = waiting
-                .iter()
-                .filter(|&&(_, sectors)| !whole || sectors == WHOLE);
-            chosen.fold(0, |bits, &(member, _)| bits | 1 << member)
-        };
+        let (mut new, mut overwritten) = (0, 0);
+        for &(member, sectors) in self.waiting.get(&number).into_iter().flatten() {
+            new |= 1 << member;
+            overwritten |= u64::from(sectors == WHOLE) << member;
+        }
+        let cached = self.cached.get(&number);
         Row {
             data,
             parity,
-            new: bits(false),
-            overwritten: bits(true),
-            up_to_date: self
-                .cached
-                .get(&number)
-                .map_or(0, |stripe| stripe.up_to_date),
+            new,
+            overwritten,
+            up_to_date: cached.map_or(0, |stripe| stripe.up_to_date),
         }
     }
 
     /// Writes these stripes, in this order of use.
-    fn write_out(&mut self, numbers: &[u64], out: &mut Vec<MemberRequest>) {
+    fn write_out(&mut self, numbers: &[u64], out: &mut Requests) {
         let mut pieces = Vec::new();
         for &number in numbers {
             let row = self.row(number);
             let (method, reads) = row.method(self.options.rmw);
-            let count = match (row.overwritten == row.data, reads, method) {
+            let count = match (row.is_full(), reads, method) {
                 (true, ..) => &mut self.counts.full,
                 (_, 0, _) => &mut self.counts.cached,
                 (_, _, Method::Reconstruct) => &mut self.counts.reconstruct,
                 (_, _, Method::ReadModifyWrite) => &mut self.counts.read_modify_write,
             };
             *count += 1;
-            for member in members(reads) {
-                pieces.push(block(number, member, Operation::Preread, 0));
-            }
-            for member in members(row.new) {
-                pieces.push(block(number, member, Operation::Write, 0));
-            }
-            for member in members(row.parity) {
-                pieces.push(block(number, member, Operation::Write, BLOCK_BYTES));
+            for (blocks, operation, redundant_bytes) in [
+                (reads, Operation::Preread, 0),
+                (row.new, Operation::Write, 0),
+                (row.parity, Operation::Write, BLOCK_BYTES),
+            ] {
+                pieces.extend(members(blocks).map(|member| MemberRequest {
+                    member,
+                    operation,
+                    offset: number * BLOCK_BYTES,
+                    bytes: BLOCK_BYTES,
+                    redundant_bytes,
+                }));
             }
             self.waiting.remove(&number);
             self.cache(number, row.up_to_date | reads | row.new | row.parity);
@@ -268,23 +256,10 @@ impl Stripes {
     }
 }
 
-fn block(number: u64, member: usize, operation: Operation, redundant_bytes: u64) -> MemberRequest {
-    MemberRequest {
-        member,
-        operation,
-        offset: number * BLOCK_BYTES,
-        bytes: BLOCK_BYTES,
-        redundant_bytes,
-    }
-}
-
 /// Returns the sectors of a block that a range touches, as a bit mask.
 fn sectors(within: u64, length: u64) -> u8 {
-    let (first, end) = (
-        within / SECTOR_BYTES,
-        (within + length).div_ceil(SECTOR_BYTES),
-    );
-    (first..end).fold(0, |bits, sector| bits | 1 << sector)
+    let end = (within + length).div_ceil(SECTOR_BYTES);
+    (within / SECTOR_BYTES..end).fold(0, |bits, sector| bits | 1 << sector)
 }
 
 fn members(bits: u64) -> impl Iterator<Item = usize> {
