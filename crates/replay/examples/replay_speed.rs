@@ -20,12 +20,14 @@ fn main() {
         let model = Model::parse(file, &std::fs::read_to_string(file).unwrap()).unwrap();
         for (name, waits) in [("flushes", Waits::ForFlushes), ("all", Waits::ForAll)] {
             let begin_s = cpu_s();
-            let requests = Requests::of(&Recording::open(path).unwrap()).unwrap();
+            let recording = Recording::open(path).unwrap();
+            let requests = Requests::of(&recording).unwrap();
             let read_s = cpu_s() - begin_s;
             let found = requests.replay(std::slice::from_ref(&model), waits, 1);
             let replay_s = cpu_s() - begin_s - read_s;
             let modelled_s = found.iter().map(|each| each.modelled_ns).sum::<u64>() as f64 / 1e9;
-            let requests = requests.len();
+            let frames = recording.frames().iter();
+            let requests: u32 = frames.map(|frame| frame.event_count).sum();
             println!(
                 "{{\"model\": \"{file}\", \"waits\": \"{name}\", \"requests\": {requests}, \
                  \"read_s\": {read_s}, \"replay_s\": {replay_s}, \"modelled_s\": {modelled_s}}}"

@@ -11,7 +11,6 @@ const BUCKETS: usize = (64 - KEPT_BITS as usize + 1) * PER_POWER;
 pub struct Histogram {
     /// One count for each bucket, or empty if nothing was counted.
     counts: Vec<u64>,
-    count: u64,
     sum_ns: u128,
     max_ns: u64,
 }
@@ -23,15 +22,8 @@ impl Histogram {
             self.counts = vec![0; BUCKETS];
         }
         self.counts[bucket(ns)] += 1;
-        self.count += 1;
         self.sum_ns += u128::from(ns);
         self.max_ns = self.max_ns.max(ns);
-    }
-
-    /// Returns the number of latencies counted.
-    #[must_use]
-    pub fn count(&self) -> u64 {
-        self.count
     }
 
     /// Returns the sum of all latencies, exact to the nanosecond.

@@ -141,14 +141,10 @@ impl Replay<'_> {
             name = names.next().map_or("", String::as_str);
         }
         // A truncated recording has no mark at its end.
-        if self
-            .requests
-            .items
-            .last()
-            .is_some_and(|last| last.op.is_some())
-        {
-            let end = Item::end(&self.requests.items);
-            self.wait(self.requests.items.len(), &end);
+        let items = &self.requests.items;
+        if items.last().is_some_and(|last| last.op.is_some()) {
+            let end = Item::end(items);
+            self.wait(items.len(), &end);
             found.push(self.interval(name, &mut begin, end.submit_ns));
         }
         found

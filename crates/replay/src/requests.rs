@@ -5,7 +5,7 @@ use fscost_recording::{self as recording, Event, MarkReader, Recording, Result};
 use std::{collections::HashMap, hash::BuildHasher};
 
 /// A request or a mark.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Item {
     pub(crate) submit_ns: u64,
     pub(crate) complete_ns: u64,
@@ -29,13 +29,8 @@ impl Item {
         Item {
             submit_ns: end_ns,
             complete_ns: end_ns,
-            rank: 0,
             idle_ns: items.last().map_or(0, |item| item.idle_ns),
-            offset_bytes: 0,
-            length_bytes: 0,
-            disk: 0,
-            op: None,
-            fua: false,
+            ..Item::default()
         }
     }
 
@@ -119,18 +114,6 @@ impl Requests {
             names,
             disk_bytes: disks.map(|disk| disk.size_bytes).collect(),
         })
-    }
-
-    /// Returns the number of events, including marks.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.items.len()
-    }
-
-    /// True if there are no events.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.items.is_empty()
     }
 }
 
