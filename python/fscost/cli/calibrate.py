@@ -1,5 +1,7 @@
 """`fscost calibrate`: a device measured with fio becomes a device model."""
 
+# ruff: noqa: RUF009  # `option` returns a field of the dataclass.
+
 import sys
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -8,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from fscost.cli.declare import with_fields
+from fscost.cli.declare import option, with_fields
 from fscost.errors import InputError
 from fscost.view.grid import plain
 
@@ -25,43 +27,28 @@ class Options:
             metavar="/dev/X", help="Block device to measure; read-only unless --write is given."
         ),
     ]
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE.toml",
-            help="Write the model to this file. (default: standard output)",
-        ),
-    ] = None
-    kind: Annotated[
-        str | None,
-        typer.Option(
-            metavar="flash|hard-disk", help="Kind of model. (default: as the kernel reports)"
-        ),
-    ] = None
-    rpm: Annotated[
-        float, typer.Option(metavar="N", help="Revolutions per minute of a hard disk.")
-    ] = 7200
-    seconds: Annotated[
-        float,
-        typer.Option(
-            metavar="N", help="Duration in seconds of each of the three to seven measurements."
-        ),
-    ] = 5
-    write: Annotated[
-        bool, typer.Option("--write", help="Also measure writes, on flash only. ERASES the device.")
-    ] = False
-    erase_device: Annotated[
-        str | None,
-        typer.Option(
-            metavar="/dev/X", help="Confirm that --write may erase the device: repeat its path."
-        ),
-    ] = None
-    force: Annotated[
-        bool, typer.Option("--force", help="Erase the device even if it holds something.")
-    ] = False
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the commands of fio and stop.")
-    ] = False
+    out: Path | None = option(
+        metavar="FILE.toml", help="Write the model to this file. (default: standard output)"
+    )
+    kind: str | None = option(
+        metavar="flash|hard-disk", help="Kind of model. (default: as the kernel reports)"
+    )
+    rpm: float = option(default=7200, metavar="N", help="Revolutions per minute of a hard disk.")
+    seconds: float = option(
+        default=5,
+        metavar="N",
+        help="Duration in seconds of each of the three to seven measurements.",
+    )
+    write: bool = option(
+        "--write", default=False, help="Also measure writes, on flash only. ERASES the device."
+    )
+    erase_device: str | None = option(
+        metavar="/dev/X", help="Confirm that --write may erase the device: repeat its path."
+    )
+    force: bool = option(
+        "--force", default=False, help="Erase the device even if it holds something."
+    )
+    dry_run: bool = option("--dry-run", default=False, help="Print the commands of fio and stop.")
 
 
 @with_fields
@@ -129,13 +116,13 @@ def _say(name: str) -> None:
 
 
 def _refuse_combinations(options: Options) -> None:
-    for option, given in (
+    for name, given in (
         ("--erase-device", options.erase_device is not None),
         ("--force", options.force),
     ):
         if given and not options.write:
             raise InputError(
-                f"{option} requires --write", "leave it out: without --write fio only reads"
+                f"{name} requires --write", "leave it out: without --write fio only reads"
             )
     if options.kind not in (None, "flash", "hard-disk"):
         raise InputError(f"--kind {options.kind!r} is unknown", "use flash or hard-disk")

@@ -7,7 +7,7 @@ import typer
 
 from fscost.cli.declare import with_fields
 from fscost.cli.lines import say
-from fscost.cli.measure import measure, several
+from fscost.cli.measure import make
 from fscost.cli.options import Options
 from fscost.cli.output.emit import Outputs
 from fscost.cli.variants import variants
@@ -54,15 +54,7 @@ def compare(context: typer.Context, options: Options) -> None:
     else:
         asked = with_range(asked, given)
         found = {name: absolute(each) for name, each in variants(asked, runs, lists).items()}
-    if len(found) > 1:
-        raise typer.Exit(several(found, place, outputs))
-    [only] = found.values()
-    outcome = measure(only, place)
-    if outcome is None:
-        return
-    if outcome.results.manifest.cells:
-        outputs.emit(outcome.results)
-    raise typer.Exit(outcome.exit_code)
+    raise typer.Exit(make(found, place, outputs))
 
 
 def _values(options: Options, kind: type[Request | Place]) -> dict[str, Any]:

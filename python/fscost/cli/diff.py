@@ -1,11 +1,16 @@
 """`fscost diff`: comparison of several runs."""
 
+# ruff: noqa: RUF009  # `option` returns a field of the dataclass.
+
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from fscost.cli import shared
+from fscost.cli.declare import option, with_fields
 from fscost.cli.output.emit import STDOUT, write
 from fscost.cli.usage import run_path
 from fscost.errors import InputError
@@ -22,64 +27,59 @@ BEYOND = 1
 """Exit status if a --fail-if condition holds."""
 
 
-def diff(
+@dataclass(frozen=True)
+class Options:
+    """Options of `fscost diff`."""
+
     runs: Annotated[
         list[Path],
         typer.Argument(
             parser=run_path, metavar="RUN RUN…", help="Folders of runs; ratios are to the first."
         ),
-    ],
-    metric: Annotated[
-        str, typer.Option(metavar="NAME", help="Metric to compare; times are refused.")
-    ] = WRITTEN,
-    per: Annotated[
-        str | None,
-        typer.Option(
-            metavar="N:WORD", help="Number of operations in each run, to show values per operation."
-        ),
-    ] = None,
-    fail_if: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="CONDITION",
-            help=(
-                "Exit 1 if this is true of the second run: 'device_write_bytes > +5%'; repeatable."
-            ),
-        ),
-    ] = None,
-    markdown: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help="The changes from the first run to the second as Markdown; - for standard output.",
-        ),
-    ] = None,
-    trust: Annotated[
-        bool, typer.Option("--trust", help="Use folders that another user owns or can write to.")
-    ] = False,
-    json_: Annotated[
-        bool, typer.Option("--json", help="One JSON object on standard output.")
-    ] = False,
-) -> None:
+    ]
+    metric: str = option(
+        default=WRITTEN, metavar="NAME", help="Metric to compare; times are refused."
+    )
+    per: str | None = option(
+        metavar="N:WORD", help="Number of operations in each run, to show values per operation."
+    )
+    fail_if: shared.Repeated = option(
+        metavar="CONDITION",
+        help="Exit 1 if this is true of the second run: 'device_write_bytes > +5%'; repeatable.",
+    )
+    markdown: str | None = option(
+        metavar="FILE",
+        help="The changes from the first run to the second as Markdown; - for standard output.",
+    )
+    trust: bool = option(
+        "--trust", default=False, help="Use folders that another user owns or can write to."
+    )
+    json: bool = option("--json", default=False, help="One JSON object on standard output.")
+
+
+@with_fields
+def diff(options: Options) -> None:
     """Compare several runs: each profile in each run, and the ratio to the first run."""
+    runs, markdown = options.runs, options.markdown
     if len(runs) < 2:
         raise InputError(
             "a comparison needs at least two runs", "name two or more, or use `fscost show`"
         )
-    conditions = [Condition.parse(text) for text in fail_if or []]
+    conditions = [Condition.parse(text) for text in options.fail_if or []]
     if len(runs) > 2 and (conditions or markdown is not None):
         raise InputError(
             "--fail-if and --markdown need exactly two runs",
             "name exactly two runs: the first, and the one to compare with it",
         )
-    if json_ and markdown == STDOUT:
+    if options.json and markdown == STDOUT:
         raise InputError(
             "two tables would be mixed on standard output", "name a file for --markdown"
         )
-    results = [load(run, trust=trust) for run in runs]
+    results = [load(run, trust=options.trust) for run in runs]
     if markdown != STDOUT:
-        operations = None if per is None else parse_per(per)
-        show(relation(named(results), metric, operations), metric, is_json=json_)
+        per = None if options.per is None else parse_per(options.per)
+        found = relation(named(results), options.metric, per)
+        show(found, options.metric, is_json=options.json)
     if conditions or markdown is not None:
         _judge(compared(*results), conditions, markdown)
 

@@ -1,5 +1,7 @@
 """`fscost explain`: structure, cause and file of each written byte of a recording."""
 
+# ruff: noqa: RUF009  # `option` returns a field of the dataclass.
+
 import atexit
 import gc
 import os
@@ -14,7 +16,7 @@ import typer
 
 from fscost import capture
 from fscost.cli import early, shared
-from fscost.cli.declare import with_fields
+from fscost.cli.declare import option, with_fields
 from fscost.cli.kept import Kept, first_kept
 from fscost.cli.usage import run_path
 from fscost.errors import InputError
@@ -47,79 +49,52 @@ class Asked:
             help="A recording, or a run's folder (the first recording of each profile); repeatable.",
         ),
     ]
-    by: Annotated[
-        By | None, typer.Option(help="Group by this. (default: structure)", show_default=False)
-    ] = None
-    phase: Annotated[
-        shared.Repeated, typer.Option(metavar="NAME", help="Only this phase; repeatable.")
-    ] = None
-    is_all: Annotated[
-        bool,
-        typer.Option(
-            "--all",
-            help="Include phases that `fscost compare` does not count: mkfs, mount, preparation.",
+    by: By | None = option(help="Group by this. (default: structure)", show_default=False)
+    phase: shared.Repeated = option(metavar="NAME", help="Only this phase; repeatable.")
+    is_all: bool = option(
+        "--all",
+        default=False,
+        help="Include phases that `fscost compare` does not count: mkfs, mount, preparation.",
+    )
+    profile: shared.Repeated = option(
+        metavar="NAME", help="Only this profile of a run; repeatable. (default: each)"
+    )
+    top: int | None = option(
+        metavar="N",
+        min=1,
+        help=(
+            "Number of groups to show; the rest share one row."
+            f" (default: {LINES}; with --json {JSON_GROUPS:,})"
         ),
-    ] = False
-    profile: Annotated[
-        shared.Repeated,
-        typer.Option(
-            metavar="NAME", help="Only this profile of a run; repeatable. (default: each)"
+        show_default=False,
+    )
+    diff: tuple[str, str] | None = option(
+        metavar="PROFILE OTHER",
+        help="Explain why the second profile of a run wrote more or less than the first.",
+    )
+    at: str | None = option(
+        metavar="INSTANT",
+        help=(
+            "Show the disks' state at a mark (`fscost recording info` lists them), or this many"
+            " seconds after the start."
         ),
-    ] = None
-    top: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            min=1,
-            help=(
-                "Number of groups to show; the rest share one row."
-                f" (default: {LINES}; with --json {JSON_GROUPS:,})"
-            ),
-            show_default=False,
-        ),
-    ] = None
-    diff: Annotated[
-        tuple[str, str] | None,
-        typer.Option(
-            metavar="PROFILE OTHER",
-            help="Explain why the second profile of a run wrote more or less than the first.",
-        ),
-    ] = None
-    at: Annotated[
-        str | None,
-        typer.Option(
-            metavar="INSTANT",
-            help=(
-                "Show the disks' state at a mark (`fscost recording info` lists them), or this many"
-                " seconds after the start."
-            ),
-        ),
-    ] = None
-    around: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            min=0,
-            max=1000,
-            help=f"With --at: number of requests before and after it. (default: {AROUND})",
-        ),
-    ] = None
-    parquet: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write a Parquet table, one row for each written extent, to this new file.",
-        ),
-    ] = None
+    )
+    around: int | None = option(
+        metavar="N",
+        min=0,
+        max=1000,
+        help=f"With --at: number of requests before and after it. (default: {AROUND})",
+    )
+    parquet: Path | None = option(
+        metavar="FILE",
+        help="Write a Parquet table, one row for each written extent, to this new file.",
+    )
     trust: shared.TrustRun = False
-    by_disk: Annotated[bool, typer.Option("--by-disk", help="Add a table for each disk.")] = False
-    ssd: Annotated[
-        str | None,
-        typer.Option(
-            metavar="MODEL|FILE.toml",
-            help="Add NAND bytes and the lifetime of this device (see `fscost devices`).",
-        ),
-    ] = None
+    by_disk: bool = option("--by-disk", default=False, help="Add a table for each disk.")
+    ssd: str | None = option(
+        metavar="MODEL|FILE.toml",
+        help="Add NAND bytes and the lifetime of this device (see `fscost devices`).",
+    )
     json: shared.Json = False
 
     def check(self) -> None:

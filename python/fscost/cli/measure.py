@@ -21,8 +21,21 @@ from fscost.view.relation import relation
 from fscost.view.run import answer
 
 
-def several(found: Mapping[str, Request], place: Place, outputs: Outputs) -> int:
-    """Make the runs one after the other, then compare them. Return the worst exit status."""
+def make(found: Mapping[str, Request], place: Place, outputs: Outputs) -> int:
+    """Make a run and print its tables, or make several runs and compare them. Return the worst exit
+    status."""
+    if len(found) > 1:
+        return _several(found, place, outputs)
+    [only] = found.values()
+    outcome = _measure(only, place)
+    if outcome is None:
+        return 0
+    if outcome.results.manifest.cells:
+        outputs.emit(outcome.results)
+    return outcome.exit_code
+
+
+def _several(found: Mapping[str, Request], place: Place, outputs: Outputs) -> int:
     if outputs.csv is not None or outputs.markdown is not None:
         raise InputError(
             "--csv and --markdown write one run, not several",
@@ -34,7 +47,7 @@ def several(found: Mapping[str, Request], place: Place, outputs: Outputs) -> int
         out = place.out and place.out / run.slug(name)
         if place.dry_run:
             print(plain(f"# run {name}"))
-        outcome = measure(asked, replace(place, out=out))
+        outcome = _measure(asked, replace(place, out=out))
         if outcome is None:
             continue
         worst = max(worst, outcome.exit_code)
@@ -55,31 +68,41 @@ def several(found: Mapping[str, Request], place: Place, outputs: Outputs) -> int
     return worst
 
 
-def measure(asked: Request, place: Place) -> RunOutcome | None:
+def _measure(asked: Request, place: Place) -> RunOutcome | None:
     """Make one run. Return None if its commands were only printed (--dry-run)."""
     found = prepared(asked, place, say, sys.argv)
     if place.dry_run:
         for title, own in (("setup", asked.setup), ("cleanup", asked.cleanup)):
             if own:
                 print(plain("\n".join([f"# {title}, once on this machine", *own])))
-        for profile, commands in run.commands(found.spec, found.lab).items():
-            print(plain("\n".join([f"# {profile}", *commands])))
+        print_commands(found)
         return None
     with around(asked.setup, asked.cleanup, say):
-        return _executed(found)
+        outcome = execute(found)
+        if outcome.results.manifest.done:
+            run.point_latest(found.spec.folder)
+        say_interrupted(outcome, "fscost compare")
+    return outcome
 
 
-def _executed(found: Prepared) -> RunOutcome:
-    spec, listener = found.spec, progress()
+def print_commands(found: Prepared) -> None:
+    """Print every command that a run would execute."""
+    for profile, commands in run.commands(found.spec, found.lab).items():
+        print(plain("\n".join([f"# {profile}", *commands])))
+
+
+def execute(found: Prepared) -> RunOutcome:
+    """Execute a run and show its progress."""
+    listener = progress()
     try:
-        outcome = run.execute(spec, found.lab, listener, found.lock)
+        return run.execute(found.spec, found.lab, listener, found.lock)
     finally:
         listener.close()
-    kept = bool(outcome.results.manifest.cells)
-    if outcome.results.manifest.done:
-        run.point_latest(spec.folder)
+
+
+def say_interrupted(outcome: RunOutcome, command: str) -> None:
+    """Say how `command` resumes the run, if it was interrupted."""
     if outcome.interrupted:
-        resume = f"resume with: fscost compare --resume {shlex.quote(str(spec.folder))}"
-        what = resume if kept else "no cell was finished, so nothing is kept"
-        say(f"interrupted; {what}")
-    return outcome
+        resume = f"resume with: {command} --resume {shlex.quote(str(outcome.results.folder))}"
+        nothing = "no cell was finished, so nothing is kept"
+        say(f"interrupted; {resume if outcome.results.manifest.cells else nothing}")

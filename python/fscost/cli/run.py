@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from fscost.cli import options, suite
-from fscost.cli.measure import measure, several
+from fscost.cli.measure import make
 from fscost.cli.output.emit import Outputs
 from fscost.cli.usage import some_path
 from fscost.errors import InputError, did_you_mean
@@ -61,16 +61,7 @@ def run(
     _check(file, chosen)
     where = found.lab if lab == AUTO and found.lab else lab
     place = Place(where, out, None, trust, (), False, dry_run)
-    outputs = Outputs(json)
-    if len(chosen) > 1:
-        raise typer.Exit(several(chosen, place, outputs))
-    [only_one] = chosen.values()
-    outcome = measure(only_one, place)
-    if outcome is None:
-        return
-    if outcome.results.manifest.cells:
-        outputs.emit(outcome.results)
-    raise typer.Exit(outcome.exit_code)
+    raise typer.Exit(make(chosen, place, Outputs(json)))
 
 
 def _check(file: Path, requests: dict[str, Request]) -> None:

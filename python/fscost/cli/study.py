@@ -1,5 +1,7 @@
 """`fscost study`: published experiments, reproduced and judged."""
 
+# ruff: noqa: RUF009  # `option` returns a field of the dataclass.
+
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
@@ -11,18 +13,16 @@ import typer
 
 from fscost import files, run, study
 from fscost.cli import shared
-from fscost.cli.declare import with_fields
+from fscost.cli.declare import option, with_fields
 from fscost.cli.help import Command
 from fscost.cli.lines import print_lines, say
+from fscost.cli.measure import execute, print_commands, say_interrupted
 from fscost.cli.output.emit import STDOUT, Outputs, write
-from fscost.cli.progress import progress
 from fscost.cli.usage import Commands, some_path
 from fscost.errors import InputError
-from fscost.lab.base import Lab
 from fscost.report import study as output
-from fscost.request import AUTO, KERNELS, absolute_images, choose_lab, parse_options
+from fscost.request import AUTO, KERNELS, Prepared, absolute_images, choose_lab, parse_options
 from fscost.results import RunResults, load
-from fscost.run import RunOutcome, RunSpec
 from fscost.view.grid import plain
 from fscost.view.run import Choice
 from fscost.view.study import study_view
@@ -69,78 +69,50 @@ class RunOptions:
     name: Annotated[
         str, typer.Argument(metavar="NAME", help="Name of a study; `fscost study list` lists all.")
     ]
-    scale: Annotated[
-        str,
-        typer.Option(
-            metavar="small|full",
-            help="small takes minutes; full is as published, as far as one machine allows.",
-        ),
-    ] = "small"
-    set: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="An option of its workload; repeatable."),
-    ] = None
-    source: Annotated[
-        Path | None,
-        typer.Option(
-            parser=some_path,
-            metavar="PATH",
-            help="The repository or tarball that its workload uses. (default: as the scale says)",
-        ),
-    ] = None
-    seed: Annotated[int, typer.Option(help="Seed for all random choices.")] = 0
-    min_repetitions: Annotated[
-        int | None, typer.Option(help="Minimum repetitions. (default: as the scale says)")
-    ] = None
-    max_repetitions: Annotated[
-        int | None, typer.Option(help="Maximum repetitions. (default: as the scale says)")
-    ] = None
-    max_minutes: Annotated[
-        float | None,
-        typer.Option(help="Time limit of the run; two repetitions are always completed."),
-    ] = None
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            parser=some_path,
-            metavar="DIR",
-            help="Folder for the results. (default: fscost-runs/TIME-study-NAME)",
-        ),
-    ] = None
-    resume: Annotated[
-        Path | None,
-        typer.Option(parser=some_path, metavar="DIR", help="Resume an interrupted run."),
-    ] = None
+    scale: str = option(
+        default="small",
+        metavar="small|full",
+        help="small takes minutes; full is as published, as far as one machine allows.",
+    )
+    set: shared.Repeated = option(
+        "--set", metavar="KEY=VALUE", help="An option of its workload; repeatable."
+    )
+    source: Path | None = option(
+        parser=some_path,
+        metavar="PATH",
+        help="The repository or tarball that its workload uses. (default: as the scale says)",
+    )
+    seed: int = option(default=0, help="Seed for all random choices.")
+    min_repetitions: int | None = option(help="Minimum repetitions. (default: as the scale says)")
+    max_repetitions: int | None = option(help="Maximum repetitions. (default: as the scale says)")
+    max_minutes: float | None = option(
+        help="Time limit of the run; two repetitions are always completed."
+    )
+    out: Path | None = option(
+        parser=some_path,
+        metavar="DIR",
+        help="Folder for the results. (default: fscost-runs/TIME-study-NAME)",
+    )
+    resume: Path | None = option(parser=some_path, metavar="DIR", help="Resume an interrupted run.")
     trust: shared.TrustRun = False
-    dry_run: Annotated[
-        bool,
-        typer.Option("--dry-run", help="Print every command, run none."),
-    ] = False
+    dry_run: bool = option("--dry-run", default=False, help="Print every command, run none.")
     json: Json = False
     markdown: Markdown = None
     by_disk: ByDisk = False
-    lab: Annotated[
-        str,
-        typer.Option(
-            metavar="native|vm",
-            help="Run on this kernel as root, or in guests. (default: native if it can run here)",
-            show_default=False,
-        ),
-    ] = AUTO
-    kernel: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="VERSION|VMLINUZ",
-            help=f"Kernel of guests: {', '.join(KERNELS)}, or an image; repeat to judge each.",
-        ),
-    ] = None
-    modules: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="DIR",
-            help="Module folder (/lib/modules/VERSION) of each --kernel image, in the same order.",
-        ),
-    ] = None
+    lab: str = option(
+        default=AUTO,
+        metavar="native|vm",
+        help="Run on this kernel as root, or in guests. (default: native if it can run here)",
+        show_default=False,
+    )
+    kernel: shared.Repeated = option(
+        metavar="VERSION|VMLINUZ",
+        help=f"Kernel of guests: {', '.join(KERNELS)}, or an image; repeat to judge each.",
+    )
+    modules: shared.Repeated = option(
+        metavar="DIR",
+        help="Module folder (/lib/modules/VERSION) of each --kernel image, in the same order.",
+    )
 
 
 @app.command("run", cls=Command)
@@ -184,20 +156,16 @@ def run_(context: typer.Context, options: RunOptions) -> None:
         trust=options.trust,
         command_line=sys.argv,
     )
-    chosen, lock = choose_lab(lab, spec, None, asked.modules, say=say)
+    prepared = Prepared(spec, *choose_lab(lab, spec, None, asked.modules, say=say))
     if options.dry_run:
-        for profile, commands in run.commands(spec, chosen).items():
-            print(plain("\n".join([f"# {profile}", *commands])))
+        print_commands(prepared)
         return
-    outcome = _execute(spec, chosen, lock)
+    outcome = execute(prepared)
     if outcome.results.manifest.cells:
         report = study.report(found, outcome.results)
         output.keep(report)
         _emit(report, outputs)
-    if outcome.interrupted:
-        again = f"resume with: fscost study run {name} --resume {shlex.quote(str(spec.folder))}"
-        nothing = "no cell was finished, so nothing is kept"
-        say(f"interrupted; {again if outcome.results.manifest.cells else nothing}")
+    say_interrupted(outcome, f"fscost study run {name}")
     raise typer.Exit(outcome.exit_code)
 
 
@@ -258,14 +226,6 @@ def _study_of(results: RunResults) -> study.Study:
             f"`fscost show {results.folder}` prints its tables",
         )
     return study.load(name)
-
-
-def _execute(spec: RunSpec, lab: Lab, lock: str) -> RunOutcome:
-    listener = progress()
-    try:
-        return run.execute(spec, lab, listener, lock)
-    finally:
-        listener.close()
 
 
 def _emit(report: study.Report, outputs: Outputs) -> None:
@@ -332,9 +292,9 @@ def _earlier(results: RunResults, name: str) -> _Asked:
 
 def _refuse_others(context: typer.Context, folder: Path) -> None:
     """Refuse options that would change cells on resume. The number of repetitions may change."""
-    for option in ("scale", "set", "source", "seed", "kernel", "modules"):
-        if str(context.get_parameter_source(option)).endswith("COMMANDLINE"):
+    for name in ("scale", "set", "source", "seed", "kernel", "modules"):
+        if str(context.get_parameter_source(name)).endswith("COMMANDLINE"):
             raise InputError(
-                f"--resume {folder} keeps the run's original options; --{option} cannot be changed",
+                f"--resume {folder} keeps the run's original options; --{name} cannot be changed",
                 "leave the option out, or start a new run",
             )
