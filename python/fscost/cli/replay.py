@@ -1,6 +1,5 @@
 """`fscost replay`: how long recorded requests would take on a hard disk, SD card or SSD."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -61,4 +60,4 @@ def replay(
         )
         for each in kept
     ]
-    output.emit(output.Report(str(source), entries), outputs, sys.stdout)
+    output.emit(output.Report(str(source), entries), outputs)

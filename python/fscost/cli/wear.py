@@ -1,6 +1,7 @@
 """`fscost wear`: wear that recorded writes cause on an SSD, an SD card or an eMMC."""
 
-import sys
+# ruff: noqa: RUF009  # `option` returns a field of the dataclass.
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from fscost.cli import shared
-from fscost.cli.declare import with_fields
+from fscost.cli.declare import option, with_fields
 from fscost.cli.kept import Kept, every_kept
 from fscost.cli.usage import some_path
 from fscost.errors import InputError
@@ -53,81 +54,60 @@ class Options:
             help="A device from `fscost devices`, or a TOML file that describes one.",
         ),
     ]
-    by: Annotated[
-        ByName | None,
-        typer.Option(
-            help="Charge wear to causes, structures, paths or steps. (default: cause)",
-            show_default=False,
+    by: ByName | None = option(
+        help="Charge wear to causes, structures, paths or steps. (default: cause)",
+        show_default=False,
+    )
+    sweep: str | None = option(
+        metavar="spare=7..50",
+        help=(
+            "Repeat for each value of spare (share of NAND) or fill, in percent; 7..50:5 has"
+            " steps of 5."
         ),
-    ] = None
-    sweep: Annotated[
-        str | None,
-        typer.Option(
-            metavar="spare=7..50",
-            help=(
-                "Repeat for each value of spare (share of NAND) or fill, in percent; 7..50:5 has"
-                " steps of 5."
-            ),
+    )
+    fill: float = option(
+        default=100.0,
+        metavar="PERCENT",
+        min=0,
+        max=100,
+        help="Share of the device that holds data.",
+    )
+    place: PlaceName = option(
+        default="disk",
+        help=(
+            "Size of the modelled device: that of the recorded disk, or of all addresses written."
         ),
-    ] = None
-    fill: Annotated[
-        float,
-        typer.Option(
-            metavar="PERCENT", min=0, max=100, help="Share of the device that holds data."
+    )
+    runs_per_day: float | None = option(
+        metavar="N",
+        help=(
+            "Runs of the workload per day. (default: back to back, at the speed of the first"
+            " profile)"
         ),
-    ] = 100.0
-    place: Annotated[
-        PlaceName,
-        typer.Option(
-            help=(
-                "Size of the modelled device: that of the recorded disk, or of all addresses"
-                " written."
-            )
-        ),
-    ] = "disk"
-    runs_per_day: Annotated[
-        float | None,
-        typer.Option(
-            metavar="N",
-            help=(
-                "Runs of the workload per day. (default: back to back, at the speed of the first"
-                " profile)"
-            ),
-        ),
-    ] = None
+    )
     profile: shared.OnlyProfiles = None
-    format: Annotated[
-        FormatName | None,
-        typer.Option(
-            "--format",
-            help="Format of a trace. (default: detected from the content)",
-            show_default=False,
+    format: FormatName | None = option(
+        "--format",
+        help="Format of a trace. (default: detected from the content)",
+        show_default=False,
+    )
+    disk: str | None = option(
+        metavar="NAME", help="Replay only this disk. (default: each disk on a device of its own)"
+    )
+    array: str | None = option(
+        metavar="LEVEL,members=N,…",
+        help=(
+            "Treat the disk as an md array of --ssd devices: raid5,members=3,chunk=64K"
+            " (docs/wear.md)."
         ),
-    ] = None
-    disk: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Replay only this disk. (default: each disk on a device of its own)",
-        ),
-    ] = None
-    array: Annotated[
-        str | None,
-        typer.Option(
-            metavar="LEVEL,members=N,…",
-            help=(
-                "Treat the disk as an md array of --ssd devices: raid5,members=3,chunk=64K"
-                " (docs/wear.md)."
-            ),
-        ),
-    ] = None
+    )
     seed: shared.Seed = 1
-    top: Annotated[
-        int,
-        typer.Option(
-            metavar="N", min=1, help="Number of rows in the --by table; the rest share one row."
-        ),
-    ] = TOP
+    top: int = option(
+        default=TOP,
+        metavar="N",
+        min=1,
+        help="Number of rows in the --by table; the rest share one row.",
+    )
     trust: shared.TrustRecordings = False
     json: shared.JsonTables = False
     csv: shared.CsvTables = None
@@ -168,17 +148,17 @@ def wear(options: Options) -> None:
                 f"{source} is a trace: drop these options",
             )
         entries = _of_trace(source, variants, options.format, disk, settings)
-        output.emit(report(entries, None, is_trace=True), outputs, sys.stdout)
+        output.emit(report(entries, None, is_trace=True), outputs)
         return
     kept = every_kept(source, options.profile or [], trust=options.trust)
     if options.array is not None:
         entries, loads = _members(kept, variants, room.parse_array(options.array), disk, settings)
-        output.emit(report(entries, None, loads=loads), outputs, sys.stdout)
+        output.emit(report(entries, None, loads=loads), outputs)
         return
     charged = room.By(by or "cause") if sweep is None else None
     program_bytes = _program_bytes(source, trust=options.trust)
     entries = _entries(kept, variants, charged, disk, settings, program_bytes)
-    output.emit(report(entries, charged), outputs, sys.stdout)
+    output.emit(report(entries, charged), outputs)
 
 
 def _refuse_combinations(options: Options) -> None:

@@ -2,6 +2,7 @@
 metric."""
 
 import csv
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, fields
 from io import StringIO
 from typing import Any
@@ -44,18 +45,20 @@ def json_text(results: RunResults, view: View) -> str:
 
 
 def csv_text(view: View) -> str:
-    """Return the rows, with a header; missing values are empty."""
+    """Return the rows, with a header."""
+    return csv_of(_COLUMNS, (map(_cell, asdict(row).values()) for row in view.rows))
+
+
+def csv_of(header: Sequence[str], rows: Iterable[Iterable[Any]]) -> str:
+    """Write a header and rows as CSV; missing values are empty."""
     buffer = StringIO()
-    writer = csv.DictWriter(buffer, _COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    for row in view.rows:
-        writer.writerow({name: _cell(value) for name, value in asdict(row).items()})
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
     return buffer.getvalue()
 
 
 def _cell(value: Any) -> Any:
-    if value is None:
-        return ""
     return str(value).lower() if isinstance(value, bool) else value
 
 

@@ -37,6 +37,14 @@ def text(view: View, folder: str) -> str:
     return "\n\n".join(filter(None, blocks)) + "\n"
 
 
+def parts(title: str, grids: Sequence[Grid], notes: Sequence[str]) -> str:
+    """Write several tables, with notes below the first."""
+    blocks = [f"## {escape(title)}", table(grids[0]), "  \n".join(map(escape, notes))]
+    for grid in grids[1:]:
+        blocks += [f"{escape(grid.title)}:", table(grid)]
+    return "\n\n".join(blocks) + "\n"
+
+
 def table(grid: Grid) -> str:
     """Write a Markdown table."""
     rule = [":--" if index in grid.left else "--:" for index in range(len(grid.header))]

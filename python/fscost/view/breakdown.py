@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fscost import stats
 from fscost.results import TOTAL, RunResults, written
 from fscost.stats import Row, Verdict
-from fscost.view.grid import NOTHING, Grid, plain
+from fscost.view.grid import Grid, or_nothing, plain
 from fscost.view.units import human_bytes
 
 BAR = "by kind"
@@ -106,7 +106,11 @@ def breakdown(
         if any(_is_shown(metric, values) for values in explained.values())
     ]
     lines = [
-        [plain(profile), bar(values, longest), *(_part(values, metric) for metric in shown)]
+        [
+            plain(profile),
+            bar(values, longest),
+            *(or_nothing(values.get(metric), human_bytes) for metric in shown),
+        ]
         for profile, values in explained.items()
     ]
     header = ("profile", BAR, *(_LABELS.get(metric, "access times") for metric in shown))
@@ -200,13 +204,6 @@ def _is_shown(metric: str, values: Mapping[str, float]) -> bool:
     return values.get(metric, 0.0) > (
         _UNKNOWN_ALLOWED * values[WRITTEN] if metric == written.UNKNOWN else 0
     )
-
-
-def _part(values: Mapping[str, float], metric: str) -> str:
-    value = values.get(metric)
-    if value is None:
-        return NOTHING
-    return human_bytes(value)
 
 
 def _differences(

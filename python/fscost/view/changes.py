@@ -11,7 +11,7 @@ from fscost.errors import InputError, did_you_mean
 from fscost.results import METRICS, TOTAL, RunResults, written
 from fscost.stats import Ratio, Verdict
 from fscost.view.breakdown import WRITTEN
-from fscost.view.grid import NOTHING, Grid, plain
+from fscost.view.grid import NOTHING, Grid, or_nothing, plain
 from fscost.view.summary import label
 from fscost.view.units import human, human_bytes, human_ratio
 
@@ -228,7 +228,7 @@ def grid(found: Changes) -> Grid:
             label(change.metric),
             human(change.before, change.unit),
             human(change.after, change.unit),
-            NOTHING if change.ratio is None else human_ratio(change.ratio),
+            or_nothing(change.ratio, human_ratio),
             _interval(change),
             str(change.n),
             _verdict(change),

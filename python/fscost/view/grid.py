@@ -1,9 +1,11 @@
 """A table of texts, independent of its output format."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 NOTHING = "–"
+_Value = TypeVar("_Value")
 
 
 @dataclass(frozen=True)
@@ -21,6 +23,11 @@ class Grid:
     left: Sequence[int] = (0,)
     needed: int | None = None
     changes: Sequence[int] = ()
+
+
+def or_nothing(value: _Value | None, text: Callable[[_Value], str]) -> str:
+    """Return the text of a value, or the mark of a missing value."""
+    return NOTHING if value is None else text(value)
 
 
 def plain(text: str) -> str:

@@ -4,6 +4,7 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import pyarrow as pa
 
@@ -25,10 +26,10 @@ from fscost.study import (
     is_too_small,
 )
 from fscost.view.by_disk import by_disk
-from fscost.view.grid import NOTHING, Grid, plain
+from fscost.view.grid import NOTHING, Grid, or_nothing, plain
 from fscost.view.run import conditions, problems
 from fscost.view.tables import Table
-from fscost.view.units import human, human_bytes, human_seconds
+from fscost.view.units import human, human_bytes, human_seconds, human_share
 
 _UNSEEN = 0.005
 """Half-width of an interval, relative to its median, below which it is not shown: it would be
@@ -38,7 +39,7 @@ _MEANINGLESS = 10
 wide."""
 _FORMATS: Mapping[str, Callable[[float], str]] = {
     "ratio": lambda value: f"{value:.{2 if abs(value) < 10 else 1 if abs(value) < 100 else 0}f}",
-    "percent": lambda value: f"{value * 100:.1f} %",
+    "percent": human_share,
     "bytes": human_bytes,
     "s": human_seconds,
 }
@@ -421,9 +422,7 @@ def _median(measured: Measured) -> float | None:
 
 
 def _number(value: float | None, unit: str) -> str:
-    if value is None:
-        return NOTHING
-    return _FORMATS[unit](value) if unit in _FORMATS else human(value, unit)
+    return or_nothing(value, _FORMATS.get(unit, partial(human, unit=unit)))
 
 
 def _with_interval(measured: Measured, unit: str) -> str:

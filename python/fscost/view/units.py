@@ -45,6 +45,11 @@ def human_count(value: float) -> str:
     return f"{value:,.0f}" if value == round(value) or abs(value) >= 100 else f"{value:,.1f}"
 
 
+def human_share(value: float) -> str:
+    """Format a share as a percentage: 12.3 %."""
+    return f"{value * 100:.1f} %"
+
+
 def human(value: float, unit: str) -> str:
     """Format a value in a metric's unit."""
     if unit == "bytes":

@@ -1,16 +1,16 @@
 """Destinations of a run's tables: the terminal by default, files and standard output on request."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from fscost import files
 from fscost.errors import FscostError, InputError
 from fscost.report import machine, markdown, terminal
 from fscost.results import RunResults
-from fscost.view.grid import plain
+from fscost.view.grid import Grid, plain
 from fscost.view.run import Choice, View, view
 
 STDOUT = "-"
@@ -57,6 +57,24 @@ class Outputs:
         else:
             _problems(shown, sys.stderr)
 
+    def emit_tables(
+        self,
+        title: str,
+        grids: Sequence[Grid],
+        notes: Sequence[str],
+        *,
+        json: Callable[[], str],
+        rows: Callable[[], Sequence[Mapping[str, Any]]],
+    ) -> None:
+        """Write several tables, with notes below the first. `rows`: those of the CSV file."""
+        is_for_people = self.give(
+            json=json,
+            csv=lambda: _csv_text(rows()),
+            markdown=lambda: markdown.parts(title, grids, notes),
+        )
+        if is_for_people:
+            terminal.print_parts(title, [*grids[:1], *notes, *grids[1:]], sys.stdout)
+
     def give(
         self, *, json: Callable[[], str], csv: Callable[[], str], markdown: Callable[[], str]
     ) -> bool:
@@ -83,6 +101,10 @@ def write(path: Path, text: str) -> None:
     """Write text to a file named by the user, or by fscost in a run's folder."""
     with files.replacing(path) as file:
         file.write(text.encode("utf-8", "replace"))
+
+
+def _csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
+    return machine.csv_of(list(rows[0]) if rows else [], (row.values() for row in rows))
 
 
 def _problems(shown: View, file: TextIO) -> None:

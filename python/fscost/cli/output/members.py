@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fscost.view.grid import NOTHING, Grid, plain
-from fscost.view.units import human_bytes
+from fscost.view.grid import Grid, or_nothing, plain
+from fscost.view.units import human_bytes, human_share
 from fscost.wear import ArrayLoad, Shape
 
 _FS_BLOCK_BYTES = 4096
@@ -35,7 +35,7 @@ def grid(loads: Sequence[Loaded]) -> Grid:
                     human_bytes(member["redundant_write_bytes"]),
                     human_bytes(member["read_bytes"]),
                     human_bytes(member["preread_bytes"]),
-                    NOTHING if used is None else f"{used * 100:.1f} %",
+                    or_nothing(used, human_share),
                 ]
             )
     header = ("member", "written", "writes", "redundant", "read", "read for parity", "util")
@@ -48,7 +48,7 @@ def notes(loads: Sequence[Loaded]) -> Iterator[str]:
         return
     for each in loads:
         load, name = each.load, f"{each.profile}: " if each.profile else ""
-        factor = NOTHING if load.amplification is None else f"{load.amplification:.3f}"
+        factor = or_nothing(load.amplification, "{:.3f}".format)
         rows = ""
         if load.shape.has_parity:
             full, cached, reconstruct, modify = load.rows

@@ -1,18 +1,15 @@
 """Output of replays: for a terminal, as Markdown, CSV and JSON."""
 
-import csv
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from io import StringIO
 from statistics import median
-from typing import Any, TextIO
+from typing import Any
 
 from fscost.cli.output.emit import Outputs
 from fscost.latency import OPS, DiskTimes, Latencies, Replay
-from fscost.report import document, markdown
-from fscost.report.terminal import print_parts
-from fscost.view.grid import NOTHING, Grid, plain
-from fscost.view.units import human_seconds
+from fscost.report import document
+from fscost.view.grid import NOTHING, Grid, or_nothing, plain
+from fscost.view.units import human_seconds, human_share
 
 _PERCENTS = (50, 90, 99, 99.9)
 
@@ -41,16 +38,19 @@ class Report:
         return list(found.values())
 
 
-def emit(report: Report, outputs: Outputs, file: TextIO) -> None:
+def emit(report: Report, outputs: Outputs) -> None:
     """Write the report to each requested destination."""
-    grids, notes = list(_grids(report)), list(_notes(report))
-    is_for_people = outputs.give(
+    outputs.emit_tables(
+        _title(report),
+        list(_grids(report)),
+        list(_notes(report)),
         json=lambda: _json_text(report),
-        csv=lambda: _csv_text(report),
-        markdown=lambda: _markdown_text(_title(report), grids, notes),
+        rows=lambda: [
+            _values(each) | _disk_values(disk)
+            for each in report.entries
+            for disk in each.replay.disks
+        ],
     )
-    if is_for_people:
-        print_parts(_title(report), [*grids[:1], *notes, *grids[1:]], file)
 
 
 def _title(report: Report) -> str:
@@ -72,8 +72,8 @@ def _grids(report: Report) -> Iterator[Grid]:
                 plain(group[0].profile) or NOTHING,
                 str(len(group)),
                 *map(human_seconds, times),
-                *(_share(each.utilisation) for each in disks),
-                *(_number(each.queue_depth) for each in disks),
+                *(or_nothing(each.utilisation, human_share) for each in disks),
+                *(or_nothing(each.queue_depth, "{:.2f}".format) for each in disks),
             ]
         )
     disks = report.entries[0].replay.disks if report.entries else ()
@@ -93,7 +93,7 @@ def _latency_grid(profile: str, disk: DiskTimes) -> Grid:
         title,
         header,
         [
-            [op, str(found.count), *map(_time, _figures(found).values())]
+            [op, str(found.count), *(or_nothing(ns, _time) for ns in _figures(found).values())]
             for op, found in disk.latencies.items()
             if found.count
         ],
@@ -109,16 +109,8 @@ def _figures(found: Latencies) -> dict[str, float | None]:
     }
 
 
-def _time(ns: float | None) -> str:
-    return NOTHING if ns is None else human_seconds(ns / 1e9)
-
-
-def _share(share: float | None) -> str:
-    return NOTHING if share is None else f"{share * 100:.1f} %"
-
-
-def _number(value: float | None) -> str:
-    return NOTHING if value is None else f"{value:.2f}"
+def _time(ns: float) -> str:
+    return human_seconds(ns / 1e9)
 
 
 def _notes(report: Report) -> Iterator[str]:
@@ -174,25 +166,3 @@ def _json_text(report: Report) -> str:
         for each in report.entries
     ]
     return document.text("replay", {"source": report.source, "entries": entries})
-
-
-def _csv_text(report: Report) -> str:
-    rows = [
-        _values(each) | _disk_values(disk) for each in report.entries for disk in each.replay.disks
-    ]
-    out = StringIO()
-    writer = csv.DictWriter(out, list(rows[0]) if rows else [], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return out.getvalue()
-
-
-def _markdown_text(title: str, grids: Sequence[Grid], notes: Sequence[str]) -> str:
-    blocks = [
-        f"## {markdown.escape(title)}",
-        markdown.table(grids[0]),
-        "  \n".join(map(markdown.escape, notes)),
-    ]
-    for grid in grids[1:]:
-        blocks += [f"{markdown.escape(grid.title)}:", markdown.table(grid)]
-    return "\n\n".join(blocks) + "\n"

@@ -1,10 +1,8 @@
 """Output of wear: for a terminal, as Markdown, CSV and JSON."""
 
-import csv
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from io import StringIO
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +11,9 @@ from fscost import stats
 from fscost.cli.output import members
 from fscost.cli.output.emit import Outputs
 from fscost.cli.output.explained import one_line, percent
-from fscost.report import document, markdown
-from fscost.report.terminal import print_parts
-from fscost.view.grid import NOTHING, Grid, plain
-from fscost.view.units import human_bytes, human_years
+from fscost.report import document
+from fscost.view.grid import NOTHING, Grid, or_nothing, plain
+from fscost.view.units import human_bytes, human_share, human_years
 from fscost.wear import By, Charge, Device, Place, Wear
 
 _SHADES = " ░▒▓█"
@@ -83,16 +80,15 @@ class Report:
         return list(found.values())
 
 
-def emit(report: Report, outputs: Outputs, file: TextIO) -> None:
+def emit(report: Report, outputs: Outputs) -> None:
     """Write the report to each requested destination."""
-    title, grids, notes = _title(report), list(_grids(report)), list(_notes(report))
-    is_for_people = outputs.give(
+    outputs.emit_tables(
+        _title(report),
+        list(_grids(report)),
+        list(_notes(report)),
         json=lambda: _json_text(report),
-        csv=lambda: _csv_text(report),
-        markdown=lambda: _markdown_text(title, grids, notes),
+        rows=lambda: [_values(each, report.rate) for each in report.entries],
     )
-    if is_for_people:
-        print_parts(title, [*grids[:1], *notes, *grids[1:]], file)
 
 
 def _title(report: Report) -> str:
@@ -147,47 +143,41 @@ def _summary(report: Report) -> Grid:
             label = ["" if name == named else name, first.variant.removeprefix("spare ")]
             named = name
 
-        def median(values: Sequence[float | None]) -> float | None:
-            known = [value for value in values if value is not None]
-            return stats.interval(known).median if known else None
-
         wears = [each.wear for each in found]
-        host, nand = (
-            median([each.host_write_bytes for each in wears]),
-            median([each.nand_write_bytes for each in wears]),
-        )
-        whole = _ratio(median([each.stack_amplification for each in wears]))
+        whole = _median((each.stack_amplification for each in wears), _ratio)
         lines.append(
             [
                 *label,
-                _bytes(host),
-                _bytes(nand),
-                _ratio(median([each.device_amplification for each in wears])),
+                _median((each.host_write_bytes for each in wears), human_bytes),
+                _median((each.nand_write_bytes for each in wears), human_bytes),
+                _median((each.device_amplification for each in wears), _ratio),
                 *([] if report.is_sweep else [whole]),
-                f"{first.wear.effective_spare * 100:.1f} %",
-                _terabytes(median([each.life.host_write_bytes for each in wears])),
-                _count(median([each.life.runs for each in wears])),
-                _years(median([each.life.years(report.rate) for each in wears])),
+                human_share(first.wear.effective_spare),
+                _median((each.life.host_write_bytes for each in wears), _terabytes),
+                _median((each.life.runs for each in wears), _count),
+                _median((each.life.years(report.rate) for each in wears), human_years),
             ]
         )
     return Grid("", header, lines)
+
+
+def _median(values: Iterable[float | None], text: Callable[[float], str]) -> str:
+    known = [value for value in values if value is not None]
+    return or_nothing(stats.interval(known).median if known else None, text)
 
 
 def _notes(report: Report) -> Iterator[str]:
     first = report.entries[0].wear
     device, geometry = report.device, first.geometry
     unit = geometry["unit_bytes"]
-    block, page = (
-        human_bytes(unit * geometry["block_units"]),
-        human_bytes(unit * geometry["page_units"]),
-    )
+    block, page = (human_bytes(unit * geometry[name]) for name in ("block_units", "page_units"))
     size = _size(report)
     spare = (
         ""
         if report.is_sweep
         else (
-            f"; spare {first.nominal_spare * 100:.1f} % nominal, {first.effective_spare * 100:.1f}"
-            " % effective"
+            f"; spare {human_share(first.nominal_spare)} nominal,"
+            f" {human_share(first.effective_spare)} effective"
         )
     )
     yield (
@@ -287,34 +277,22 @@ def _share(part: float, whole: float) -> str:
     return percent(round(part), round(whole)) if whole else NOTHING
 
 
-def _bytes(value: float | None) -> str:
-    return NOTHING if value is None else human_bytes(value)
-
-
-def _terabytes(value: float | None) -> str:
+def _terabytes(value: float) -> str:
     """Format bytes in decimal units, as data sheets do."""
-    if value is None:
-        return NOTHING
     for size, unit in ((1e15, "PB"), (1e12, "TB")):
         if value >= size:
             return f"{value / size:,.3g} {unit}"
     return f"{value / 1e9:,.3g} GB"
 
 
-def _ratio(value: float | None) -> str:
-    return NOTHING if value is None else f"{value:.2f}" if value < 100 else f"{value:,.0f}"
+def _ratio(value: float) -> str:
+    return f"{value:.2f}" if value < 100 else f"{value:,.0f}"
 
 
-def _count(value: float | None) -> str:
-    if value is None:
-        return NOTHING
+def _count(value: float) -> str:
     if value < 1e6:
         return f"{value:,.0f}" if value >= 10 else f"{value:.3g}"
     return f"{value / 1e6:,.0f} M" if value >= 1e7 else f"{value / 1e6:.1f} M"
-
-
-def _years(value: float | None) -> str:
-    return NOTHING if value is None else human_years(value)
 
 
 def _values(entry: Entry, rate: float | None) -> dict[str, Any]:
@@ -367,24 +345,3 @@ def _json_text(report: Report) -> str:
     arrays = {"arrays": [members.values(each) for each in report.loads]} if report.loads else {}
     value = {"source": report.source, "device": about, "by": by, "entries": entries, **arrays}
     return document.text("wear", value)
-
-
-def _csv_text(report: Report) -> str:
-    buffer = StringIO()
-    rows = [_values(each, report.rate) for each in report.entries]
-    writer = csv.DictWriter(buffer, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    for row in rows:
-        writer.writerow({name: "" if value is None else value for name, value in row.items()})
-    return buffer.getvalue()
-
-
-def _markdown_text(title: str, grids: Sequence[Grid], notes: Sequence[str]) -> str:
-    blocks = [
-        f"## {markdown.escape(title)}",
-        markdown.table(grids[0]),
-        "  \n".join(map(markdown.escape, notes)),
-    ]
-    for grid in grids[1:]:
-        blocks += [f"{markdown.escape(grid.title)}:", markdown.table(grid)]
-    return "\n\n".join(blocks) + "\n"

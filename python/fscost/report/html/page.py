@@ -1,8 +1,7 @@
-"""Values for the page's template. Autoescape is always on; values for scripts are JSON with `<`,
+"""Values for the page's template. Values for scripts are JSON with `<`,
 `>`, `&` and `'` escaped (jinja2's `tojson`)."""
 
 import base64
-import csv
 import gzip
 import subprocess
 import sys
@@ -10,24 +9,23 @@ from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
-from io import StringIO
 from typing import Any
 
-import jinja2
 import pyarrow as pa
 import vl_convert
 from altair.utils import schemapi
 
 from fscost.report.charts import themed
 from fscost.report.figures import LATENCY, figures
+from fscost.report.html.templates import template
+from fscost.report.machine import csv_of
 from fscost.view import repeat
 from fscost.view.grid import NOTHING, plain
 from fscost.view.page import Page
 from fscost.view.summary import label
 from fscost.view.tables import SUMMARY, Table
-from fscost.view.units import human, human_bytes, human_ratio, slug
+from fscost.view.units import human, human_ratio, human_share
 
-RAW = "samples"
 _BUILD = (
     "import sys, vl_convert;"
     " sys.stdout.write(vl_convert.javascript_bundle('window.vegaEmbed = vegaEmbed;'))"
@@ -68,14 +66,6 @@ class Cell:
 
 def html_text(page: Page) -> str:
     """Return the page."""
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("fscost.report.html", "."),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {"slug": slug, "human_bytes": human_bytes}
     # Altair's validation takes a third of the drawing time, here and in `compiled`. The tests draw
     # each chart with validation.
     with schemapi.debug_mode(False):
@@ -85,7 +75,7 @@ def html_text(page: Page) -> str:
             found.append(figure)
         specs = {figure.identity: compiled(themed(figure.chart, "container")) for figure in found}
     results = page.results
-    return environment.get_template("page.html.j2").render(
+    return template("page.html.j2").render(
         page=page,
         view=page.view,
         manifest=results.manifest,
@@ -134,11 +124,8 @@ def _built() -> str:
 def csv_text(table: pa.Table) -> str:
     """Return exact numbers in Python's notation, so that reading them back gives the same
     values."""
-    buffer = StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(table.column_names)
-    writer.writerows(zip(*(column.to_pylist() for column in table.columns), strict=True))
-    return buffer.getvalue()
+    rows = zip(*(column.to_pylist() for column in table.columns), strict=True)
+    return csv_of(table.column_names, rows)
 
 
 def compiled(chart: Any) -> Any:
@@ -194,5 +181,5 @@ def _number(value: float, unit: str) -> str:
     if unit == "times":
         return human_ratio(value)
     if unit == "share":
-        return f"{100 * value:.1f} %"
+        return human_share(value)
     return human(value, unit or "count")

@@ -2,10 +2,8 @@
 They contain no script."""
 
 from collections.abc import Sequence
-from functools import cache
 
-import jinja2
-
+from fscost.report.html.templates import template
 from fscost.view.changes import Changes, grid, headline, reasons
 from fscost.view.runs import Listed
 
@@ -15,12 +13,12 @@ def index(runs: Sequence[Listed], query: str = "") -> str:
     words = query.casefold().split()
     shown = [run for run in runs if all(word in _searched(run) for word in words)]
     newest_first = sorted(shown, key=lambda run: (run.started_utc, run.folder.name), reverse=True)
-    return _template("index.html.j2").render(runs=newest_first, total=len(runs), query=query)
+    return template("index.html.j2").render(runs=newest_first, total=len(runs), query=query)
 
 
 def compare(before: Listed, after: Listed, found: Changes) -> str:
     """Compare the second run with the first."""
-    return _template("compare.html.j2").render(
+    return template("compare.html.j2").render(
         before=before,
         after=after,
         headline=headline(found),
@@ -32,23 +30,8 @@ def compare(before: Listed, after: Listed, found: Changes) -> str:
 
 def problem(title: str, what: str, remedy: str) -> str:
     """Return a page that names what could not be shown, and a remedy."""
-    return _template("problem.html.j2").render(title=title, what=what, remedy=remedy)
+    return template("problem.html.j2").render(title=title, what=what, remedy=remedy)
 
 
 def _searched(run: Listed) -> str:
     return " ".join([run.name, run.title, run.lab, run.answer, *run.profiles]).casefold()
-
-
-@cache
-def _environment() -> jinja2.Environment:
-    return jinja2.Environment(
-        loader=jinja2.PackageLoader("fscost.report.html", "."),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-
-
-def _template(name: str) -> jinja2.Template:
-    return _environment().get_template(name)
