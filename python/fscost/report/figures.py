@@ -1,7 +1,8 @@
 """Figures of a run, by name: those of a page, and those that `fscost plot` draws."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -111,62 +112,55 @@ def of_recording(each: Explained, causes: Sequence[str]) -> Iterator[Figure]:
     """Yield the figures of one recording. `causes` are in the order of their colours in the run's
     figures."""
     profile = each.profile
+    figure = _of_profile(each)
     if (maps := each.maps) is not None:
-        yield Figure(
+        yield figure(
             "over-time",
             "Bytes written over time, by cause",
             f"{profile}: bytes that the device received in each slice of time, by cause.",
             charts.over_time(maps.timeline, maps.phases, causes),
-            profile,
-            each.anchor,
         )
         for disk in dict.fromkeys(maps.blocks["disk"].to_pylist()):
             yield from _of_disk(each, disk)
-        yield Figure(
+        yield figure(
             "writes-per-place",
             "Locations on the disk, by number of writes",
             f"{profile}: bytes at locations written once, twice and so on.",
             charts.writes_per_place(maps.writes_per_place),
-            profile,
-            each.anchor,
         )
     if each.tree.num_rows:
-        yield Figure(
+        yield figure(
             "tree",
             "Directories and files, by bytes written for them",
             f"{profile}: each directory as an area of its bytes, divided into its files.",
             charts.tree(each.tree),
-            profile,
-            each.anchor,
         )
     for name, table in (("files", each.files), ("directories", each.directories)):
         if table.num_rows:
             about = f"{profile}: the {name} with the most bytes written for them."
-            yield Figure(
-                name, f"Most expensive {name}", about, charts.paths(table), profile, each.anchor
-            )
+            yield figure(name, f"Most expensive {name}", about, charts.paths(table))
+
+
+def _of_profile(each: Explained) -> Callable[..., Figure]:
+    return partial(Figure, profile=each.profile, anchor=each.anchor)
 
 
 def _of_disk(each: Explained, disk: str) -> Iterator[Figure]:
-    maps = each.maps
+    maps, figure = each.maps, _of_profile(each)
     assert maps is not None
     several = len(set(maps.blocks["disk"].to_pylist())) > 1
     suffix, words = (f"-{slug(disk)}", f", disk {disk}") if several else ("", "")
     blocks = maps.blocks.filter(pc.equal(maps.blocks["disk"], disk))
-    yield Figure(
+    yield figure(
         f"block-map{suffix}",
         f"Block map{words}: offset over time",
         f"{each.profile}{words}: where and when the disk was written, coloured by structure.",
         charts.block_map(blocks, maps.phases),
-        each.profile,
-        each.anchor,
     )
     table = maps.rewrites.filter(pc.equal(maps.rewrites["disk"], disk))
-    yield Figure(
+    yield figure(
         f"rewrites{suffix}",
         f"Rewrites{words}: writes of each block, in the order of offsets",
         f"{each.profile}{words}: how often the blocks of the disk were written.",
         charts.rewrites(table),
-        each.profile,
-        each.anchor,
     )
