@@ -1,8 +1,8 @@
 """Summary of a table of samples: one row for each profile, phase and metric."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, fields
+from typing import Any, get_args
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -123,24 +123,10 @@ def _against(found: Ratio) -> dict[str, Any]:
     }
 
 
+_TYPES = {str: pa.string(), bool: pa.bool_(), int: pa.int64(), float: pa.float64()}
 _SCHEMA = pa.schema(
     [
-        ("profile", pa.string()),
-        ("phase", pa.string()),
-        ("measured", pa.bool_()),
-        ("disk", pa.string()),
-        ("metric", pa.string()),
-        ("unit", pa.string()),
-        ("n", pa.int64()),
-        ("median", pa.float64()),
-        ("low", pa.float64()),
-        ("high", pa.float64()),
-        ("spread", pa.float64()),
-        ("ratio_n", pa.int64()),
-        ("ratio", pa.float64()),
-        ("ratio_low", pa.float64()),
-        ("ratio_high", pa.float64()),
-        ("verdict", pa.string()),
-        ("because", pa.string()),
+        (column.name, _TYPES.get((get_args(column.type) or (column.type,))[0], pa.string()))
+        for column in fields(Row)
     ]
 )

@@ -26,7 +26,7 @@ from fscost.wear.measure import (
     sources,
     trace_sources,
 )
-from fscost.wear.times import ArrayLoad, IntervalTimes, Times, array_load, has_timing, times
+from fscost.wear.times import ArrayLoad, Times, array_load, has_timing, times
 
 __all__ = [
     "PARAMETERS",
@@ -35,7 +35,6 @@ __all__ = [
     "Charge",
     "Device",
     "GroupWear",
-    "IntervalTimes",
     "Life",
     "Parameter",
     "Place",

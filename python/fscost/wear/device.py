@@ -26,43 +26,20 @@ class Parameter:
     default: Any = None
     least: float = 0
     most: float = 1 << 32
-    is_required: bool = False
 
 
 PARAMETERS = {
     each.name: each
     for each in (
         Parameter(
-            "capacity_bytes",
-            int,
-            "bytes that the host can address",
-            least=1 << 20,
-            most=_MOST_BYTES,
-            is_required=True,
+            "capacity_bytes", int, "bytes that the host can address", None, 1 << 20, _MOST_BYTES
         ),
         Parameter(
-            "nand_bytes",
-            int,
-            "bytes of NAND, bad blocks left out",
-            least=1 << 20,
-            most=2 * _MOST_BYTES,
-            is_required=True,
+            "nand_bytes", int, "bytes of NAND, bad blocks left out", None, 1 << 20, 2 * _MOST_BYTES
         ),
+        Parameter("block_bytes", int, "bytes that are erased together", None, 4096, 1 << 34),
         Parameter(
-            "block_bytes",
-            int,
-            "bytes that are erased together",
-            least=4096,
-            most=1 << 34,
-            is_required=True,
-        ),
-        Parameter(
-            "pe_cycles",
-            int,
-            "program/erase cycles that a block is rated for",
-            least=1,
-            most=10**7,
-            is_required=True,
+            "pe_cycles", int, "program/erase cycles that a block is rated for", None, 1, 10**7
         ),
         Parameter(
             "unit_bytes",
@@ -208,7 +185,7 @@ def of_file(file: devices.Device) -> Device:
             )
         values[key] = _value(file.origin, PARAMETERS[key], found)
     for each in PARAMETERS.values():
-        if each.is_required and each.name not in values:
+        if each.default is None and each.name not in values:
             raise _wrong(file.origin, each.name, "is missing", f"add it: {each.meaning}")
     given = {key: each.default for key, each in PARAMETERS.items()} | values
     _check_together(file.origin, given)
@@ -238,34 +215,37 @@ def _value(file: str, parameter: Parameter, found: Any) -> Any:
 
 
 def _check_together(file: str, values: Mapping[str, Any]) -> None:
-    if values["nand_bytes"] < values["capacity_bytes"]:
-        raise _wrong(
-            file,
+    nand, block, page, unit = (
+        values[name] for name in ("nand_bytes", "block_bytes", "page_bytes", "unit_bytes")
+    )
+    for is_wrong, name, what, remedy in (
+        (
+            nand < values["capacity_bytes"],
             "nand_bytes",
             "is less than capacity_bytes",
             "a device has at least as much NAND as the host can address",
-        )
-    if values["block_bytes"] % values["page_bytes"] or values["block_bytes"] % values["unit_bytes"]:
-        raise _wrong(
-            file,
+        ),
+        (
+            block % page or block % unit,
             "block_bytes",
             "is not a multiple of page_bytes and unit_bytes",
             "an erase block holds whole pages and units",
-        )
-    if values["page_bytes"] % values["unit_bytes"] and values["unit_bytes"] % values["page_bytes"]:
-        raise _wrong(
-            file,
+        ),
+        (
+            page % unit and unit % page,
             "page_bytes",
             "is neither a multiple nor a divisor of unit_bytes",
             "give powers of two",
-        )
-    if values["nand_bytes"] < 4 * values["block_bytes"]:
-        raise _wrong(
-            file,
+        ),
+        (
+            nand < 4 * block,
             "block_bytes",
             "is more than a quarter of nand_bytes",
             "give the size of one erase block",
-        )
+        ),
+    ):
+        if is_wrong:
+            raise _wrong(file, name, what, remedy)
 
 
 def _wrong(file: str, name: str, what: str, remedy: str) -> InputError:
