@@ -33,6 +33,16 @@ DOUBTFUL_ALLOWED = 0.001
 SMALL_FILE_BYTES = 64 << 10
 MANY_FILES = 100
 _COST = ("structure", "cause", "atime_alone", "copy")
+_OF_CAUSE = {
+    "unchanged": (
+        "of the bytes were metadata rewritten with unchanged content, journal copies included"
+    ),
+    "lazy_init": (
+        "of the bytes were zeros that mkfs had left to the kernel (ext4: -E"
+        " lazy_itable_init=0,lazy_journal_init=0 makes mkfs write them)"
+    ),
+}
+"""Findings about the bytes of a cause."""
 NEEDS = (
     ("phase", "structure", "home_structure", "cause", "atime_alone", "copy", "doubtful"),
     keys(By.DIRECTORY),
@@ -77,19 +87,7 @@ def _findings(explanation: Explanation, total: int, journal: Journal | None) -> 
     yield from _proportion(explanation)
     if journal is not None:
         yield from _journal(journal, total)
-    for cause, words in (
-        (
-            "unchanged",
-            "of the bytes were metadata rewritten with unchanged content, journal copies included",
-        ),
-        (
-            "lazy_init",
-            (
-                "of the bytes were zeros that mkfs had left to the kernel (ext4: -E"
-                " lazy_itable_init=0,lazy_journal_init=0 makes mkfs write them)"
-            ),
-        ),
-    ):
+    for cause, words in _OF_CAUSE.items():
         if causes[cause] >= WORTH_SAYING * total:
             yield f"{share(causes[cause], total)} {words}"
     if further >= WORTH_SAYING * total:
@@ -160,26 +158,20 @@ def _files(explanation: Explanation, total: int, forced: int) -> Iterator[str]:
     structure = sums["structure"].cast(pa.string())
     is_data = pc.equal(structure, "file_data")
     zero = pa.scalar(0, pa.uint64())
-    by_path = (
-        pa.table(
-            {
-                "path": sums["path"],
-                "data": pc.if_else(is_data, sums["length_sum"], zero),
-                "other": pc.if_else(is_data, zero, sums["length_sum"]),
-            }
-        )
-        .group_by("path", use_threads=False)
-        .aggregate([("data", "sum"), ("other", "sum")])
-    )
-    files = by_path.filter(
-        pc.and_(pc.is_valid(by_path["path"]), pc.greater(by_path["data_sum"], 0))
-    )
+    columns = {
+        "path": sums["path"],
+        "data": pc.if_else(is_data, sums["length_sum"], zero),
+        "other": pc.if_else(is_data, zero, sums["length_sum"]),
+    }
+    by_path = pa.table(columns).group_by("path", use_threads=False)
+    by_path = by_path.aggregate([("data", "sum"), ("other", "sum")])
+    has_data = pc.and_(pc.is_valid(by_path["path"]), pc.greater(by_path["data_sum"], 0))
+    files = by_path.filter(has_data)
     count = files.num_rows
     if not count:
         return
-    [worst] = files.take(
-        pc.select_k_unstable(files, k=1, sort_keys=[("other_sum", "descending")])
-    ).to_pylist()
+    largest = pc.select_k_unstable(files, k=1, sort_keys=[("other_sum", "descending")])
+    [worst] = files.take(largest).to_pylist()
     if worst["other_sum"] >= WORTH_NAMING * total and worst["other_sum"] > worst["data_sum"]:
         times = _ratio(worst["other_sum"] / worst["data_sum"])
         yield (
@@ -188,12 +180,8 @@ def _files(explanation: Explanation, total: int, forced: int) -> Iterator[str]:
         )
     data = int(pc.sum(files["data_sum"]).as_py())
     other = total - kinds(explanation)[DATA]
-    if (
-        count >= MANY_FILES
-        and data / count <= SMALL_FILE_BYTES
-        and other >= WORTH_NAMING * total
-        and forced < other / 2
-    ):
+    are_small = count >= MANY_FILES and data / count <= SMALL_FILE_BYTES
+    if are_small and other >= WORTH_NAMING * total and forced < other / 2:
         yield (
             f"{count:,} files of {size(data / count)} of data each, on average, cost"
             f" {size(other / count)} of metadata and journal each"
@@ -225,10 +213,6 @@ def size(value: float) -> str:
 
 
 def _ratio(value: float) -> str:
-    return (
-        "less than 0.001"
-        if 0 < value < 0.001
-        else f"{value:.3g}"
-        if value >= 100
-        else f"{value:.2g}"
-    )
+    if 0 < value < 0.001:
+        return "less than 0.001"
+    return f"{value:.3g}" if value >= 100 else f"{value:.2g}"

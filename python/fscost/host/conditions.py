@@ -50,9 +50,10 @@ def base_directory(candidates: Iterable[Path] | None = None) -> Path:
             is_free = candidate.is_dir() and not os.path.ismount(candidate)
             if is_free and not any(candidate.iterdir()):
                 return candidate
+    names = ", ".join(map(str, tried))
     raise HostError(
-        f"no directory to mount on: each of {', '.join(map(str, tried))} is missing, not empty, or already"
-        " a mount point",
+        f"no directory to mount on: each of {names} is missing, not empty, or already a mount"
+        " point",
         "empty or create one of them, for example `mkdir -p /srv`",
     )
 
@@ -162,12 +163,17 @@ def _loop_configure() -> Check:
     If no loop device exists yet, the check passes, and the first cell creates one.
     """
     for node in sorted(Path("/dev").glob("loop[0-9]*")):
-        with suppress(OSError), files.descriptor(node, os.O_RDONLY) as loop:
-            try:
-                fcntl.ioctl(loop, LOOP_CONFIGURE, 0)
-            except OSError as error:
-                has_it = error.errno == errno.EFAULT
-                return _kernel_feature("loop devices", "LOOP_CONFIGURE", "5.8", has_it)
+        try:
+            loop = os.open(node, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            continue
+        try:
+            fcntl.ioctl(loop, LOOP_CONFIGURE, 0)
+        except OSError as error:
+            has_it = error.errno == errno.EFAULT
+            return _kernel_feature("loop devices", "LOOP_CONFIGURE", "5.8", has_it)
+        finally:
+            os.close(loop)
     return Check("loop devices", True, "none exists yet; the first cell makes one", required=True)
 
 

@@ -46,28 +46,27 @@ class FakeLab:
         skip, fail, unexplained, miscount = {}, {}, {}, {}
         for part in filter(None, text.split(",")):
             key, _, value = part.partition("=")
-            if key == "skip":
-                skip[value] = f"{value} is not in this kernel"
-            elif key == "fail":
-                fail[value] = (
-                    "workload",
-                    "the command ended with status 1\nls: cannot access 'nowhere'",
-                )
-            elif key == "fail_mkfs":
-                fail[value] = ("mkfs", "mkfs refused: invalid option")
-            elif key == "unexplained":
-                unexplained[value] = f"{value} is not a supported file system"
-            elif key == "miscount":
-                miscount[value] = 4096
-            elif key == "side_by_side":
-                lab.side_by_side = int(value)
-            elif key in ("delay_s", "noise"):
-                setattr(lab, key, float(value))
-            else:
-                raise InputError(
-                    f"the fake lab knows no {key!r}",
-                    "delay_s, noise, skip, fail, fail_mkfs, unexplained or miscount",
-                )
+            match key:
+                case "skip":
+                    skip[value] = f"{value} is not in this kernel"
+                case "fail":
+                    ended = "the command ended with status 1\nls: cannot access 'nowhere'"
+                    fail[value] = ("workload", ended)
+                case "fail_mkfs":
+                    fail[value] = ("mkfs", "mkfs refused: invalid option")
+                case "unexplained":
+                    unexplained[value] = f"{value} is not a supported file system"
+                case "miscount":
+                    miscount[value] = 4096
+                case "side_by_side":
+                    lab.side_by_side = int(value)
+                case "delay_s" | "noise":
+                    setattr(lab, key, float(value))
+                case _:
+                    raise InputError(
+                        f"the fake lab knows no {key!r}",
+                        "delay_s, noise, skip, fail, fail_mkfs, unexplained or miscount",
+                    )
         lab.skip, lab.fail, lab.unexplained, lab.miscount = skip, fail, unexplained, miscount
         return lab
 
@@ -88,10 +87,8 @@ class FakeLab:
     def commands(self, cell: Cell, options: LabOptions) -> list[str]:
         """Return commands that resemble those of the native lab."""
         mkfs = " ".join([f"mkfs.{cell.profile.type}", *cell.profile.mkfs_flags, "{disk.main}"])
-        mount = (
-            f"mount -t {cell.profile.type} -o {cell.profile.mount_options or 'defaults'}"
-            " {disk.main} {dir}"
-        )
+        mounted_with = cell.profile.mount_options or "defaults"
+        mount = f"mount -t {cell.profile.type} -o {mounted_with} {{disk.main}} {{dir}}"
         return [mkfs, mount, *(step.shell for step in cell.workload.steps), "umount {dir}"]
 
     def environment(self, profiles: Sequence[Profile]) -> dict[str, Any]:
@@ -115,35 +112,16 @@ class FakeLab:
             time.sleep(self.delay_s)
         if cell.order in self.stop_at:
             raise self.stop_at[cell.order]
-        failure = self.fail.get(cell.profile.name) or self.fail.get(cell.id)
-        if failure is not None:
-            first = self._samples(cell)[:3]
-            return CellResult(
-                cell,
-                "failed",
-                failure[1],
-                samples=first,
-                output=output,
-                recording=recording,
-                kind=failure[0],
-            )
+        files: dict[str, Any] = {"output": output, "recording": recording}
         samples = self._samples(cell)
-        facts: dict[str, Any] = {
-            "mounted": {
-                "type": cell.profile.type,
-                "options": cell.profile.mount_options or "relatime",
-            }
-        }
+        if (failure := self.fail.get(cell.profile.name) or self.fail.get(cell.id)) is not None:
+            kind, because = failure
+            return CellResult(cell, "failed", because, samples=samples[:3], kind=kind, **files)
+        mounted_with = cell.profile.mount_options or "relatime"
+        facts: dict[str, Any] = {"mounted": {"type": cell.profile.type, "options": mounted_with}}
         if cell.profile.name in self.unexplained:
             facts["not_explained"] = self.unexplained[cell.profile.name]
-        return CellResult(
-            cell,
-            "done",
-            samples=samples,
-            facts=facts,
-            recording=recording,
-            output=output,
-        )
+        return CellResult(cell, "done", samples=samples, facts=facts, **files)
 
     def _samples(self, cell: Cell) -> list[Sample]:
         profile = cell.profile
@@ -155,23 +133,19 @@ class FakeLab:
         shared = math.exp(work.gauss(0, self.noise))
         samples: list[Sample] = []
         steps = [("mkfs", False, 0.2), ("mount", False, 0.01)]
-        steps += [
-            (step.name, step.measured, 1.0 + index)
-            for index, step in enumerate(cell.workload.steps)
-        ]
+        for index, step in enumerate(cell.workload.steps):
+            steps.append((step.name, step.measured, 1.0 + index))
         for phase, measured, size in steps:
             noisy = shared * math.exp(rng.gauss(0, self.noise))
             written = round(factor * size * noisy * (8 << 20) / 4096) * 4096
             program = 0 if phase in ("mkfs", "mount") else round(size * shared * (6 << 20))
             wall = size * math.exp(rng.gauss(0, 10 * self.noise)) / factor
+            flushes = 0 if "^has_journal" in profile.mkfs_flags else round(3 * size) + 1
             numbers = {
                 "device_write_bytes": ("bytes", written),
                 "device_read_bytes": ("bytes", written // 10),
                 "device_write_requests": ("count", written // 65536),
-                "device_flushes": (
-                    "count",
-                    0 if "^has_journal" in profile.mkfs_flags else round(3 * size) + 1,
-                ),
+                "device_flushes": ("count", flushes),
                 "program_write_bytes": ("bytes", program),
                 "wall_s": ("s", wall),
                 "cpu_s": ("s", wall / 2),
@@ -182,9 +156,8 @@ class FakeLab:
                 if metric.startswith("device_"):
                     samples.append(Sample(phase, measured, "main", metric, unit, float(value)))
             if program:
-                samples.append(
-                    Sample(phase, measured, "", "write_amplification", "ratio", written / program)
-                )
+                ratio = written / program
+                samples.append(Sample(phase, measured, "", "write_amplification", "ratio", ratio))
             if profile.name not in self.unexplained:
                 explained = _explained(cell, written)
                 explained["metadata_write_bytes"] += self.miscount.get(profile.name, 0)
@@ -200,9 +173,8 @@ def _explained(cell: Cell, written: int) -> dict[str, int]:
     unless they are off."""
     profile = cell.profile
     data = written * 6 // 10
-    journal = (
-        0 if "^has_journal" in profile.mkfs_flags or profile.type == "btrfs" else written * 2 // 10
-    )
+    has_journal = "^has_journal" not in profile.mkfs_flags and profile.type != "btrfs"
+    journal = written * 2 // 10 if has_journal else 0
     metadata = written - data - journal
     off = "noatime" in profile.mount_options
     journal_atime, atime = (0, 0) if off else (journal // 3, journal // 3 + metadata // 3)

@@ -73,11 +73,9 @@ def kept_recording(folder: Path, cell: CellRecord) -> Path | None:
     """Path of a cell's recording, or None. A manifest is untrusted: a path that leads out of the
     run's folder is ignored."""
     path = folder / cell.recording
-    return (
-        path
-        if cell.recording and path.is_file() and path.resolve().is_relative_to(folder.resolve())
-        else None
-    )
+    if not cell.recording or not path.is_file():
+        return None
+    return path if path.resolve().is_relative_to(folder.resolve()) else None
 
 
 def _open(folder: Path, opened: int, name: str) -> IO[bytes]:
@@ -98,17 +96,19 @@ def _manifest(folder: Path, opened: int) -> Manifest:
             "name the folder that `fscost compare` made",
         ) from error
     if content is None:
-        raise InputError(
-            f"{path} is larger than {_LARGEST_MANIFEST_BYTES >> 20} MiB: not a manifest of fscost",
-            REMEDY,
-        )
+        most = f"{_LARGEST_MANIFEST_BYTES >> 20} MiB"
+        raise InputError(f"{path} is larger than {most}: not a manifest of fscost", REMEDY)
     try:
         value = json.loads(content.decode("utf-8"), parse_constant=_no_constant)
     except UnicodeDecodeError as error:
-        raise InputError(f"{path}: not UTF-8 at byte {error.start}", REMEDY) from error
+        raise _damaged(path, f"not UTF-8 at byte {error.start}") from error
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: not JSON: {error}", REMEDY) from error
+        raise _damaged(path, f"not JSON: {error}") from error
     return Manifest.from_json(path, value)
+
+
+def _damaged(path: Path, what: str) -> InputError:
+    return InputError(f"{path}: {what}", REMEDY)
 
 
 def _no_constant(word: str) -> Any:
@@ -126,14 +126,12 @@ def _samples(folder: Path, opened: int, manifest: Manifest) -> pa.Table:
         table.validate(full=True)
         _check_texts(path, table)
     except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}", REMEDY) from error
+        raise _damaged(path, error.strerror or str(error)) from error
     except (pa.ArrowException, ValueError) as error:
-        raise InputError(
-            f"{path}: not the Parquet file that fscost wrote: {error}", REMEDY
-        ) from error
+        raise _damaged(path, f"not the Parquet file that fscost wrote: {error}") from error
     for name in SCHEMA.names:
         if table[name].null_count:
-            raise InputError(f"{path}: column {name} has empty values", REMEDY)
+            raise _damaged(path, f"column {name} has empty values")
     return _check_values(path, table.cast(SCHEMA), manifest)
 
 
@@ -141,13 +139,10 @@ def _check_size(path: Path, source: IO[bytes], claims: pq.FileMetaData) -> None:
     """Check, before anything is unpacked, the size of the file and the size it claims to unpack
     to."""
     if os.fstat(source.fileno()).st_size > _LARGEST_SAMPLES_BYTES:
-        raise InputError(
-            f"{path} is larger than {_LARGEST_SAMPLES_BYTES >> 20} MiB:"
-            " not a samples file of fscost",
-            REMEDY,
-        )
+        most = f"{_LARGEST_SAMPLES_BYTES >> 20} MiB"
+        raise InputError(f"{path} is larger than {most}: not a samples file of fscost", REMEDY)
     if claims.num_rows > _MOST_SAMPLES:
-        raise InputError(f"{path}: claims {claims.num_rows} samples", REMEDY)
+        raise _damaged(path, f"claims {claims.num_rows} samples")
     groups = [claims.row_group(number) for number in range(claims.num_row_groups)]
     unpacked = sum(
         group.column(number).total_uncompressed_size
@@ -155,9 +150,7 @@ def _check_size(path: Path, source: IO[bytes], claims: pq.FileMetaData) -> None:
         for number in range(group.num_columns)
     )
     if unpacked > _LARGEST_SAMPLES_BYTES:
-        raise InputError(
-            f"{path}: unpacks to {unpacked} bytes, too many for a table of fscost", REMEDY
-        )
+        raise _damaged(path, f"unpacks to {unpacked} bytes, too many for a table of fscost")
 
 
 def _check_texts(path: Path, table: pa.Table) -> None:
@@ -168,61 +161,43 @@ def _check_texts(path: Path, table: pa.Table) -> None:
         for chunk in table[name].chunks:
             lengths = pc.binary_length(chunk.dictionary)
             if (pc.max(lengths).as_py() or 0) > _LONGEST_TEXT_BYTES:
-                raise InputError(
-                    f"{path}: column {name} has a text of more than {_LONGEST_TEXT_BYTES} bytes",
-                    REMEDY,
-                )
+                too_long = f"a text of more than {_LONGEST_TEXT_BYTES} bytes"
+                raise _damaged(path, f"column {name} has {too_long}")
             total += pc.sum(lengths.take(chunk.indices)).as_py() or 0
     if total > _LARGEST_SAMPLES_BYTES:
-        raise InputError(
-            f"{path}: its texts have {total} bytes, too many for a table of fscost", REMEDY
-        )
+        raise _damaged(path, f"its texts have {total} bytes, too many for a table of fscost")
 
 
 def _check_columns(path: Path, schema: pa.Schema) -> None:
     for field in SCHEMA:
         if schema.names.count(field.name) != 1:
-            raise InputError(f"{path}: column {field.name} is missing or duplicated", REMEDY)
+            raise _damaged(path, f"column {field.name} is missing or duplicated")
         found = schema.field(field.name).type
         if found != field.type:
-            raise InputError(f"{path}: column {field.name} is {found}, not {field.type}", REMEDY)
+            raise _damaged(path, f"column {field.name} is {found}, not {field.type}")
 
 
 def _check_values(path: Path, table: pa.Table, manifest: Manifest) -> pa.Table:
     if not pc.all(pc.is_finite(table["value"]), min_count=0).as_py():
-        raise InputError(
-            f"{path}: column value holds something that is not a finite number", REMEDY
-        )
+        raise _damaged(path, "column value holds something that is not a finite number")
     owners = {record.cell: record.profile for record in manifest.done}
     table = table.filter(pc.is_in(table["cell"], pa.array(owners, pa.string())))
-    pairs = {
-        (row["cell"], row["profile"])
-        for row in (
-            table.select(["cell", "profile"])
-            .group_by(["cell", "profile"])
-            .aggregate([])
-            .to_pylist()
-        )
-    }
-    for cell, profile in sorted(pairs):
+    names = ["cell", "profile"]
+    pairs = table.select(names).group_by(names).aggregate([]).to_pylist()
+    for cell, profile in sorted((pair["cell"], pair["profile"]) for pair in pairs):
         if owners[cell] != profile:
-            raise InputError(
-                f"{path}: cell {cell!r} belongs to profile {profile!r} here and to"
+            raise _damaged(
+                path,
+                f"cell {cell!r} belongs to profile {profile!r} here and to"
                 f" {owners[cell]!r} in {MANIFEST}",
-                REMEDY,
             )
-    for cell in owners.keys() - {cell for cell, _ in pairs}:
-        raise InputError(f"{path}: cell {cell!r} is done in {MANIFEST} but has no samples", REMEDY)
+    for cell in owners.keys() - {pair["cell"] for pair in pairs}:
+        raise _damaged(path, f"cell {cell!r} is done in {MANIFEST} but has no samples")
     key = ["cell", "phase", "disk", "metric"]
     if table.group_by(key).aggregate([]).num_rows != table.num_rows:
-        raise InputError(f"{path}: two samples have the same cell, phase, disk and metric", REMEDY)
+        raise _damaged(path, "two samples have the same cell, phase, disk and metric")
     for record in manifest.done:
-        if (
-            record.samples_sha256
-            and digest(table.filter(pc.equal(table["cell"], record.cell))) != record.samples_sha256
-        ):
-            raise InputError(
-                f"{path}: the samples of cell {record.cell!r} do not match {MANIFEST}",
-                REMEDY,
-            )
+        rows = table.filter(pc.equal(table["cell"], record.cell))
+        if record.samples_sha256 and digest(rows) != record.samples_sha256:
+            raise _damaged(path, f"the samples of cell {record.cell!r} do not match {MANIFEST}")
     return table

@@ -47,6 +47,10 @@ def _bytes(name: str, meaning: str) -> Metric:
     return Metric(name, "bytes", Combine.SUM, meaning)
 
 
+def _last(name: str, meaning: str) -> Metric:
+    return Metric(name, "bytes", Combine.LAST, meaning)
+
+
 def _count(name: str, meaning: str) -> Metric:
     return Metric(name, "count", Combine.SUM, meaning)
 
@@ -108,18 +112,8 @@ METRICS: dict[str, Metric] = {
             "cpu_disk_server_s",
             "CPU of the disk server: the cost of recording, not of the file system",
         ),
-        Metric(
-            "space_used_bytes",
-            "bytes",
-            Combine.LAST,
-            "used on the file system at the end of the phase",
-        ),
-        Metric(
-            "metadata_used_bytes",
-            "bytes",
-            Combine.LAST,
-            "used by metadata at the end of the phase (btrfs)",
-        ),
+        _last("space_used_bytes", "used on the file system at the end of the phase"),
+        _last("metadata_used_bytes", "used by metadata at the end of the phase (btrfs)"),
         _count("sync_calls", "fsync, fdatasync and O_SYNC writes of the commands"),
         *(
             Metric(

@@ -37,8 +37,8 @@ def commands(
             yield f"export disk_{disk.name}=/dev/ublkb{number}"
             yield f"echo none >/sys/block/ublkb{number}/queue/scheduler"
         else:
-            # FUSE stands for the disk server's mount, which is attached to no folder: only the agent
-            # can open the file.
+            # FUSE stands for the disk server's mount, which is attached to no folder: only the
+            # agent can open the file.
             size = f"--sector-size {disk.logical_block_bytes}"
             loop = f"losetup --find --show --direct-io=on {size} FUSE/{disk.name}"
             yield f"export disk_{disk.name}=$({loop})"
