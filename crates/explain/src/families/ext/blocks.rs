@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 pub use super::layout::{Area, Content, Kind};
+use super::map::Claim;
 use crate::Structure;
 
 /// Returns the structure shown in tables. A directory index block can be recognised only by its
@@ -51,6 +52,16 @@ pub struct Mapper {
 }
 
 impl Mapper {
+    /// Returns the mapper of blocks that the inode itself maps.
+    pub fn of_inode(inode: u32) -> Mapper {
+        Mapper { inode, node: 0 }
+    }
+
+    /// Returns the mapper of blocks that a node of the same inode maps.
+    pub fn below(self, node: u64) -> Mapper {
+        Mapper { node, ..self }
+    }
+
     /// Returns the use of blocks of this kind that the mapper maps.
     pub fn uses(self, kind: Kind) -> Use {
         let Mapper { inode, node } = self;
@@ -59,6 +70,17 @@ impl Mapper {
 }
 
 impl Use {
+    /// Returns the mapper of one of these blocks, and its claim to the block.
+    pub fn claim_of(self, block: u64) -> (Mapper, Claim) {
+        let claim = Claim {
+            start: block,
+            length: 1,
+            kind: self.kind,
+            first: 0,
+        };
+        (self.mapper(), claim)
+    }
+
     /// Returns the mapper of these blocks.
     pub fn mapper(self) -> Mapper {
         let Use { inode, node, .. } = self;
@@ -77,6 +99,13 @@ pub struct Run {
     pub used: Option<Use>,
     /// First block of the use that this run is part of.
     pub origin: u64,
+}
+
+impl Run {
+    /// Returns the block after the last one.
+    pub fn end(&self) -> u64 {
+        self.start + self.length
+    }
 }
 
 /// All blocks in use. Claims by inodes never replace structures at fixed places.
@@ -98,48 +127,35 @@ impl Space {
         let end = start.saturating_add(length);
         let mut found = Vec::new();
         let mut at = start;
-        let first = self
-            .runs
-            .range(..=start)
-            .next_back()
-            .map_or(start, |(&s, _)| s);
-        for (&from, taken) in self.runs.range(first..end) {
-            let to = (from + taken.length).min(end);
-            if to <= at {
-                continue;
-            }
-            if from > at {
-                found.push(Run {
-                    start: at,
-                    length: from - at,
-                    used: None,
-                    origin: at,
-                });
-                at = from;
-            }
+        while at < end {
+            let (next, used, origin) = match self.taken(at) {
+                Some((from, taken)) => (from + taken.length, Some(taken.used), taken.origin),
+                None => {
+                    let next = self.runs.range(at..end).next();
+                    (next.map_or(end, |(&start, _)| start), None, at)
+                }
+            };
+            let length = next.min(end) - at;
             found.push(Run {
                 start: at,
-                length: to - at,
-                used: Some(taken.used),
-                origin: taken.origin,
+                length,
+                used,
+                origin,
             });
-            at = to;
-        }
-        if at < end {
-            found.push(Run {
-                start: at,
-                length: end - at,
-                used: None,
-                origin: at,
-            });
+            at += length;
         }
         found
     }
 
+    /// Returns the run in use that contains a block, and its first block.
+    fn taken(&self, block: u64) -> Option<(u64, Taken)> {
+        let (&from, &taken) = self.runs.range(..=block).next_back()?;
+        (block - from < taken.length).then_some((from, taken))
+    }
+
     /// Returns the use of one block.
     pub fn get(&self, block: u64) -> Option<Use> {
-        let (&start, taken) = self.runs.range(..=block).next_back()?;
-        (block - start < taken.length).then_some(taken.used)
+        self.taken(block).map(|(_, taken)| taken.used)
     }
 
     /// Assigns a use to `length` blocks at `start`. Structures at fixed places are unchanged.
@@ -155,7 +171,7 @@ impl Space {
     pub fn release(&mut self, start: u64, length: u64, used: Use) {
         for run in self.runs(start, length) {
             if run.used == Some(used) {
-                self.cut(run.start, run.start + run.length);
+                self.cut(run.start, run.end());
             }
         }
     }
@@ -186,25 +202,19 @@ impl Space {
     }
 
     fn cut(&mut self, start: u64, end: u64) {
-        let first = self
-            .runs
-            .range(..start)
-            .next_back()
-            .map_or(start, |(&s, _)| s);
+        let first = self.taken(start).map_or(start, |(from, _)| from);
         while let Some((&from, &taken)) = self
             .runs
             .range(first..end)
-            .find(|(s, t)| **s + t.length > start)
+            .find(|&(&from, taken)| from + taken.length > start)
         {
             self.runs.remove(&from);
             let to = from + taken.length;
-            if from < start {
-                let length = start - from;
-                self.runs.insert(from, Taken { length, ..taken });
-            }
-            if to > end {
-                let length = to - end;
-                self.runs.insert(end, Taken { length, ..taken });
+            for (from, to) in [(from, start), (end, to)] {
+                if from < to {
+                    let length = to - from;
+                    self.runs.insert(from, Taken { length, ..taken });
+                }
             }
         }
     }

@@ -2,11 +2,11 @@
 
 use super::{
     blocks::{Content, Kind, Use},
-    journal::{Copy, Journal, Transaction},
+    journal::{Journal, Transaction},
     journaled::for_log,
     metadata::{Applied, Blocks, Explanation},
     ownership::Trust,
-    pieces::{plain, push_merged},
+    pieces::push_merged,
     running::{Checkpoint, Running},
 };
 use crate::track::reused::Reused;
@@ -23,8 +23,10 @@ impl Running {
         }
         let abandoned = self.journal.as_mut().map(Journal::abandoned);
         let lost = abandoned.iter().flatten().map(|(home, copy)| Row {
+            structure: Structure::JournalCopy,
+            causes: Causes::one(Cause::Unknown),
             home_offset: home.map(|home| self.state.offset_of(home)),
-            ..lost(copy)
+            ..copy.row
         });
         push_merged(lost.collect(), rows);
         Ok(())
@@ -54,12 +56,12 @@ impl Running {
                 continue;
             };
             causes = causes.and(what.causes);
-            let row = self.row(copy.piece, what, Some(sequence), rows);
             found.push(Row {
                 structure: Structure::JournalCopy,
                 home: Some(what.structure),
                 home_offset: Some(self.state.offset_of(home)),
-                ..row
+                transaction: Some(sequence.into()),
+                ..self.row(copy.row, what, rows)
             });
             self.owe_checkpoint(home, what, sequence);
         }
@@ -81,7 +83,7 @@ impl Running {
 
     fn reused(&mut self, applied: &Applied, rows: &mut Rows) {
         let mut reused = Reused::default();
-        let bytes = u64::from(self.state.superblock.block_bytes);
+        let bytes = self.state.block_bytes();
         for released in &applied.released {
             let from = released.inode;
             for run in self.state.space.runs(released.start, released.length) {
@@ -101,11 +103,8 @@ impl Running {
                 }
             }
         }
-        for (number, inode) in reused.settle(&self.open, rows) {
-            let path = self.state.names.path(inode as u32, &mut rows.paths);
-            if let Some(row) = rows.get_mut(number) {
-                row.path = path;
-            }
+        for (number, _) in reused.settle(&self.open, rows) {
+            self.name(number, self.state.names.epoch, rows);
         }
     }
 
@@ -212,11 +211,6 @@ fn owed(before: Option<Explanation>, now: Explanation) -> Explanation {
         },
         None => now,
     }
-}
-
-/// Creates the row of a copy whose transaction never became complete.
-fn lost(copy: &Copy) -> Row {
-    plain(copy.piece, Structure::JournalCopy, Cause::Unknown)
 }
 
 #[cfg(test)]

@@ -5,15 +5,14 @@ use std::sync::Arc;
 use super::{
     blocks::{Area, Content, Kind, Mapper, Use, structure_of},
     causes,
-    change::Change,
     directory::{self, Entry},
     inode::{self, Inode},
     map,
-    metadata::{Applied, Explanation, State},
+    metadata::{Explanation, State, Update},
     superblock::Superblock,
     xattr::{self, Attribute},
 };
-use crate::bytes::{le32, part};
+use crate::bytes::{is_zero, le32, part};
 use crate::{Cause, Causes, Disks, Structure};
 use fscost_recording::Result;
 
@@ -22,11 +21,10 @@ impl State {
         &mut self,
         block: u64,
         used: Use,
-        old: &[u8],
         new: &[u8],
-        change: &mut Change,
-        applied: &mut Applied,
-    ) -> Explanation {
+        update: &mut Update<'_, '_>,
+    ) -> Result<Explanation> {
+        let old_table = self.before(block, update.disks)?;
         let size = self.superblock.inode_bytes as usize;
         let origin = self
             .space
@@ -40,15 +38,10 @@ impl State {
             let Ok(number) = u32::try_from(first + index as u64) else {
                 break;
             };
-            let (old, new) = (
-                Inode(part(old, index * size, (index + 1) * size)),
-                Inode(slot),
-            );
+            let old = Inode(part(&old_table, index * size, (index + 1) * size));
+            let new = Inode(slot);
             if new.may_map() {
-                applied.mappers.push(Mapper {
-                    inode: number,
-                    node: 0,
-                });
+                update.applied.mappers.push(Mapper::of_inode(number));
             }
             let why = causes::causes(old, new);
             if why.is_empty() {
@@ -56,21 +49,21 @@ impl State {
             }
             causes = causes.and(why);
             changed.push(number);
-            self.changed_inode(number, old, new, why, change, applied);
+            self.changed_inode(number, old, new, why, update);
         }
-        let zeroed = old.iter().chain(new).all(|&byte| byte == 0);
-        Explanation {
+        if is_zero(&old_table) && is_zero(new) {
+            causes = Causes::one(Cause::LazyInit);
+        } else if causes.is_empty() {
+            causes = Causes::one(Cause::Unchanged);
+        }
+        Ok(Explanation {
             structure: Structure::InodeTable,
-            causes: match (zeroed, causes.is_empty()) {
-                (true, _) => Causes::one(Cause::LazyInit),
-                (false, true) => Causes::one(Cause::Unchanged),
-                _ => causes,
-            },
+            causes,
             inode: match changed[..] {
                 [one] => one,
                 _ => 0,
             },
-        }
+        })
     }
 
     fn changed_inode(
@@ -79,8 +72,7 @@ impl State {
         old: Inode<'_>,
         new: Inode<'_>,
         why: Causes,
-        change: &mut Change,
-        applied: &mut Applied,
+        update: &mut Update<'_, '_>,
     ) {
         self.life(number, old, new, why);
         self.rename(
@@ -90,15 +82,13 @@ impl State {
         );
         let old_claims = map::of_inode(old, number, &self.superblock);
         let new_claims = map::of_inode(new, number, &self.superblock);
-        let mapper = Mapper {
-            inode: number,
-            node: 0,
-        };
+        let mapper = Mapper::of_inode(number);
         if why.has(Cause::InodeRemoved) && why.has(Cause::NewInode) {
-            applied.remade.insert(number);
-            change.remade(mapper, &old_claims, &new_claims);
+            update.applied.remade.insert(number);
+            let of_inodes = &mut update.of_inodes;
+            of_inodes.remade(mapper, &old_claims, &new_claims);
         }
-        change.differ(mapper, old_claims, new_claims);
+        (update.of_inodes).differ(mapper, old_claims, new_claims);
         if self.superblock.has_value_inodes() {
             if !new.is_value() {
                 self.names.not_a_value(number);
@@ -144,16 +134,8 @@ impl State {
         } else {
             self.before(block, disks)?
         };
-        let changed = *old != *new;
-        let one = |cause| {
-            if changed {
-                Causes::one(cause)
-            } else {
-                Causes::one(Cause::Unchanged)
-            }
-        };
-        let causes = match kind {
-            Kind::Content(Content::Data) => Causes::one(Cause::Data),
+        let cause = match kind {
+            Kind::Content(Content::Data | Content::Symlink) => Cause::Data,
             Kind::Content(Content::Directory) => {
                 if self.indexed.contains(&inode) && directory::index_end(new).is_some() {
                     structure = Structure::DirectoryIndex;
@@ -161,28 +143,29 @@ impl State {
                 let renamed = was_read || self.rename_in(inode, &old, new);
                 // An index block changes when names no longer fit where they were.
                 let names = renamed || structure == Structure::DirectoryIndex;
-                one(if names {
-                    Cause::DirectoryEntries
-                } else {
-                    Cause::Accounting
-                })
+                match names {
+                    true => Cause::DirectoryEntries,
+                    false => Cause::Accounting,
+                }
             }
-            Kind::Content(Content::Symlink) => one(Cause::Data),
-            Kind::Extents(_) | Kind::Pointers(..) => one(Cause::SizeOrExtents),
+            Kind::Extents(_) | Kind::Pointers(..) => Cause::SizeOrExtents,
             Kind::Xattr => {
                 if self.superblock.has_value_inodes() {
                     self.values_of(inode, xattr::of_block(new));
                 }
-                one(Cause::LinksOrMode)
+                Cause::LinksOrMode
             }
-            Kind::Content(Content::Xattr) => one(Cause::LinksOrMode),
-            Kind::Fixed(Area::BlockBitmap | Area::InodeBitmap) => one(Cause::Allocation),
-            Kind::Fixed(Area::GroupDescriptors) => one(self.descriptors_cause(&old, new)),
-            _ => one(Cause::Accounting),
+            Kind::Content(Content::Xattr) => Cause::LinksOrMode,
+            Kind::Fixed(Area::BlockBitmap | Area::InodeBitmap) => Cause::Allocation,
+            Kind::Fixed(Area::GroupDescriptors) => self.descriptors_cause(&old, new),
+            _ => Cause::Accounting,
         };
         Ok(Explanation {
             structure,
-            causes,
+            causes: Causes::one(match *old == *new {
+                true => Cause::Unchanged,
+                false => cause,
+            }),
             inode,
         })
     }

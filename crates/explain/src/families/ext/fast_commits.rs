@@ -34,7 +34,7 @@ impl Running {
     /// Settles rows that wait in blocks that fast commits map.
     pub(super) fn resolve_fast(&mut self, rows: &mut Rows) {
         for (inode, claim) in std::mem::take(&mut self.fast_commits.new) {
-            let used = Mapper { inode, node: 0 }.uses(claim.kind);
+            let used = Mapper::of_inode(inode).uses(claim.kind);
             for run in self.state.space.runs(claim.start, claim.length) {
                 if run.used.is_none() {
                     self.state.space.claim(run.start, run.length, used);

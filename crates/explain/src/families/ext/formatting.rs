@@ -2,66 +2,43 @@
 
 use super::{
     blocks::structure_of,
-    journal::Piece,
-    pieces::{blocks_of, piece, plain, push_merged},
+    pieces::{BlockWrite, push_merged},
     running::Running,
 };
-use crate::{Cause, Rows, Structure, Write};
+use crate::{Cause, Row, Rows, Structure};
 
 impl Running {
-    /// Explains the writes of mkfs from the file system that it created.
-    pub(super) fn formatted(&self, written: Piece, disk: u16, bytes: u64, rows: &mut Rows) {
-        let write = Write {
-            event: written.event,
-            time_ns: 0,
-            disk: written.disk,
-            offset: written.offset,
-            content: &[],
-            length: written.length,
-            formatting: true,
-        };
-        let (first, count) = blocks_of(&write, bytes);
-        let mut found = Vec::new();
-        let mut add = |start: u64, end: u64, structure: Structure| {
-            found.push(plain(
-                piece(&write, start, end, bytes),
-                structure,
-                Cause::Format,
-            ));
-        };
-        if written.disk != disk {
+    /// Explains a write of mkfs, which `row` covers, from the file system that it created.
+    pub(super) fn formatted(&self, row: Row, rows: &mut Rows) {
+        let mut write = BlockWrite::with(row, &[], self.state.block_bytes());
+        if row.disk != self.state.disk {
             let own = self.state.superblock.primary_block();
-            let parts = [
-                (0, own, Structure::Unused),
-                (own, own + 1, Structure::Superblock),
-                (own + 1, own + 2, Structure::JournalSuperblock),
-                (own + 2, u64::MAX, Structure::JournalFree),
-            ];
-            for (start, end, structure) in parts {
-                let (start, end) = (start.max(first), end.min(first + count));
-                if start < end {
-                    add(start, end, structure);
-                }
-            }
+            write.add(0..own, Structure::Unused, Cause::Format);
+            write.add(own..own + 1, Structure::Superblock, Cause::Format);
+            write.add(
+                own + 1..own + 2,
+                Structure::JournalSuperblock,
+                Cause::Format,
+            );
+            write.add(own + 2..u64::MAX, Structure::JournalFree, Cause::Format);
         } else {
-            for run in self.state.space.runs(first, count) {
-                let end = run.start + run.length;
+            let blocks = write.blocks();
+            let length = blocks.end - blocks.start;
+            for run in self.state.space.runs(blocks.start, length) {
                 let structure = run.used.map_or(Structure::Unused, |u| structure_of(u.kind));
-                if structure == Structure::JournalFree {
-                    let journal = self.journal.as_ref();
-                    let is_first = journal.and_then(|j| j.position(run.start)) == Some(0);
-                    let middle = run.start + u64::from(is_first);
-                    if is_first {
-                        add(run.start, middle, Structure::JournalSuperblock);
-                    }
-                    if middle < end {
-                        add(middle, end, structure);
-                    }
-                } else {
-                    add(run.start, end, structure);
+                let mut start = run.start;
+                let position = self.journal.as_ref().and_then(|j| j.position(start));
+                if structure == Structure::JournalFree && position == Some(0) {
+                    start += 1;
+                    write.add(
+                        run.start..start,
+                        Structure::JournalSuperblock,
+                        Cause::Format,
+                    );
                 }
+                write.add(start..run.end(), structure, Cause::Format);
             }
         }
-        push_merged(found, rows);
+        push_merged(write.found, rows);
     }
 }

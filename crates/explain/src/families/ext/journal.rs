@@ -4,48 +4,17 @@ use crate::hash::HashMap;
 use std::collections::BTreeMap;
 
 use super::jbd2::{self, Control, Tag};
-use crate::Structure;
+use crate::{Row, Structure};
 
-/// Location of the journal.
-#[derive(Debug)]
-pub enum Place {
-    /// Runs of blocks in the file system itself: first block, number of blocks, journal position of
-    /// the first block.
-    Inside(Vec<(u64, u64, u32)>),
-    /// External journal on a disk of its own, where positions are block numbers.
-    Disk {
-        /// Block number of the journal's superblock.
-        superblock: u32,
-    },
-}
-
-/// Range of bytes of a write that becomes a row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Piece {
-    /// The write's event.
-    pub event: u64,
-    /// The disk.
-    pub disk: u16,
-    /// Byte offset.
-    pub offset: u64,
-    /// Length in bytes.
-    pub length: u64,
-}
-
-impl Piece {
-    /// Returns the first block that the piece touches, and the number of blocks that it touches.
-    pub fn blocks(&self, bytes: u64) -> (u64, u64) {
-        let first = self.offset / bytes;
-        let end = self.offset.saturating_add(self.length).div_ceil(bytes);
-        (first, end - first)
-    }
-}
+/// Run of blocks that hold the journal: first block, number of blocks, journal position of the first
+/// block.
+pub type Place = (u64, u64, u32);
 
 /// Copy of a block in the journal.
 #[derive(Debug)]
 pub struct Copy {
-    /// Range of the journal that holds the copy.
-    pub piece: Piece,
+    /// Row for the block of the journal that holds the copy.
+    pub row: Row,
     /// The block's content.
     pub content: Box<[u8]>,
 }
@@ -60,22 +29,16 @@ pub struct Transaction {
     committed: bool,
 }
 
-/// Kind of a write to the journal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Written {
-    /// Block of the journal's own, with its transaction.
-    Own(Structure, Option<u32>),
-    /// Copy of a block, kept until its transaction is complete.
-    Kept,
-}
-
 /// Largest number of transactions that may lie in a page of 4 KiB, in blocks of 1 KiB.
 const MOST_IN_A_PAGE: u32 = 4;
 
 /// State of the journal.
 #[derive(Debug)]
 pub struct Journal {
-    place: Place,
+    /// Location of the journal, in the order of blocks.
+    places: Vec<Place>,
+    /// Position of the journal's superblock.
+    superblock_at: u32,
     superblock: jbd2::Superblock,
     transactions: BTreeMap<u32, Transaction>,
     /// Positions of copies that are announced but not written yet: the transaction, the index in
@@ -93,10 +56,11 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Creates a journal at `place` with its superblock.
-    pub fn new(place: Place, superblock: jbd2::Superblock) -> Journal {
+    /// Creates a journal at these places, with its superblock at a position.
+    pub fn new(places: Vec<Place>, at: u32, superblock: jbd2::Superblock) -> Journal {
         Journal {
-            place,
+            places,
+            superblock_at: at,
             superblock,
             transactions: BTreeMap::new(),
             expected: HashMap::default(),
@@ -110,22 +74,10 @@ impl Journal {
     /// Returns the journal position of a block of the file system or of the external journal's
     /// disk.
     pub fn position(&self, block: u64) -> Option<u32> {
-        match &self.place {
-            Place::Inside(runs) => {
-                let after = runs.partition_point(|&(start, ..)| start <= block);
-                let &(start, length, position) = runs.get(after.checked_sub(1)?)?;
-                let within = block - start;
-                (within < length).then(|| position.saturating_add(within as u32))
-            }
-            Place::Disk { superblock, .. } => u32::try_from(block).ok().filter(|b| b >= superblock),
-        }
-    }
-
-    fn superblock_at(&self) -> u32 {
-        match self.place {
-            Place::Inside(_) => 0,
-            Place::Disk { superblock, .. } => superblock,
-        }
+        let after = self.places.partition_point(|&(start, ..)| start <= block);
+        let &(start, length, position) = self.places.get(after.checked_sub(1)?)?;
+        let within = block - start;
+        (within < length).then(|| position.saturating_add(within as u32))
     }
 
     /// Returns the first transaction that is still needed in the journal; `None` if there is none.
@@ -133,46 +85,50 @@ impl Journal {
         self.superblock.tail()
     }
 
-    /// Records a write to a block of the journal.
-    pub fn write(&mut self, position: u32, content: &[u8], piece: Piece) -> Written {
-        if position == self.superblock_at() {
+    /// Records a write to a block of the journal, which `row` covers. Returns the row with the
+    /// structure and transaction of a block of the journal's own. A copy is kept until its
+    /// transaction is complete.
+    pub fn write(&mut self, position: u32, content: &[u8], row: Row) -> Option<Row> {
+        let own = |structure| Some(Row { structure, ..row });
+        if position == self.superblock_at {
             if let Some(superblock) = jbd2::Superblock::parse(content) {
                 self.superblock = superblock;
             }
-            return Written::Own(Structure::JournalSuperblock, None);
+            return own(Structure::JournalSuperblock);
         }
         if position >= self.superblock.end() {
-            return Written::Own(Structure::JournalFastCommit, None);
+            return own(Structure::JournalFastCommit);
         }
-        match jbd2::control(content) {
-            Some((Control::Descriptor, sequence)) => {
-                if !self.is_again(sequence) {
+        let Some((control, sequence)) = jbd2::control(content) else {
+            let content = content.into();
+            self.arrive(position, Copy { row, content });
+            return None;
+        };
+        let is_again = self.is_again(sequence);
+        let structure = match control {
+            Control::Superblock => return own(Structure::JournalSuperblock),
+            Control::Revoke => Structure::JournalRevoke,
+            Control::Descriptor => {
+                if !is_again {
                     self.announce(position, sequence, content);
                 }
-                Written::Own(Structure::JournalDescriptor, Some(sequence))
+                Structure::JournalDescriptor
             }
-            Some((Control::Commit, sequence)) => {
-                if !self.is_again(sequence) {
+            Control::Commit => {
+                if !is_again {
                     self.transactions.entry(sequence).or_default().committed = true;
                     if self.commit.0 != sequence {
-                        self.commit = (sequence, piece.event);
+                        self.commit = (sequence, row.event);
                     }
                 }
-                Written::Own(Structure::JournalCommit, Some(sequence))
+                Structure::JournalCommit
             }
-            Some((Control::Revoke, sequence)) => {
-                Written::Own(Structure::JournalRevoke, Some(sequence))
-            }
-            Some((Control::Superblock, _)) => Written::Own(Structure::JournalSuperblock, None),
-            None => {
-                let copy = Copy {
-                    piece,
-                    content: content.into(),
-                };
-                self.arrive(position, copy);
-                Written::Kept
-            }
-        }
+        };
+        Some(Row {
+            structure,
+            transaction: Some(sequence.into()),
+            ..row
+        })
     }
 
     /// Returns whether a block belongs to one of the last transactions that were complete. RAID 4, 5
@@ -196,13 +152,9 @@ impl Journal {
                 older.missing = older.missing.saturating_sub(1);
             }
             // A copy no newer than the last commit block is the earlier content of this place.
-            let early = self.early.remove(&at);
-            if let Some(copy) = early {
-                if copy.piece.event > self.commit.1 {
-                    self.arrive(at, copy);
-                } else {
-                    self.abandoned.push((None, copy));
-                }
+            match self.early.remove(&at) {
+                Some(copy) if copy.row.event > self.commit.1 => self.arrive(at, copy),
+                early => self.abandoned.extend(early.map(|copy| (None, copy))),
             }
         }
     }
@@ -273,17 +225,22 @@ mod tests {
     fn journal() -> Journal {
         let superblock = block(&[MAGIC, 4, 0, 1024, 8, 1, 1, 1]);
         let superblock = jbd2::Superblock::parse(&superblock).unwrap();
-        Journal::new(Place::Inside(vec![(100, 8, 0)]), superblock)
+        Journal::new(vec![(100, 8, 0)], 0, superblock)
     }
 
-    fn write(journal: &mut Journal, position: u32, content: &[u8]) -> Written {
-        let piece = Piece {
-            event: u64::from(position),
-            disk: 0,
-            offset: 0,
-            length: 1024,
+    /// Writes a block of the journal. Returns the structure and the transaction of its row.
+    fn write(
+        journal: &mut Journal,
+        position: u32,
+        content: &[u8],
+    ) -> Option<(Structure, Option<u64>)> {
+        let event = u64::from(position);
+        let row = Row {
+            event,
+            ..Row::data(0, 1024)
         };
-        journal.write(position, content, piece)
+        let row = journal.write(position, content, row)?;
+        Some((row.structure, row.transaction))
     }
 
     fn descriptor(sequence: u32, homes: &[u32]) -> Vec<u8> {
@@ -305,12 +262,12 @@ mod tests {
     #[test]
     fn a_transaction_is_whole_in_any_order_and_around_the_end() {
         let mut journal = journal();
-        assert_eq!(write(&mut journal, 7, &block(&[5 << 24])), Written::Kept);
-        let own = Written::Own(Structure::JournalDescriptor, Some(3));
+        assert_eq!(write(&mut journal, 7, &block(&[5 << 24])), None);
+        let own = Some((Structure::JournalDescriptor, Some(3)));
         assert_eq!(write(&mut journal, 6, &descriptor(3, &[50, 9])), own);
         assert_eq!(
             write(&mut journal, 2, &block(&[MAGIC, 2, 3])),
-            Written::Own(Structure::JournalCommit, Some(3))
+            Some((Structure::JournalCommit, Some(3)))
         );
         assert!(journal.committed().is_none(), "a copy is missing");
         write(&mut journal, 1, &block(&[0, 0x0107_0000]));
@@ -325,13 +282,11 @@ mod tests {
     fn blocks_beside_new_ones_are_what_they_were() {
         let mut journal = journal();
         let write = |journal: &mut Journal, event, position, content: &[u8]| {
-            let piece = Piece {
+            let row = Row {
                 event,
-                disk: 0,
-                offset: 0,
-                length: 1024,
+                ..Row::data(0, 1024)
             };
-            journal.write(position, content, piece)
+            journal.write(position, content, row)
         };
         let (commit, stale) = (block(&[MAGIC, 2, 3]), block(&[7 << 24]));
         write(&mut journal, 1, 1, &descriptor(3, &[50]));
@@ -372,8 +327,7 @@ mod tests {
     #[test]
     fn positions_follow_the_extents() {
         let superblock = journal().superblock;
-        let place = Place::Inside(vec![(100, 4, 0), (200, 4, 4)]);
-        let journal = Journal::new(place, superblock);
+        let journal = Journal::new(vec![(100, 4, 0), (200, 4, 4)], 0, superblock);
         let found = [99, 100, 103, 104, 201].map(|block| journal.position(block));
         assert_eq!(found, [None, Some(0), Some(3), None, Some(5)]);
     }

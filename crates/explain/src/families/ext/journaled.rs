@@ -1,10 +1,9 @@
 //! Explanation of writes to the journal, and of home writes of journaled blocks.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ops::Range};
 
 use super::{
-    journal::{Piece, Written},
-    pieces::{blocks_of, content_of, piece, plain, push_merged},
+    pieces::{BlockWrite, push_merged},
     running::{Checkpoint, Running},
 };
 use crate::{Cause, Causes, Disks, Row, Rows, Structure, Write};
@@ -50,56 +49,45 @@ impl Running {
         Some(Checkpoint { what, ..known })
     }
 
-    fn journal_block(&mut self, block: u64, content: &[u8], piece: Piece) -> Option<Row> {
+    fn journal_block(&mut self, block: u64, content: &[u8], row: Row) -> Option<Row> {
+        let log = Row {
+            structure: Structure::JournalFree,
+            causes: Causes::one(Cause::Log),
+            ..row
+        };
         let position = self.journal.as_ref().and_then(|j| j.position(block));
         let Some((journal, position)) = self.journal.as_mut().zip(position) else {
-            return Some(plain(piece, Structure::JournalFree, Cause::Log));
+            return Some(log);
         };
-        match journal.write(position, content, piece) {
-            Written::Own(Structure::JournalSuperblock, _) => {
-                let later = match journal.tail() {
-                    Some(tail) => self.written_home.split_off(&tail),
-                    None => BTreeMap::new(),
-                };
-                let home = std::mem::replace(&mut self.written_home, later);
-                let causes = home.into_values().fold(Causes::NONE, Causes::and);
-                let row = plain(piece, Structure::JournalSuperblock, Cause::Log);
-                Some(Row {
-                    causes: for_log(causes),
-                    ..row
-                })
-            }
-            Written::Own(structure, sequence) => {
-                if structure == Structure::JournalFastCommit {
-                    self.fast_commit(content);
-                }
-                Some(Row {
-                    transaction: sequence.map(u64::from),
-                    ..plain(piece, structure, Cause::Log)
-                })
-            }
-            Written::Kept => None,
+        let mut row = journal.write(position, content, log)?;
+        if row.structure == Structure::JournalSuperblock {
+            let later = match journal.tail() {
+                Some(tail) => self.written_home.split_off(&tail),
+                None => BTreeMap::new(),
+            };
+            let home = std::mem::replace(&mut self.written_home, later);
+            row.causes = for_log(home.into_values().fold(Causes::NONE, Causes::and));
+        } else if row.structure == Structure::JournalFastCommit {
+            self.fast_commit(content);
         }
+        Some(row)
     }
 
     pub(super) fn journal_blocks(
         &mut self,
-        write: &Write<'_>,
-        (start, end): (u64, u64),
-        bytes: u64,
+        write: &mut BlockWrite<'_>,
+        blocks: Range<u64>,
         disks: &mut Disks<'_>,
-        found: &mut Vec<Row>,
     ) -> Result<()> {
         // No transaction is written as zeros.
         if write.content.is_empty() {
-            let piece = piece(write, start, end, bytes);
-            found.push(plain(piece, Structure::JournalFree, Cause::Log));
+            write.add(blocks, Structure::JournalFree, Cause::Log);
             return Ok(());
         }
-        for block in start..end {
-            let content = content_of(write, block, bytes, disks)?;
-            let piece = piece(write, block, block + 1, bytes);
-            found.extend(self.journal_block(block, &content, piece));
+        for block in blocks {
+            let content = write.content_of(block, disks)?;
+            let row = self.journal_block(block, &content, write.part(block..block + 1));
+            write.found.extend(row);
         }
         Ok(())
     }
@@ -108,30 +96,16 @@ impl Running {
     pub(super) fn journal_disk(
         &mut self,
         write: &Write<'_>,
-        bytes: u64,
         disks: &mut Disks<'_>,
         rows: &mut Rows,
     ) -> Result<()> {
-        let (first, count) = blocks_of(write, bytes);
-        let end = first + count;
-        let own = self.state.superblock.primary_block();
-        let mut found = Vec::new();
-        let own_parts = [
-            (0, own, Structure::Unused),
-            (own, own + 1, Structure::Superblock),
-        ];
-        for (start, stop, structure) in own_parts {
-            let (start, stop) = (start.max(first), stop.min(end));
-            if start < stop {
-                let piece = piece(write, start, stop, bytes);
-                found.push(plain(piece, structure, Cause::Accounting));
-            }
-        }
-        if end > own + 1 {
-            let log = (first.max(own + 1), end);
-            self.journal_blocks(write, log, bytes, disks, &mut found)?;
-        }
-        for number in push_merged(found, rows) {
+        let mut write = BlockWrite::new(write, self.state.block_bytes());
+        let (own, blocks) = (self.state.superblock.primary_block(), write.blocks());
+        write.add(0..own, Structure::Unused, Cause::Accounting);
+        write.add(own..own + 1, Structure::Superblock, Cause::Accounting);
+        let log = blocks.start.max(own + 1)..blocks.end;
+        self.journal_blocks(&mut write, log, disks)?;
+        for number in push_merged(write.found, rows) {
             self.keep_own(number, rows);
         }
         self.commit(disks, rows)

@@ -3,6 +3,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    ops::Range,
     sync::Arc,
 };
 
@@ -19,7 +20,7 @@ use super::{
     rounds::{Round, Rounds},
     superblock::Superblock,
 };
-use crate::bytes::part;
+use crate::bytes::{is_zero, part};
 use crate::hash::{HashMap, HashSet};
 use crate::{Causes, Disks, Structure};
 use fscost_recording::Result;
@@ -87,7 +88,8 @@ pub struct State {
     pub space: Space,
     /// Names of the inodes.
     pub names: Names,
-    disk: u16,
+    /// Disk of the file system.
+    pub disk: u16,
     groups: Groups,
     /// Blocks of the primary group descriptors, each with its index among them.
     descriptors: HashMap<u64, u64>,
@@ -115,6 +117,28 @@ pub struct State {
 /// New versions of blocks that take effect together.
 pub type Blocks<'a> = BTreeMap<u64, &'a [u8]>;
 
+/// New versions that are being applied, and their effects so far.
+pub(super) struct Update<'a, 'd> {
+    pub(super) blocks: &'a Blocks<'a>,
+    pub(super) trust: Trust,
+    pub(super) disks: &'a mut Disks<'d>,
+    /// Changes in the blocks that inodes map.
+    pub(super) of_inodes: Change,
+    pub(super) applied: Applied,
+}
+
+impl<'a, 'd> Update<'a, 'd> {
+    pub(super) fn new(blocks: &'a Blocks<'a>, trust: Trust, disks: &'a mut Disks<'d>) -> Self {
+        Update {
+            blocks,
+            trust,
+            disks,
+            of_inodes: Change::default(),
+            applied: Applied::default(),
+        }
+    }
+}
+
 impl State {
     /// Creates the state of a file system of which only the layout is known.
     pub fn new(superblock: Superblock, disk: u16) -> State {
@@ -138,12 +162,12 @@ impl State {
         }
     }
 
-    /// Loads all metadata that mkfs created from the disk. `written` lists the runs of blocks that
-    /// mkfs wrote: first block, number of blocks. Inodes in all other blocks are zeros.
+    /// Loads all metadata that mkfs created from the disk. `written` lists the blocks that mkfs
+    /// wrote. Inodes in all other blocks are zeros.
     pub fn load(
         superblock: Superblock,
         disk: u16,
-        written: impl Iterator<Item = (u64, u64)>,
+        written: Vec<Range<u64>>,
         disks: &mut Disks<'_>,
     ) -> Result<State> {
         let mut state = State::new(superblock, disk);
@@ -151,27 +175,22 @@ impl State {
         for number in 0..state.superblock.descriptor_blocks() {
             let block = layout::descriptor_block(&state.superblock, number);
             let content = state.read(block, disks)?;
-            let State {
-                groups,
-                space,
-                superblock,
-                ..
-            } = &mut state;
-            groups.update(space, superblock, number, &content);
+            let (groups, space) = (&mut state.groups, &mut state.space);
+            groups.update(space, &state.superblock, number, &content);
             state.versions.insert(block, content.into());
         }
         let is_inodes =
             |run: &Run| matches!(run.used, Some(u) if u.kind == Kind::Fixed(Area::InodeTable));
-        let runs = written.flat_map(|(first, count)| state.space.runs(first, count));
-        let tables: BTreeSet<u64> = runs
-            .filter(is_inodes)
-            .flat_map(|run| run.start..run.start + run.length)
-            .collect();
-        for block in tables {
+        let runs = (written.into_iter())
+            .flat_map(|blocks| state.space.runs(blocks.start, blocks.end - blocks.start));
+        let tables = runs.filter(is_inodes).flat_map(|run| run.start..run.end());
+        for block in tables.collect::<BTreeSet<u64>>() {
             let content = state.read(block, disks)?;
-            if content.iter().any(|&byte| byte != 0) {
+            if !is_zero(&content) {
+                // All inodes are new.
+                state.versions.insert(block, Arc::default());
                 let blocks = Blocks::from([(block, content.as_slice())]);
-                state.apply_to(&blocks, true, Trust::All, disks)?;
+                state.apply(&blocks, Trust::All, disks)?;
             }
         }
         Ok(state)
@@ -185,9 +204,14 @@ impl State {
             .collect();
     }
 
+    /// Returns the size of a block in bytes.
+    pub fn block_bytes(&self) -> u64 {
+        self.superblock.block_bytes.into()
+    }
+
     /// Returns the byte offset of a block on the disk.
     pub fn offset_of(&self, block: u64) -> u64 {
-        block.saturating_mul(u64::from(self.superblock.block_bytes))
+        block.saturating_mul(self.block_bytes())
     }
 
     pub(super) fn read(&self, block: u64, disks: &mut Disks<'_>) -> Result<Vec<u8>> {
@@ -204,14 +228,18 @@ impl State {
         }
     }
 
-    /// Returns the blocks in `start..end` that have a known version.
-    pub fn known(&self, start: u64, end: u64) -> Vec<u64> {
-        self.versions.range(start..end).map(|(&b, _)| b).collect()
+    /// Returns those of these blocks that have a known version.
+    pub fn known(&self, blocks: Range<u64>) -> Vec<u64> {
+        self.versions.range(blocks).map(|(&b, _)| b).collect()
     }
 
     /// Returns whether this content is the newest known version of the block.
     pub fn is_newest(&self, block: u64, content: &[u8]) -> bool {
         self.versions.get(&block).is_some_and(|v| **v == *content)
+    }
+
+    pub(super) fn allow_reads(&mut self, blocks: usize) {
+        self.reads_left = READS_AT_LEAST + READS_PER_BLOCK * blocks as u64;
     }
 
     /// Applies new versions of several blocks together.
@@ -221,78 +249,45 @@ impl State {
         trust: Trust,
         disks: &mut Disks<'_>,
     ) -> Result<Applied> {
-        self.apply_to(blocks, false, trust, disks)
-    }
-
-    pub(super) fn allow_reads(&mut self, blocks: usize) {
-        self.reads_left = READS_AT_LEAST + READS_PER_BLOCK * blocks as u64;
-    }
-
-    /// Returns the previous version of a block; empty if it `is_unknown`.
-    fn before_unless(
-        &self,
-        is_unknown: bool,
-        block: u64,
-        disks: &mut Disks<'_>,
-    ) -> Result<Arc<[u8]>> {
-        match is_unknown {
-            true => Ok(Arc::default()),
-            false => self.before(block, disks),
-        }
-    }
-
-    fn apply_to(
-        &mut self,
-        blocks: &Blocks<'_>,
-        from_nothing: bool,
-        trust: Trust,
-        disks: &mut Disks<'_>,
-    ) -> Result<Applied> {
         self.allow_reads(blocks.len());
         self.reshape(blocks);
-        let mut applied = Applied::default();
-        let (mut of_inodes, mut of_nodes) = (Change::default(), Change::default());
+        let mut update = Update::new(blocks, trust, disks);
+        let mut of_nodes = Change::default();
         let mut found = Vec::with_capacity(blocks.len());
         for (&block, &new) in blocks {
             let mut explanation = None;
             match self.space.get(block) {
                 Some(used) if used.kind == Kind::Fixed(Area::InodeTable) => {
-                    let old = self.before_unless(from_nothing, block, disks)?;
-                    explanation = Some(self.inode_table(
-                        block,
-                        used,
-                        &old,
-                        new,
-                        &mut of_inodes,
-                        &mut applied,
-                    ));
+                    explanation = Some(self.inode_table(block, used, new, &mut update)?);
                 }
                 Some(Use { kind, inode, .. }) if kind.is_node() => {
-                    let is_unread = self.unread.contains(&block);
-                    let old = self.before_unless(is_unread, block, disks)?;
+                    let old = match self.unread.contains(&block) {
+                        true => Arc::default(),
+                        false => self.before(block, update.disks)?,
+                    };
                     let old_claims = map::of_node(kind, &old, &self.superblock);
                     let new_claims = map::of_node(kind, new, &self.superblock);
                     let mapper = Mapper { inode, node: block };
                     of_nodes.differ(mapper, old_claims, new_claims);
-                    applied.mappers.push(mapper);
+                    update.applied.mappers.push(mapper);
                 }
                 _ => {}
             }
             found.push(explanation);
         }
         // Claims are processed from the last: a node that moved to another inode comes first.
-        let change = of_inodes.and(of_nodes);
+        let change = std::mem::take(&mut update.of_inodes).and(of_nodes);
         for (mapper, claim) in change.gone {
-            self.release(mapper, claim, &mut applied, disks)?;
+            self.release(mapper, claim, &mut update)?;
         }
-        let visited = self.claim(change.come, blocks, trust, &mut applied, disks)?;
+        let visited = self.claim(change.come, &mut update)?;
         for ((&block, &new), known) in blocks.iter().zip(found) {
             let was_read = visited.contains(&block);
             let explanation = match known {
                 Some(explanation) => explanation,
-                None => self.explain(block, new, was_read, disks)?,
+                None => self.explain(block, new, was_read, update.disks)?,
             };
-            applied.explanations.push((block, explanation));
+            update.applied.explanations.push((block, explanation));
             if !was_read && self.keeps(block, explanation, trust) {
                 self.versions.insert(block, new.into());
             }
@@ -303,7 +298,7 @@ impl State {
             // not change: a file was deleted and created again under its old name and inode.
             self.names.settle();
         }
-        Ok(applied)
+        Ok(update.applied)
     }
 
     /// Records the round in which these mappers were written. Called only without a journal.
@@ -331,9 +326,8 @@ impl State {
     /// Updates the layout, because the superblock or the group descriptors may show that the file
     /// system has grown.
     fn reshape(&mut self, blocks: &Blocks<'_>) {
-        let bytes = u64::from(self.superblock.block_bytes);
         if let Some(block) = blocks.get(&self.superblock.primary_block()) {
-            let from = (super::superblock::AT % bytes) as usize;
+            let from = (super::superblock::AT % self.block_bytes()) as usize;
             let bytes = part(block, from, from + super::superblock::BYTES);
             let new = Superblock::parse(bytes);
             if let Some(new) = new.filter(|new| new.may_follow(&self.superblock)) {
@@ -363,34 +357,22 @@ impl State {
         let bytes = self.superblock.block_bytes as usize;
         let content = self.before(table.saturating_add((at / bytes) as u64), disks)?;
         let slot = Inode(part(&content, at % bytes, at % bytes + size));
-        let mut stack: Vec<(Claim, u64)> = map::of_inode(slot, inode, &self.superblock)
-            .into_iter()
-            .map(|c| (c, 0))
-            .collect();
+        let claims = map::of_inode(slot, inode, &self.superblock).into_iter();
+        let mut stack: Vec<(Claim, u64)> = claims.map(|claim| (claim, 0)).collect();
         let (mut places, mut visited) = (Vec::new(), HashSet::default());
         while let Some((claim, base)) = stack.pop() {
             let first = base.saturating_add(claim.first);
-            match claim.kind {
-                Kind::Content(_) => places.push((
-                    claim.start,
-                    claim.length,
-                    u32::try_from(first).unwrap_or(u32::MAX),
-                )),
-                Kind::Xattr => {}
-                kind if visited.insert(claim.start) => {
-                    let base = if matches!(kind, Kind::Pointers(..)) {
-                        first
-                    } else {
-                        0
-                    };
-                    let node = self.before(claim.start, disks)?;
-                    stack.extend(
-                        map::of_node(kind, &node, &self.superblock)
-                            .into_iter()
-                            .map(|c| (c, base)),
-                    );
-                }
-                _ => {}
+            if let Kind::Content(_) = claim.kind {
+                let position = u32::try_from(first).unwrap_or(u32::MAX);
+                places.push((claim.start, claim.length, position));
+            } else if claim.kind.is_node() && visited.insert(claim.start) {
+                let base = match claim.kind {
+                    Kind::Pointers(..) => first,
+                    _ => 0,
+                };
+                let node = self.before(claim.start, disks)?;
+                let below = map::of_node(claim.kind, &node, &self.superblock).into_iter();
+                stack.extend(below.map(|claim| (claim, base)));
             }
         }
         places.sort_unstable();

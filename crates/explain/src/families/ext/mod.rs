@@ -22,14 +22,15 @@ mod renames;
 mod rounds;
 mod running;
 
-use crate::{Disks, Family, FormattedDisks, Rows, Write};
+use crate::{Cause, Causes, Disks, Family, FormattedDisks, Row, Rows, Structure, Write};
 use fscost_ondisk::ext::{
     directory, fast_commit, inode, journal as jbd2, layout, map, superblock, xattr,
 };
 use fscost_recording::{Image, Result};
-use journal::Piece;
-use pieces::piece;
+use metadata::State;
+use pieces::blocks_of;
 use running::Running;
+use std::{mem::take, ops::Range};
 use superblock::Superblock;
 
 /// Returns the family that follows `disk`, if it holds one of these file systems. `image` is the
@@ -55,9 +56,9 @@ pub fn detect(
     Ok(Some(Box::new(Ext {
         disk,
         journal_disk,
-        block_bytes: u64::from(superblock.block_bytes),
         superblock,
         formatting: Vec::new(),
+        written: Vec::new(),
         running: None,
     })))
 }
@@ -76,18 +77,12 @@ struct Ext {
     disk: u16,
     journal_disk: Option<u16>,
     superblock: Superblock,
-    block_bytes: u64,
     /// Writes of mkfs that are not yet explained.
-    formatting: Vec<Formatted>,
+    formatting: Vec<Row>,
+    /// Blocks of the file system's own disk that mkfs wrote with content.
+    written: Vec<Range<u64>>,
     /// State of the file system, set once mkfs has ended.
     running: Option<Running>,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Formatted {
-    piece: Piece,
-    /// False for a write-zeroes, which has no content to read.
-    has_content: bool,
 }
 
 impl Family for Ext {
@@ -106,23 +101,24 @@ impl Family for Ext {
 
     fn reads(&self, disk: u16, offset: u64, length: u64) -> bool {
         let running = self.running.as_ref().filter(|_| disk == self.disk);
-        running.is_none_or(|running| running.reads(offset, length, self.block_bytes))
+        running.is_none_or(|running| running.reads(offset, length))
     }
 
     fn write(&mut self, write: &Write<'_>, disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
         if write.formatting {
-            self.formatting.push(Formatted {
-                piece: piece(write, 0, u64::MAX, 1),
-                has_content: !write.content.is_empty(),
-            });
+            let row = write.row(Structure::Unused, Causes::one(Cause::Format));
+            if write.disk == self.disk && !write.content.is_empty() {
+                let block_bytes = u64::from(self.superblock.block_bytes);
+                self.written.push(blocks_of(&row, block_bytes));
+            }
+            self.formatting.push(row);
             return Ok(());
         }
-        let (disk, bytes) = (self.disk, self.block_bytes);
+        let is_home = write.disk == self.disk;
         let running = self.run(disks, rows)?;
-        if write.disk == disk {
-            running.home(write, bytes, disks, rows)
-        } else {
-            running.journal_disk(write, bytes, disks, rows)
+        match is_home {
+            true => running.home(write, disks, rows),
+            false => running.journal_disk(write, disks, rows),
         }
     }
 
@@ -132,7 +128,7 @@ impl Family for Ext {
     /// blocks before that change is on the disk.
     fn is_in_use(&self, disk: u16, offset: u64, length: u64) -> bool {
         let running = self.running.as_ref().filter(|_| disk == self.disk);
-        running.is_some_and(|running| running.is_in_use(offset, length, self.block_bytes))
+        running.is_some_and(|running| running.is_in_use(offset, length))
     }
 
     fn flush(&mut self, _: u16, _: u64, rows: &mut Rows) -> Result<()> {
@@ -160,21 +156,15 @@ impl Ext {
         let running = match self.running.take() {
             Some(running) => running,
             None => {
-                let bytes = self.block_bytes;
-                let of_mkfs = std::mem::take(&mut self.formatting);
-                let written = of_mkfs
-                    .iter()
-                    .filter(|f| f.has_content && f.piece.disk == self.disk)
-                    .map(|f| f.piece.blocks(bytes));
-                let running = Running::load(
+                let state = State::load(
                     self.superblock.clone(),
                     self.disk,
-                    self.journal_disk,
-                    written,
+                    take(&mut self.written),
                     disks,
                 )?;
-                for Formatted { piece, .. } in &of_mkfs {
-                    running.formatted(*piece, self.disk, bytes, rows);
+                let running = Running::load(state, self.journal_disk, disks)?;
+                for row in take(&mut self.formatting) {
+                    running.formatted(row, rows);
                 }
                 running
             }

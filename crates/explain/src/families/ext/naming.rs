@@ -115,9 +115,9 @@ fn name(row: usize, owner: Owner, epoch: u32, names: &mut Names, rows: &mut Rows
 
 #[cfg(test)]
 mod tests {
-    use super::super::{directory::Entry, journal::Piece, metadata, pieces::plain};
+    use super::super::{directory::Entry, metadata};
     use super::*;
-    use crate::{Cause, Row, Structure};
+    use crate::Row;
 
     fn entry(name: &str) -> Entry<'_> {
         Entry {
@@ -128,14 +128,10 @@ mod tests {
     }
 
     fn row(rows: &mut Rows) -> usize {
-        let piece = Piece {
-            event: 1,
-            disk: 0,
-            offset: 0,
-            length: 1024,
-        };
-        let row = plain(piece, Structure::FileData, Cause::Data);
-        rows.push(Row { inode: 12, ..row })
+        rows.push(Row {
+            inode: 12,
+            ..Row::data(0, 1024)
+        })
     }
 
     /// Adds a row of inode 12 that is written in the current epoch.

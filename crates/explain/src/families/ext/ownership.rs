@@ -6,7 +6,7 @@ use super::{
     blocks::{Content, Kind, Mapper},
     directory,
     map::{self, Claim},
-    metadata::{Applied, Blocks, State},
+    metadata::{Applied, Blocks, State, Update},
     rounds::Round,
     xattr,
 };
@@ -72,11 +72,8 @@ impl State {
     /// Called only without a journal.
     fn written_as_node(&self, block: u64) -> Option<Round> {
         let used = self.space.get(block).filter(|used| used.kind.is_node())?;
-        let mapper = Mapper {
-            inode: used.inode,
-            node: block,
-        };
-        self.written.get(&mapper).copied()
+        let (inode, node) = (used.inode, block);
+        self.written.get(&Mapper { inode, node }).copied()
     }
 
     /// Claims the blocks, and the blocks that nodes among them map. Returns the metadata blocks
@@ -84,14 +81,11 @@ impl State {
     pub(super) fn claim(
         &mut self,
         mut stack: Vec<(Mapper, Claim)>,
-        blocks: &Blocks<'_>,
-        trust: Trust,
-        applied: &mut Applied,
-        disks: &mut Disks<'_>,
+        update: &mut Update<'_, '_>,
     ) -> Result<HashSet<u64>> {
         let mut visited = HashSet::default();
         while let Some((mapper, claim)) = stack.pop() {
-            let written = self.own(mapper, claim, trust, applied, disks)?;
+            let written = self.own(mapper, claim, update)?;
             let has_values = claim.kind == Kind::Xattr && self.superblock.has_value_inodes();
             if !names_others(claim.kind) && !has_values {
                 continue;
@@ -101,11 +95,11 @@ impl State {
                     break;
                 }
                 self.reads_left -= 1;
-                let content = match (blocks.get(&block), trust) {
+                let content = match (update.blocks.get(&block), update.trust) {
                     (Some(&new), _) => Arc::from(new),
-                    (None, Trust::All) => self.newest(block, applied, disks)?,
+                    (None, Trust::All) => self.newest(block, update)?,
                     (None, Trust::Written) if written.contains_key(&block) => {
-                        self.read(block, disks)?.into()
+                        self.read(block, update.disks)?.into()
                     }
                     (None, Trust::Written) => {
                         self.versions.remove(&block);
@@ -118,15 +112,12 @@ impl State {
                 }
                 self.unread.remove(&block);
                 if claim.kind.is_node() {
-                    let node = Mapper {
-                        inode: mapper.inode,
-                        node: block,
-                    };
+                    let node = mapper.below(block);
                     let children = map::of_node(claim.kind, &content, &self.superblock);
                     stack.extend(children.into_iter().map(|child| (node, child)));
                     match written.get(&block) {
                         Some(&round) => _ = self.written.insert(node, round),
-                        None => applied.mappers.push(node),
+                        None => update.applied.mappers.push(node),
                     }
                 } else if claim.kind == NAMES {
                     let entries = self.entries(&content).unwrap_or_default();
@@ -147,17 +138,15 @@ impl State {
         &mut self,
         mapper: Mapper,
         claim: Claim,
-        trust: Trust,
-        applied: &mut Applied,
-        disks: &mut Disks<'_>,
+        update: &mut Update<'_, '_>,
     ) -> Result<BTreeMap<u64, Round>> {
         let used = mapper.uses(claim.kind);
         let mut newly_written = None;
-        if trust == Trust::Written {
+        if update.trust == Trust::Written {
             newly_written = self
                 .written_as_node(claim.start)
                 .filter(|&round| claim.kind.is_node() && round.is_with(self.rounds.now()));
-            self.displace(claim.start, claim.length, used, applied, disks)?;
+            self.displace(claim.start, claim.length, used, update)?;
         }
         if claim.kind == Kind::Xattr
             && let Some(other) = self.space.get(claim.start)
@@ -168,7 +157,7 @@ impl State {
             others.push(other.inode);
         }
         self.space.claim(claim.start, claim.length, used);
-        applied.claimed.push((claim.start, claim.length));
+        (update.applied.claimed).push((claim.start, claim.length));
         let mut written = self.no_longer_unmapped(claim.start, claim.length);
         // Content written long before may belong to a file that is gone.
         if claim.kind.is_node() && claim.kind != NODE_OF_NAMES {
@@ -183,15 +172,10 @@ impl State {
     /// Returns the newest version of a block that the blocks being applied do not contain. Its
     /// mapping may have moved to a node, for example when a directory's extents outgrow its inode:
     /// the block was then released before.
-    fn newest(
-        &self,
-        block: u64,
-        applied: &mut Applied,
-        disks: &mut Disks<'_>,
-    ) -> Result<Arc<[u8]>> {
-        match applied.forgotten.remove(&block) {
+    fn newest(&self, block: u64, update: &mut Update<'_, '_>) -> Result<Arc<[u8]>> {
+        match update.applied.forgotten.remove(&block) {
             Some(newest) => Ok(newest),
-            None => self.before(block, disks),
+            None => self.before(block, update.disks),
         }
     }
 
@@ -200,21 +184,13 @@ impl State {
     pub fn settle(&mut self, disks: &mut Disks<'_>) -> Result<Applied> {
         let unread = std::mem::take(&mut self.unread);
         self.allow_reads(unread.len());
-        let mut applied = Applied::default();
-        let claim_again = |start| {
-            let used = self.space.get(start)?;
-            let claim = Claim {
-                start,
-                length: 1,
-                kind: used.kind,
-                first: 0,
-            };
-            Some((used.mapper(), claim))
-        };
+        let claim_again = |block| Some(self.space.get(block)?.claim_of(block));
         let stack = unread.into_iter().filter_map(claim_again).collect();
-        self.claim(stack, &Blocks::new(), Trust::All, &mut applied, disks)?;
+        let blocks = Blocks::new();
+        let mut update = Update::new(&blocks, Trust::All, disks);
+        self.claim(stack, &mut update)?;
         self.name();
-        Ok(applied)
+        Ok(update.applied)
     }
 }
 

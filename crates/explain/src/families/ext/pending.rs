@@ -1,7 +1,7 @@
 //! Rows that wait for their owner, because data reaches the disk before the metadata that names its
 //! owner.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ops::Range};
 
 use super::{
     blocks::{Kind, Mapper, Use, structure_of},
@@ -67,15 +67,16 @@ pub struct Pending {
 }
 
 impl Pending {
-    /// Adds row `row` of `length` blocks at `start`, whose owner is unknown or possibly outdated.
+    /// Adds row `row` of these blocks, whose owner is unknown or possibly outdated.
     pub fn add(
         &mut self,
-        (start, length): (u64, u64),
+        blocks: Range<u64>,
         row: usize,
         may_be_metadata: bool,
         used: Option<Use>,
         state: &State,
     ) {
+        let length = blocks.end - blocks.start;
         self.longest = self.longest.max(length);
         if self.rows.len() + self.recent.len() >= self.drop_at {
             self.drop(MAX_WAITING / 2, state);
@@ -88,7 +89,7 @@ impl Pending {
             since: state.rounds.now(),
             may_be_metadata,
         };
-        self.recent.push(((start, row), waiting));
+        self.recent.push(((blocks.start, row), waiting));
     }
 
     fn place(&mut self) {
@@ -125,23 +126,18 @@ impl Pending {
     /// known to be the inode's. Such writes may belong to another file. They stay attributed to the
     /// inode until another owner is known. Called only without a journal.
     pub fn release(&mut self, released: &Released, state: &State, rows: &mut Rows) {
-        let bytes = u64::from(state.superblock.block_bytes);
         let now = state.rounds.now();
-        for Part {
-            start,
-            row,
-            waiting,
-        } in self.take(released.start, released.length, bytes, rows)
-        {
-            if waiting.owner.inode != released.inode {
-                self.rows.insert((start, row), waiting);
-            } else if !waiting.since.is_told_by(released.known, now) {
-                let owner = NOBODY;
-                self.rows.insert((start, row), Waiting { owner, ..waiting });
-                if let Some(row) = rows.get_mut(row) {
+        for mut part in self.take(released.start, released.length, state.block_bytes(), rows) {
+            if part.waiting.owner.inode == released.inode {
+                if part.waiting.since.is_told_by(released.known, now) {
+                    continue;
+                }
+                part.waiting.owner = NOBODY;
+                if let Some(row) = rows.get_mut(part.row) {
                     row.is_doubtful = true;
                 }
             }
+            self.rows.insert((part.start, part.row), part.waiting);
         }
     }
 
@@ -200,24 +196,19 @@ impl Pending {
         state: &State,
         rows: &mut Rows,
     ) -> Vec<(usize, u32)> {
-        let bytes = u64::from(state.superblock.block_bytes);
         let mut completed = Vec::new();
-        let mut taken = self.take(start, length, bytes, rows);
+        let mut taken = self.take(start, length, state.block_bytes(), rows);
         // Newest first: only the newest row certainly belongs to the current owner.
         taken.sort_by_cached_key(|part| std::cmp::Reverse(rows.age(part.row)));
         let mut newer = Newer::default();
-        for Part {
-            start,
-            row,
-            waiting,
-        } in taken
-        {
+        for mut part in taken {
+            let Part { row, waiting, .. } = part;
             if waiting.is_settled(self.commits, state) {
                 continue;
             }
             let time = (waiting.commit, waiting.since);
-            let age = newer.add(start, start + waiting.length, time);
-            let used = state.space.get(start);
+            let age = newer.add(part.start, part.start + waiting.length, time);
+            let used = state.space.get(part.start);
             let is_its = used.is_none_or(|used| {
                 let is_possible = !has_journal && waiting.may_be_metadata;
                 is_possible || !names_others(used.kind)
@@ -235,11 +226,8 @@ impl Pending {
                 row.is_doubtful = !has_journal && (age == Age::Overwritten || is_unnamed);
             }
             if !has_journal {
-                let waiting = Waiting {
-                    owner: used.map_or(NOBODY, Use::mapper),
-                    ..waiting
-                };
-                self.rows.insert((start, row), waiting);
+                part.waiting.owner = used.map_or(NOBODY, Use::mapper);
+                self.rows.insert((part.start, part.row), part.waiting);
             }
         }
         completed
@@ -258,18 +246,17 @@ struct Part {
 fn split(rows: &mut Rows, row: usize, from: u64, to: u64) -> Option<usize> {
     let original = rows.get_mut(row)?;
     let whole = *original;
-    let whole_end = whole.offset + whole.length;
-    let (from, to) = (from.max(whole.offset), to.min(whole_end));
-    if from >= to || to - from >= whole.length {
+    let offset = from.max(whole.offset);
+    let length = to.min(whole.offset + whole.length).saturating_sub(offset);
+    if length == 0 || length >= whole.length {
         return None;
     }
-    if from == whole.offset {
-        original.offset = to;
+    if offset == whole.offset {
+        original.offset += length;
     }
-    original.length -= to - from;
-    let length = to - from;
+    original.length -= length;
     Some(rows.push(crate::Row {
-        offset: from,
+        offset,
         length,
         ..whole
     }))

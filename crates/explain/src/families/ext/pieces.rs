@@ -1,57 +1,103 @@
 //! Assembly of the rows of one write.
 
-use super::{journal::Piece, metadata::Explanation};
-use crate::{Cause, Causes, Disks, NO_INODE, PathId, Row, Rows, Structure, Write};
+use std::ops::Range;
+
+use crate::{Cause, Causes, Disks, Row, Rows, Structure, Write};
 use fscost_recording::Result;
 
-/// Returns the bytes of a write in blocks `start..end` of `block_bytes` each.
-pub fn piece(write: &Write<'_>, start: u64, end: u64, block_bytes: u64) -> Piece {
-    let write_end = write.offset.saturating_add(write.length);
-    let from = start.saturating_mul(block_bytes).max(write.offset);
-    let to = end.saturating_mul(block_bytes).min(write_end);
-    Piece {
-        event: write.event,
-        disk: write.disk,
-        offset: from,
-        length: to.saturating_sub(from),
+/// A write, divided into blocks of the file system, with the rows found for its parts.
+#[derive(Debug)]
+pub struct BlockWrite<'w> {
+    /// The whole write.
+    row: Row,
+    /// Content of the write; empty for a write-zeroes.
+    pub content: &'w [u8],
+    /// Size of a block in bytes.
+    block_bytes: u64,
+    /// Rows found so far, in any order.
+    pub found: Vec<Row>,
+}
+
+impl<'w> BlockWrite<'w> {
+    /// Divides a write into blocks of this size.
+    pub fn new(write: &Write<'w>, block_bytes: u64) -> BlockWrite<'w> {
+        let row = write.row(Structure::Unknown, Causes::one(Cause::Unknown));
+        BlockWrite::with(row, write.content, block_bytes)
+    }
+
+    /// Divides the write that `row` covers.
+    pub fn with(row: Row, content: &'w [u8], block_bytes: u64) -> BlockWrite<'w> {
+        BlockWrite {
+            row,
+            content,
+            block_bytes,
+            found: Vec::new(),
+        }
+    }
+
+    /// Returns the blocks that the write touches.
+    pub fn blocks(&self) -> Range<u64> {
+        blocks_of(&self.row, self.block_bytes)
+    }
+
+    /// Returns a row without an explanation for the part of the write in these blocks.
+    pub fn part(&self, blocks: Range<u64>) -> Row {
+        let whole_end = self.row.offset.saturating_add(self.row.length);
+        let offset = blocks.start.saturating_mul(self.block_bytes);
+        let offset = offset.max(self.row.offset);
+        let end = blocks.end.saturating_mul(self.block_bytes).min(whole_end);
+        Row {
+            offset,
+            length: end.saturating_sub(offset),
+            ..self.row
+        }
+    }
+
+    /// Adds a row without an owner for the part of the write in these blocks, if there is one.
+    pub fn add(&mut self, blocks: Range<u64>, structure: Structure, cause: Cause) {
+        let part = self.part(blocks);
+        if part.length > 0 {
+            self.found.push(Row {
+                structure,
+                causes: Causes::one(cause),
+                ..part
+            });
+        }
+    }
+
+    /// Returns the content of a block after the write, which may cover only part of the block.
+    pub fn content_of(&self, block: u64, disks: &mut Disks<'_>) -> Result<Vec<u8>> {
+        let start = block * self.block_bytes;
+        let part = self.part(block..block + 1);
+        let mut content = vec![0; self.block_bytes as usize];
+        if part.length < self.block_bytes {
+            disks.read(self.row.disk, start, &mut content)?;
+        }
+        let from = (part.offset - start) as usize;
+        if let Some(into) = content.get_mut(from..from + part.length as usize) {
+            let at = (part.offset - self.row.offset) as usize;
+            match self.content.get(at..at + into.len()) {
+                Some(new) => into.copy_from_slice(new),
+                None => into.fill(0), // a write-zeroes
+            }
+        }
+        Ok(content)
+    }
+
+    /// Returns the blocks that the write's content covers entirely.
+    pub fn whole_blocks(&self) -> impl Iterator<Item = (u64, &'w [u8])> + use<'w> {
+        let first = self.row.offset.div_ceil(self.block_bytes);
+        let skip = first.saturating_mul(self.block_bytes);
+        let skip = skip.saturating_sub(self.row.offset);
+        let content = self.content.get(skip as usize..).unwrap_or_default();
+        (first..).zip(content.chunks_exact(self.block_bytes as usize))
     }
 }
 
-/// Creates a row with one structure and one cause, without an owner.
-pub fn plain(piece: Piece, structure: Structure, cause: Cause) -> Row {
-    Row {
-        event: piece.event,
-        disk: piece.disk,
-        offset: piece.offset,
-        length: piece.length,
-        structure,
-        home: None,
-        home_offset: None,
-        causes: Causes::one(cause),
-        inode: NO_INODE,
-        tree: 0,
-        path: None,
-        transaction: None,
-        copy: 0,
-        is_doubtful: false,
-    }
-}
-
-/// Creates a row from an explanation.
-pub fn explained(
-    piece: Piece,
-    what: Explanation,
-    path: Option<PathId>,
-    transaction: Option<u64>,
-) -> Row {
-    Row {
-        structure: what.structure,
-        causes: what.causes,
-        inode: u64::from(what.inode),
-        path,
-        transaction,
-        ..plain(piece, what.structure, Cause::Unknown)
-    }
+/// Returns the blocks of this size that the bytes of a row touch.
+pub fn blocks_of(row: &Row, block_bytes: u64) -> Range<u64> {
+    let end = row.offset.saturating_add(row.length);
+    row.offset / block_bytes..end.div_ceil(block_bytes)
 }
 
 /// Adds rows, merging adjacent rows with the same explanation. Returns their numbers.
@@ -66,68 +112,15 @@ pub fn push_merged(mut found: Vec<Row>, rows: &mut Rows) -> Vec<usize> {
     merged.into_iter().map(|row| rows.push(row)).collect()
 }
 
-/// Returns the first block that a write touches, and the number of blocks that it touches.
-pub fn blocks_of(write: &Write<'_>, bytes: u64) -> (u64, u64) {
-    piece(write, 0, u64::MAX, 1).blocks(bytes)
-}
-
-/// Returns the content of a block after a write, which may cover only part of the block.
-pub fn content_of(
-    write: &Write<'_>,
-    block: u64,
-    bytes: u64,
-    disks: &mut Disks<'_>,
-) -> Result<Vec<u8>> {
-    let start = block * bytes;
-    let mut content = vec![0; bytes as usize];
-    let (from, to) = (
-        start.max(write.offset),
-        (start + bytes).min(write.offset.saturating_add(write.length)),
-    );
-    if from > start || to < start + bytes {
-        disks.read(write.disk, start, &mut content)?;
-    }
-    if let Some(into) = content.get_mut((from - start) as usize..to.saturating_sub(start) as usize)
-    {
-        let at = (from - write.offset) as usize;
-        match write.content.get(at..at + into.len()) {
-            Some(new) => into.copy_from_slice(new),
-            None => into.fill(0), // a write-zeroes
-        }
-    }
-    Ok(content)
-}
-
-/// Returns the blocks that a write's content covers entirely.
-pub fn whole_blocks<'w>(
-    write: &Write<'w>,
-    first: u64,
-    bytes: u64,
-) -> impl Iterator<Item = (u64, &'w [u8])> + use<'w> {
-    let skip = first.saturating_mul(bytes).abs_diff(write.offset);
-    let (skip, first) = if skip == 0 {
-        (0, first)
-    } else {
-        ((bytes - skip % bytes) as usize, first + 1)
-    };
-    let content = write.content.get(skip..).unwrap_or_default();
-    (first..).zip(content.chunks_exact(bytes as usize))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn copy(number: u64, home: Option<u64>) -> Row {
-        let piece = Piece {
-            event: 1,
-            disk: 0,
-            offset: number << 10,
-            length: 1 << 10,
-        };
         Row {
+            structure: Structure::JournalCopy,
             home_offset: home.map(|home| home << 10),
-            ..plain(piece, Structure::JournalCopy, Cause::DirectoryEntries)
+            ..Row::data(number << 10, 1 << 10)
         }
     }
 

@@ -3,10 +3,9 @@
 use super::{
     blocks::{Content, Kind, Mapper, Use},
     map::{self, Claim},
-    metadata::{Applied, Released, State},
+    metadata::{Applied, Released, State, Update},
     ownership::names_others,
 };
-use crate::Disks;
 use fscost_recording::Result;
 
 impl State {
@@ -14,8 +13,7 @@ impl State {
         &mut self,
         mapper: Mapper,
         claim: Claim,
-        applied: &mut Applied,
-        disks: &mut Disks<'_>,
+        update: &mut Update<'_, '_>,
     ) -> Result<()> {
         let inode = mapper.inode;
         let mut stack = vec![(mapper, claim, self.known_at(mapper))];
@@ -28,10 +26,10 @@ impl State {
                 if self.space.get(start) != Some(used) {
                     continue;
                 }
-                let below = Mapper { inode, node: start };
+                let below = mapper.below(start);
                 let written = self.written.remove(&below).unwrap_or_default();
                 if !self.unread.remove(&start) {
-                    let old = self.before(start, disks)?;
+                    let old = self.before(start, update.disks)?;
                     let children = map::of_node(claim.kind, &old, &self.superblock);
                     let known = known.min(written);
                     stack.extend(children.into_iter().map(|child| (below, child, known)));
@@ -41,14 +39,14 @@ impl State {
                 continue;
             }
             self.space.release(start, length, used);
-            applied.released.push(Released {
+            update.applied.released.push(Released {
                 start,
                 length,
                 inode,
                 known,
             });
             if claim.kind.is_metadata() {
-                self.forget(inode, claim, applied);
+                self.forget(inode, claim, &mut update.applied);
             }
         }
         Ok(())
@@ -80,24 +78,17 @@ impl State {
         start: u64,
         length: u64,
         by: Use,
-        applied: &mut Applied,
-        disks: &mut Disks<'_>,
+        update: &mut Update<'_, '_>,
     ) -> Result<()> {
+        let is_displaced =
+            |used: &Use| names_others(used.kind) && (used.inode, used.kind) != (by.inode, by.kind);
         for run in self.space.runs(start, length) {
-            let Some(used) = run.used.filter(|used| names_others(used.kind)) else {
+            let Some(used) = run.used.filter(is_displaced) else {
                 continue;
             };
-            if (used.inode, used.kind) == (by.inode, by.kind) {
-                continue;
-            }
-            for start in run.start..run.start + run.length {
-                let claim = Claim {
-                    start,
-                    length: 1,
-                    kind: used.kind,
-                    first: 0,
-                };
-                self.release(used.mapper(), claim, applied, disks)?;
+            for block in run.start..run.end() {
+                let (mapper, claim) = used.claim_of(block);
+                self.release(mapper, claim, update)?;
             }
         }
         Ok(())
@@ -106,12 +97,7 @@ impl State {
     /// Drops the versions of released blocks, and the names in them.
     fn forget(&mut self, inode: u32, claim: Claim, applied: &mut Applied) {
         let end = claim.start.saturating_add(claim.length);
-        let known: Vec<u64> = self
-            .versions
-            .range(claim.start..end)
-            .map(|(&b, _)| b)
-            .collect();
-        for block in known {
+        for block in self.known(claim.start..end) {
             let version = self.versions.remove(&block).unwrap_or_default();
             if claim.kind == Kind::Content(Content::Directory) {
                 let old = self.entries(&version).unwrap_or_default();

@@ -1,18 +1,17 @@
 //! Explanation of each write to a file system in use.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ops::Range};
 
 use super::{
     blocks::{Area, Content, Kind, Run, Use, structure_of},
     fast_commits::FastCommits,
     jbd2,
-    journal::{Journal, Piece, Place},
+    journal::Journal,
     metadata::{Blocks, Explanation, State},
     naming::Naming,
     ownership::Trust,
     pending::Pending,
-    pieces::{blocks_of, content_of, explained, piece, plain, push_merged, whole_blocks},
-    superblock::Superblock,
+    pieces::{BlockWrite, blocks_of, push_merged},
 };
 use crate::track::reused::Open;
 use crate::{Cause, Causes, Disks, Row, Rows, Structure, Write, hash::HashMap};
@@ -44,36 +43,30 @@ pub(super) struct Checkpoint {
 }
 
 impl Running {
+    /// Loads the journal of a file system that mkfs created, and starts to follow both.
     pub(super) fn load(
-        superblock: Superblock,
-        disk: u16,
+        state: State,
         journal_disk: Option<u16>,
-        written: impl Iterator<Item = (u64, u64)>,
         disks: &mut Disks<'_>,
     ) -> Result<Running> {
-        let bytes = u64::from(superblock.block_bytes);
-        let journal_inode = superblock.journal_inode;
-        // An external journal's own superblock follows the superblock that identifies it as part of
-        // a file system (`ext4_get_journal_blkdev`).
-        let journal_superblock = superblock.primary_block() + 1;
-        let state = State::load(superblock, disk, written, disks)?;
-        let mut place = None;
+        let bytes = state.block_bytes();
+        let (mut places, mut position) = (Vec::new(), 0);
         let mut content = vec![0; bytes as usize];
         if let Some(disk) = journal_disk {
-            disks.read(disk, journal_superblock * bytes, &mut content)?;
-            place = Some(Place::Disk {
-                superblock: journal_superblock as u32,
-            });
-        } else if journal_inode != 0 {
-            let places = state.places_of(journal_inode, disks)?;
+            // An external journal's own superblock follows the superblock that identifies it as
+            // part of a file system (`ext4_get_journal_blkdev`). Its positions are block numbers.
+            let first = state.superblock.primary_block() + 1;
+            disks.read(disk, first * bytes, &mut content)?;
+            position = first as u32;
+            places.push((first, (1 << 32) - first, position));
+        } else if state.superblock.journal_inode != 0 {
+            places = state.places_of(state.superblock.journal_inode, disks)?;
             if let Some(&(block, ..)) = places.iter().find(|p| p.2 == 0) {
-                disks.read(disk, block.saturating_mul(bytes), &mut content)?;
+                disks.read(state.disk, block.saturating_mul(bytes), &mut content)?;
             }
-            place = Some(Place::Inside(places));
         }
-        let journal = jbd2::Superblock::parse(&content)
-            .zip(place)
-            .map(|(superblock, place)| Journal::new(place, superblock));
+        let journal = jbd2::Superblock::parse(&content);
+        let journal = journal.map(|superblock| Journal::new(places, position, superblock));
         Ok(Running::new(state, journal))
     }
 
@@ -93,85 +86,90 @@ impl Running {
 
     /// Returns whether the content of these bytes stays in use. Without a journal, only structures
     /// at fixed places certainly do.
-    pub(super) fn is_in_use(&self, offset: u64, length: u64, bytes: u64) -> bool {
-        let first = offset / bytes;
-        let end = offset.saturating_add(length).div_ceil(bytes);
+    pub(super) fn is_in_use(&self, offset: u64, length: u64) -> bool {
         let stays = |used: Use| self.journal.is_some() || matches!(used.kind, Kind::Fixed(_));
-        let runs = self.state.space.runs(first, end.saturating_sub(first));
+        let runs = self.runs(offset, length);
         !runs.is_empty() && runs.iter().all(|run| run.used.is_some_and(stays))
     }
 
     /// Returns whether [`home`](Self::home) reads the content of a write to this range. With a
     /// journal, it does not read data.
-    pub(super) fn reads(&self, offset: u64, length: u64, bytes: u64) -> bool {
-        let first = offset / bytes;
-        let end = offset.saturating_add(length).div_ceil(bytes);
-        let runs = self.state.space.runs(first, end.saturating_sub(first));
+    pub(super) fn reads(&self, offset: u64, length: u64) -> bool {
         let is_read =
             |used: Use| used.kind.is_metadata() || used.kind == Kind::Content(Content::Journal);
-        self.journal.is_none() || runs.iter().any(|run| run.used.is_some_and(is_read))
+        let mut runs = self.runs(offset, length).into_iter();
+        self.journal.is_none() || runs.any(|run| run.used.is_some_and(is_read))
+    }
+
+    /// Returns the runs of the blocks that these bytes touch.
+    fn runs(&self, offset: u64, length: u64) -> Vec<Run> {
+        let bytes = self.state.block_bytes();
+        let end = offset.saturating_add(length).div_ceil(bytes);
+        let first = offset / bytes;
+        self.state.space.runs(first, end.saturating_sub(first))
     }
 
     /// Explains a write to the file system's own disk.
     pub(super) fn home(
         &mut self,
         write: &Write<'_>,
-        bytes: u64,
         disks: &mut Disks<'_>,
         rows: &mut Rows,
     ) -> Result<()> {
-        let (first, count) = blocks_of(write, bytes);
-        let mut found = Vec::new();
+        let runs = self.runs(write.offset, write.length);
+        let mut write = BlockWrite::new(write, self.state.block_bytes());
         let mut waiting = Vec::new();
         let mut contents: Vec<(u64, Vec<u8>)> = Vec::new();
-        let runs = self.state.space.runs(first, count);
         self.begin(&runs);
         for run in runs {
-            let end = run.start + run.length;
-            let whole = piece(write, run.start, end, bytes);
+            let blocks = run.start..run.end();
             match run.used {
                 None if run.start >= self.state.superblock.blocks => {
-                    found.push(plain(whole, Structure::Unused, Cause::Accounting));
+                    write.add(blocks, Structure::Unused, Cause::Accounting);
                 }
                 None => waiting.push(run),
                 Some(used) if self.journal.is_none() && is_data(used.kind) => waiting.push(run),
                 Some(used) if used.kind == Kind::Content(Content::Journal) => {
-                    self.journal_blocks(write, (run.start, end), bytes, disks, &mut found)?;
+                    self.journal_blocks(&mut write, blocks, disks)?;
                 }
                 Some(used) if used.kind.is_metadata() => {
-                    for block in self.with_content(write, used, (run.start, end), bytes, &mut found)
-                    {
-                        let content = content_of(write, block, bytes, disks)?;
+                    for block in self.with_content(&mut write, used, blocks) {
+                        let content = write.content_of(block, disks)?;
                         if self.journal.is_none() && !self.state.has_form_of(used.kind, &content) {
-                            waiting.push(unused(block));
+                            waiting.push(Run {
+                                start: block,
+                                length: 1,
+                                used: None,
+                                ..run
+                            });
                             continue;
                         }
-                        let piece = piece(write, block, block + 1, bytes);
-                        match self.checkpoint(block, &content) {
-                            Some(due) => {
-                                let transaction = Some(due.transaction);
-                                found.push(self.row(piece, due.what, transaction, rows));
-                            }
-                            None => contents.push((block, content)),
-                        }
+                        let Some(due) = self.checkpoint(block, &content) else {
+                            contents.push((block, content));
+                            continue;
+                        };
+                        let transaction = Some(due.transaction.into());
+                        let row = self.row(write.part(block..block + 1), due.what, rows);
+                        write.found.push(Row { transaction, ..row });
                     }
                 }
                 Some(used) => {
-                    found.push(self.row(whole, of_content(used), None, rows));
+                    let row = self.row(write.part(blocks), of_content(used), rows);
+                    write.found.push(row);
                 }
             }
         }
         for run in waiting {
-            self.wait(write, run, bytes, rows);
+            self.wait(&write, run, rows);
         }
         if !contents.is_empty() {
-            self.apply(write, &contents, bytes, disks, &mut found, rows)?;
+            self.apply(&mut write, &contents, disks, rows)?;
         }
-        for number in push_merged(found, rows) {
+        for number in push_merged(write.found, rows) {
             self.keep_own(number, rows);
             if self.journal.is_none() {
                 self.name(number, self.state.names.epoch, rows);
-                self.wait_with_owner(number, bytes, rows);
+                self.wait_with_owner(number, rows);
             }
         }
         self.commit(disks, rows)
@@ -180,17 +178,14 @@ impl Running {
     /// Applies the metadata of a write that no journal explains.
     fn apply(
         &mut self,
-        write: &Write<'_>,
+        write: &mut BlockWrite<'_>,
         contents: &[(u64, Vec<u8>)],
-        bytes: u64,
         disks: &mut Disks<'_>,
-        found: &mut Vec<Row>,
         rows: &mut Rows,
     ) -> Result<()> {
         let mut blocks: Blocks<'_> = contents.iter().map(|(b, c)| (*b, c.as_slice())).collect();
-        let of_metadata: Vec<u64> = blocks.keys().copied().collect();
         // Blocks that the metadata of this write claims may be part of the write.
-        for (index, content) in whole_blocks(write, blocks_of(write, bytes).0, bytes) {
+        for (index, content) in write.whole_blocks() {
             let used = self.state.space.get(index);
             if used.is_none_or(|used| self.journal.is_none() && is_data(used.kind)) {
                 blocks.entry(index).or_insert(content);
@@ -201,9 +196,10 @@ impl Running {
             None => Trust::Written,
         };
         let applied = self.state.apply(&blocks, trust, disks)?;
-        for block in of_metadata {
+        for &(block, _) in contents {
             if let Some(what) = applied.explanation(block) {
-                found.push(self.row(piece(write, block, block + 1, bytes), what, None, rows));
+                let row = self.row(write.part(block..block + 1), what, rows);
+                write.found.push(row);
             }
         }
         self.take_effect(&applied, rows);
@@ -229,12 +225,12 @@ impl Running {
 
     /// Adds a metadata row to the waiting rows although it has an owner. The block may already have
     /// another owner and be of any kind. Called only without a journal.
-    fn wait_with_owner(&mut self, number: usize, bytes: u64, rows: &mut Rows) {
-        let Some(&mut row) = rows.get_mut(number) else {
+    fn wait_with_owner(&mut self, number: usize, rows: &mut Rows) {
+        let Some(row) = rows.get_mut(number) else {
             return;
         };
-        let start = row.offset / bytes;
-        let used = self.state.space.get(start);
+        let blocks = blocks_of(row, self.state.block_bytes());
+        let used = self.state.space.get(blocks.start);
         let may_change = match used {
             // Its content may have released it from its owner, for example when a node and the node
             // that it maps swap places.
@@ -242,135 +238,87 @@ impl Running {
             Some(used) => !matches!(used.kind, Kind::Fixed(_)),
         };
         if may_change {
-            let length = (row.offset + row.length).div_ceil(bytes) - start;
-            let place = (start, length);
-            self.pending.add(place, number, true, used, &self.state);
+            self.pending.add(blocks, number, true, used, &self.state);
         }
     }
 
     /// Returns the metadata blocks whose content must be examined. These are all blocks of the run,
     /// or only those with a known version for a write-zeroes, which may be as large as the disk.
     /// The kernel zeroes inode tables that mkfs left uninitialised (`lazy_itable_init`).
-    fn with_content(
-        &self,
-        write: &Write<'_>,
-        used: Use,
-        (start, end): (u64, u64),
-        bytes: u64,
-        found: &mut Vec<Row>,
-    ) -> Vec<u64> {
+    fn with_content(&self, write: &mut BlockWrite<'_>, used: Use, run: Range<u64>) -> Vec<u64> {
         if !write.content.is_empty() {
-            return (start..end).collect();
+            return run.collect();
         }
-        let known = self.state.known(start, end);
+        let known = self.state.known(run.clone());
         let structure = structure_of(used.kind);
-        let cause = if structure == Structure::InodeTable {
-            Cause::LazyInit
-        } else {
-            Cause::Accounting
+        let cause = match structure {
+            Structure::InodeTable => Cause::LazyInit,
+            _ => Cause::Accounting,
         };
-        let mut at = start;
-        for &block in known.iter().chain([&end]) {
-            if at < block {
-                found.push(plain(piece(write, at, block, bytes), structure, cause));
-            }
+        let mut at = run.start;
+        for &block in known.iter().chain([&run.end]) {
+            write.add(at..block, structure, cause);
             at = block + 1;
         }
         known
     }
 
-    pub(super) fn row(
-        &mut self,
-        piece: Piece,
-        what: Explanation,
-        transaction: Option<u32>,
-        rows: &mut Rows,
-    ) -> Row {
-        let path = if what.inode == 0 {
-            None
-        } else {
-            self.state.names.path(what.inode, &mut rows.paths)
-        };
-        explained(piece, what, path, transaction.map(u64::from))
+    /// Writes an explanation into a row, with the path of the owner.
+    pub(super) fn row(&mut self, row: Row, what: Explanation, rows: &mut Rows) -> Row {
+        Row {
+            structure: what.structure,
+            causes: what.causes,
+            inode: what.inode.into(),
+            path: match what.inode {
+                0 => None,
+                inode => self.state.names.path(inode, &mut rows.paths),
+            },
+            ..row
+        }
     }
 
     /// Adds rows for a write whose owner becomes known with the metadata that maps it.
-    fn wait(&mut self, write: &Write<'_>, run: Run, bytes: u64, rows: &mut Rows) {
-        if self.journal.is_some() {
-            return self.wait_as(write, run, false, bytes, rows);
-        }
-        let end = run.start + run.length;
-        let mut rest = run;
-        for (block, content) in whole_blocks(write, blocks_of(write, bytes).0, bytes) {
-            let is_inside = (run.start..end).contains(&block);
-            if !is_inside || !self.state.written_unmapped(block, content) {
-                continue;
+    fn wait(&mut self, write: &BlockWrite<'_>, run: Run, rows: &mut Rows) {
+        let mut start = run.start;
+        if self.journal.is_none() {
+            for (block, content) in write.whole_blocks() {
+                let is_inside = (run.start..run.end()).contains(&block);
+                if is_inside && self.state.written_unmapped(block, content) {
+                    self.wait_as(write, start..block, run.used, false, rows);
+                    self.wait_as(write, block..block + 1, run.used, true, rows);
+                    start = block + 1;
+                }
             }
-            for (start, stop, may_be_metadata) in
-                [(rest.start, block, false), (block, block + 1, true)]
-            {
-                let length = stop - start;
-                self.wait_as(
-                    write,
-                    Run {
-                        start,
-                        length,
-                        ..run
-                    },
-                    may_be_metadata,
-                    bytes,
-                    rows,
-                );
-            }
-            rest.start = block + 1;
         }
-        let length = end - rest.start;
-        self.wait_as(write, Run { length, ..rest }, false, bytes, rows);
+        self.wait_as(write, start..run.end(), run.used, false, rows);
     }
 
     fn wait_as(
         &mut self,
-        write: &Write<'_>,
-        run: Run,
+        write: &BlockWrite<'_>,
+        blocks: Range<u64>,
+        used: Option<Use>,
         may_be_metadata: bool,
-        bytes: u64,
         rows: &mut Rows,
     ) {
-        if run.length == 0 {
+        if blocks.is_empty() {
             return;
         }
         if !may_be_metadata {
             self.state.rounds.data();
         }
-        let inode = run.used.map_or(0, |u| u.inode);
         let what = Explanation {
             structure: Structure::FileData,
             causes: Causes::one(Cause::Data),
-            inode,
+            inode: used.map_or(0, |u| u.inode),
         };
-        let row = self.row(
-            piece(write, run.start, run.start + run.length, bytes),
-            what,
-            None,
-            rows,
-        );
+        let row = self.row(write.part(blocks.clone()), what, rows);
         let number = rows.push(row);
-        let place = (run.start, run.length);
         self.pending
-            .add(place, number, may_be_metadata, run.used, &self.state);
+            .add(blocks, number, may_be_metadata, used, &self.state);
         if self.journal.is_none() {
             self.name(number, self.state.names.epoch, rows);
         }
-    }
-}
-
-/// Creates the run of a block without a known use.
-fn unused(block: u64) -> Run {
-    Run {
-        start: block,
-        length: 1,
-        used: None,
-        origin: block,
     }
 }
 
@@ -455,7 +403,7 @@ mod tests {
                 length: 1024,
                 formatting: false,
             };
-            running.home(&write, 1024, &mut disks, &mut rows).unwrap();
+            running.home(&write, &mut disks, &mut rows).unwrap();
         }
         let found = rows.get_mut(0).map(|row| (row.structure, row.inode));
         assert_eq!(found, Some((Structure::ExtentMap, 13)));

@@ -2,9 +2,7 @@
 
 use super::super::{
     blocks::{Content, Use},
-    journal::Piece,
     metadata::ext2 as state,
-    pieces::plain,
 };
 use super::*;
 
@@ -25,17 +23,12 @@ fn inode(inode: u32) -> Mapper {
 
 /// Writes the ten blocks at 100, whose known use is `used`.
 fn write(pending: &mut Pending, rows: &mut Rows, used: Option<Use>, state: &mut State) -> usize {
-    let piece = Piece {
-        event: 1,
-        disk: 0,
-        offset: 100 << 10,
-        length: 10 << 10,
-    };
-    let mut row = plain(piece, Structure::FileData, Cause::Data);
-    row.inode = used.map_or(0, |used| used.inode.into());
-    let number = rows.push(row);
+    let number = rows.push(crate::Row {
+        inode: used.map_or(0, |used| used.inode.into()),
+        ..crate::Row::data(100 << 10, 10 << 10)
+    });
     state.rounds.data();
-    pending.add((100, 10), number, false, used, state);
+    pending.add(100..110, number, false, used, state);
     number
 }
 
@@ -96,7 +89,8 @@ fn after_all_is_on_the_disk_nothing_waits() {
 fn as_many_wait_as_may() {
     let (state, mut pending) = (state(), Pending::default());
     for number in 0..=MAX_WAITING {
-        pending.add((number as u64, 1), number, false, None, &state);
+        let block = number as u64;
+        pending.add(block..block + 1, number, false, None, &state);
     }
     assert_eq!(
         pending.rows.len() + pending.recent.len(),
