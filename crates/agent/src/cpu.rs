@@ -20,7 +20,7 @@ type RunTimes = HashMap<u32, u64>;
 
 /// CPU times of all threads at one reading.
 #[derive(Debug, Default)]
-pub struct CpuTimes {
+struct CpuTimes {
     kernel_threads: RunTimes,
     disk_server: RunTimes,
 }
@@ -73,20 +73,24 @@ impl CpuMeter {
     }
 }
 
-/// Answering end of the socket.
+/// Reads the host's `/proc`, and answers over the socket.
 #[derive(Debug)]
 pub struct CpuServer {
-    reader: CpuReader,
+    proc: OwnedFd,
+    server_pid: Option<u32>,
+    tick_ns: u64,
     began: CpuTimes,
     /// Readable when a question is pending.
     pub socket: OwnedFd,
 }
 
 impl CpuServer {
-    /// Creates a server that answers over `socket`.
-    pub fn new(reader: CpuReader, socket: OwnedFd) -> Self {
+    /// Creates a server that reads the `/proc` that is open as `proc`.
+    pub fn new(proc: OwnedFd, server_pid: Option<u32>, socket: OwnedFd) -> Self {
         Self {
-            reader,
+            proc,
+            server_pid,
+            tick_ns: 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1),
             began: CpuTimes::default(),
             socket,
         }
@@ -102,39 +106,19 @@ impl CpuServer {
         };
         let used = match &question[..length] {
             BEGIN => {
-                self.began = self.reader.read();
+                self.began = self.read();
                 CpuUsed::default()
             }
-            END => self.reader.read().since(&self.began),
+            END => self.read().since(&self.began),
             _ => return false,
         };
         let answer = serde_json::to_vec(&used).unwrap_or_default();
         send(&self.socket, &answer, SendFlags::NOSIGNAL).is_ok()
     }
-}
-
-/// Reads the host's `/proc`.
-#[derive(Debug)]
-pub struct CpuReader {
-    proc: OwnedFd,
-    server_pid: Option<u32>,
-    tick_ns: u64,
-}
-
-impl CpuReader {
-    /// Creates a reader of the `/proc` that is open as `proc`.
-    pub fn new(proc: OwnedFd, server_pid: Option<u32>) -> Self {
-        let tick_ns = 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1);
-        Self {
-            proc,
-            server_pid,
-            tick_ns,
-        }
-    }
 
     /// Returns the CPU time of every thread so far. Processes that end during the reading are left
     /// out.
-    pub fn read(&self) -> CpuTimes {
+    fn read(&self) -> CpuTimes {
         let mut times = CpuTimes::default();
         for pid in numbers_in(&self.proc, ".") {
             let dir = pid.to_string();
@@ -261,15 +245,16 @@ mod tests {
     fn own_process_has_run() {
         let proc =
             rustix::fs::open("/proc", OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()).unwrap();
-        let reader = CpuReader::new(proc, Some(std::process::id()));
-        let begin = reader.read();
+        let (socket, _) = std::os::unix::net::UnixDatagram::pair().unwrap();
+        let server = CpuServer::new(proc, Some(std::process::id()), socket.into());
+        let begin = server.read();
         // By this thread's own clock: it may get no processor for long. The kernel brings the times
         // in /proc up to date with each tick, of 10 ms at most.
         let start = own_time_ns();
         while own_time_ns() < start + 50_000_000 {
             std::hint::spin_loop();
         }
-        let used = reader.read().since(&begin).disk_server.unwrap();
+        let used = server.read().since(&begin).disk_server.unwrap();
         assert!((20_000_000..5_000_000_000).contains(&used), "{used}");
     }
 

@@ -1,7 +1,7 @@
 //! `fscost-agent run`: stays in the host's namespaces, starts the disk server and `init`, forwards
 //! events, and ends only when both have ended.
 
-use crate::cpu::{CpuReader, CpuServer};
+use crate::cpu::CpuServer;
 use crate::error::{CellError, Context, Kind, Result};
 use crate::event::{Event, Failed};
 use crate::handoff::{Handoff, bequeath};
@@ -172,7 +172,7 @@ fn start_init(
 ) -> Result<(Process, ChildStdout, CpuServer)> {
     let proc = File::open("/proc").internal(|| "open /proc")?;
     let (ours, theirs) = seqpacket_pair().internal(|| "make the socket for CPU times")?;
-    let cpu = CpuServer::new(CpuReader::new(proc.into(), server_pid), ours);
+    let cpu = CpuServer::new(proc.into(), server_pid, ours);
     let control_fd = control.as_ref().map(AsRawFd::as_raw_fd);
     let handoff = Handoff {
         plan,

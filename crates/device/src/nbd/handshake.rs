@@ -42,17 +42,15 @@ pub fn negotiate(
                 start_export(stream, flags, &disks[disk])?;
                 return Ok(Some(Agreed { disk, structured }));
             }
-            option::INFO | option::GO => match name_asked(&data) {
+            option::INFO | option::GO => match name_asked(&data).map(|name| find(disks, name)) {
                 None => answer(stream, wanted, reply::INVALID, &[])?,
-                Some(name) => match find(disks, name) {
-                    None => answer(stream, wanted, reply::UNKNOWN, &[])?,
-                    Some(disk) => {
-                        tell(stream, wanted, &disks[disk])?;
-                        if wanted == option::GO {
-                            return Ok(Some(Agreed { disk, structured }));
-                        }
+                Some(None) => answer(stream, wanted, reply::UNKNOWN, &[])?,
+                Some(Some(disk)) => {
+                    tell(stream, wanted, &disks[disk])?;
+                    if wanted == option::GO {
+                        return Ok(Some(Agreed { disk, structured }));
                     }
-                },
+                }
             },
             option::LIST if data.is_empty() => list(stream, disks)?,
             option::STRUCTURED_REPLY if data.is_empty() => {
