@@ -49,7 +49,7 @@ class Seen:
     def modelled(self) -> Answer:
         """Return the answer of the model alone, independent of the host."""
         latencies = [row["latency_ns"] / 1e3 for row in self.rows]
-        return Answer(median(latencies), fmean(latencies), 1, median(latencies), fmean(latencies))
+        return Answer(median(latencies), fmean(latencies), 1, median(latencies))
 
     def bytes_per_s(self, *, settled: bool = False) -> tuple[float, float]:
         """Return the lowest and the highest throughput that fio may have measured: of all intervals

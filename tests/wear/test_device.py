@@ -16,7 +16,7 @@ def read(text: str) -> wear.Device:
 
 
 def test_the_catalogue_has_each_kind_and_every_given_value_has_a_source() -> None:
-    found = wear.catalogue()
+    found = [wear.of_file(each) for each in devices.catalogue() if "wear" in each.sections]
     assert {device.kind for device in found} == {
         "consumer SSD",
         "enterprise SSD",

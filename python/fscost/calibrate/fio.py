@@ -46,7 +46,6 @@ class Answer:
     mean_us: float
     bytes_per_s: float
     sync_median_us: float = 0
-    sync_mean_us: float = 0
 
 
 SHORT_SHARE = 0.01
@@ -153,13 +152,11 @@ def _answer(job: Job, text: str) -> Answer:
         latency = found[of]["lat_ns"]
         if not latency.get("percentile"):
             raise ValueError(f"no request completed in {found['job_runtime']} ms")
-        sync = found["sync"]["lat_ns"] if job.is_synced else {}
         return Answer(
             _median_us(latency),
             latency["mean"] / 1e3,
             float(found[of]["bw_bytes"]),
-            _median_us(sync) if sync else 0,
-            sync["mean"] / 1e3 if sync else 0,
+            _median_us(found["sync"]["lat_ns"]) if job.is_synced else 0,
         )
     except (ValueError, KeyError, IndexError, TypeError) as error:
         raise HostError(

@@ -5,7 +5,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -18,7 +18,7 @@ from fscost.errors import InputError
 if TYPE_CHECKING:
     from fscost.cli.output.members import Loaded
     from fscost.cli.output.wear import Entry
-    from fscost.wear import By, Device, Shape
+    from fscost.wear import By, Device, Place, Shape, Source
 
 FormatName = Literal[
     "blkparse", "blktrace", "msr", "fio", "systor17", "alibaba", "tencent", "dm-log-writes"
@@ -124,41 +124,40 @@ def wear(options: Options) -> None:
     outputs = Outputs(options.json, options.csv, options.markdown)
     outputs.check()
     _refuse_combinations(options)
-    source, by, sweep, disk = options.source, options.by, options.sweep, options.disk
+    source, sweep = options.source, options.sweep
     device, fill = room.find(options.ssd), options.fill / 100
-    settings: dict[str, Any] = {"place": room.Place(options.place), "seed": options.seed}
+    place = room.Place(options.place)
     variants = [("", device, fill)] if sweep is None else _variants(sweep, device, fill)
-
-    def report(entries: "list[Entry]", charged: "By | None", **more: Any) -> output.Report:
-        return output.Report(
-            str(source),
-            device,
-            charged,
-            entries,
-            settings["place"],
-            options.runs_per_day,
-            options.top,
-            **more,
-        )
-
-    if options.format is not None or not (source.is_dir() or room.is_recording(source)):
-        if by is not None or options.profile or options.array is not None:
+    models = _Models(variants, place, options.seed, options.disk)
+    charged: room.By | None = None
+    loads: Sequence[Loaded] = ()
+    is_trace = options.format is not None or not (source.is_dir() or room.is_recording(source))
+    if is_trace:
+        if options.by is not None or options.profile or options.array is not None:
             raise InputError(
                 "--by, --profile and --array need a recording",
                 f"{source} is a trace: drop these options",
             )
-        entries = _of_trace(source, variants, options.format, disk, settings)
-        output.emit(report(entries, None, is_trace=True), outputs)
-        return
-    kept = every_kept(source, options.profile or [], trust=options.trust)
-    if options.array is not None:
-        entries, loads = _members(kept, variants, room.parse_array(options.array), disk, settings)
-        output.emit(report(entries, None, loads=loads), outputs)
-        return
-    charged = room.By(by or "cause") if sweep is None else None
-    program_bytes = _program_bytes(source, trust=options.trust)
-    entries = _entries(kept, variants, charged, disk, settings, program_bytes)
-    output.emit(report(entries, charged), outputs)
+        entries = models.of_trace(source, options.format)
+    else:
+        kept = every_kept(source, options.profile or [], trust=options.trust)
+        if options.array is not None:
+            entries, loads = models.of_members(kept, room.parse_array(options.array))
+        else:
+            charged = room.By(options.by or "cause") if sweep is None else None
+            entries = models.of_disks(kept, charged, _program_bytes(source, trust=options.trust))
+    report = output.Report(
+        str(source),
+        device,
+        charged,
+        entries,
+        place,
+        options.runs_per_day,
+        options.top,
+        loads,
+        is_trace,
+    )
+    output.emit(report, outputs)
 
 
 def _refuse_combinations(options: Options) -> None:
@@ -178,96 +177,98 @@ def _refuse_combinations(options: Options) -> None:
         )
 
 
-def _entries(
-    kept: Sequence[Kept],
-    variants: "Sequence[tuple[str, Device, float]]",
-    by: "By | None",
-    disk: str | None,
-    settings: dict[str, Any],
-    program_bytes: dict[str, int],
-) -> "list[Entry]":
-    from fscost import wear as room
-    from fscost.cli.output.wear import Entry
+@dataclass(frozen=True)
+class _Models:
+    """Models of the device, and how recordings are replayed on them. `variants`: name, device and
+    share that holds data of each step of a sweep. `disk`: the only one that is replayed."""
 
-    found = []
-    charged: set[str] = set()
-    for each in kept:
-        # Only the first repetition of each profile is explained and charged, because explaining
-        # takes longer than everything else.
-        is_explained = by is not None and each.profile not in charged
-        charged.add(each.profile)
-        for source in room.sources(
-            each.recording, is_explained=is_explained, measured=sorted(each.measured), disk=disk
-        ):
-            for name, device, fill in variants:
-                measured = room.measure(
+    variants: "Sequence[tuple[str, Device, float]]"
+    place: "Place"
+    seed: int
+    disk: str | None
+
+    def of_disks(
+        self, kept: Sequence[Kept], by: "By | None", program_bytes: dict[str, int]
+    ) -> "list[Entry]":
+        """Measure each disk."""
+        from fscost import wear as room
+
+        found = []
+        charged: set[str] = set()
+        for each in kept:
+            # Only the first repetition of each profile is explained and charged, because explaining
+            # takes longer than everything else.
+            of_first = None if each.profile in charged else by
+            charged.add(each.profile)
+            for source in room.sources(
+                each.recording,
+                is_explained=of_first is not None,
+                measured=sorted(each.measured),
+                disk=self.disk,
+            ):
+                found += self._entries(each, source, of_first, program_bytes.get(each.cell))
+        return found
+
+    def of_members(
+        self, kept: Sequence[Kept], array: "Shape"
+    ) -> "tuple[list[Entry], list[Loaded]]":
+        """Measure each member as a separate disk.
+
+        Also return the load of all members, in the first repetition of each profile.
+        """
+        from fscost import wear as room
+        from fscost.cli.output.members import Loaded
+
+        found: list[Entry] = []
+        loads: dict[str, Loaded] = {}
+        _, device, _ = self.variants[0]
+        for each in kept:
+            measured = sorted(each.measured)
+            sources = room.members(each.recording, array, measured=measured, disk=self.disk)
+            for source in sources:
+                found += self._entries(each, source)
+            if each.profile not in loads:
+                load = room.array_load(sources[0], device, self.seed)
+                loads[each.profile] = Loaded(each.profile, load, room.has_timing(device))
+        return found, list(loads.values())
+
+    def of_trace(self, path: Path, form: str | None) -> "list[Entry]":
+        """Measure each disk of a trace."""
+        from fscost import wear as room
+
+        _, device, _ = self.variants[0]
+        disks = room.trace_sources(path, device, form, disk=self.disk)
+        return [entry for each in disks for entry in self._entries(Kept(path), each)]
+
+    def _entries(
+        self,
+        kept: Kept,
+        source: "Source",
+        by: "By | None" = None,
+        program_write_bytes: int | None = None,
+    ) -> "list[Entry]":
+        """Measure a disk on each variant."""
+        from fscost import wear as room
+        from fscost.cli.output.wear import Entry
+
+        return [
+            Entry(
+                kept.profile,
+                kept.repetition,
+                name,
+                device,
+                room.measure(
                     source,
                     device,
-                    by=by if is_explained else None,
+                    by=by,
                     fill=fill,
-                    **settings,
-                    program_write_bytes=program_bytes.get(each.cell),
-                )
-                found.append(Entry(each.profile, each.repetition, name, device, measured))
-    return found
-
-
-def _members(
-    kept: Sequence[Kept],
-    variants: "Sequence[tuple[str, Device, float]]",
-    array: "Shape",
-    disk: str | None,
-    settings: dict[str, Any],
-) -> "tuple[list[Entry], list[Loaded]]":
-    """Measure each member as a separate disk.
-
-    Also return the load of all members, in the first repetition of each profile.
-    """
-    from fscost import wear as room
-    from fscost.cli.output.members import Loaded
-    from fscost.cli.output.wear import Entry
-
-    found: list[Entry] = []
-    loads: dict[str, Loaded] = {}
-    for each in kept:
-        sources = room.members(each.recording, array, measured=sorted(each.measured), disk=disk)
-        for source in sources:
-            for name, device, fill in variants:
-                found.append(
-                    Entry(
-                        each.profile,
-                        each.repetition,
-                        name,
-                        device,
-                        room.measure(source, device, fill=fill, **settings),
-                    )
-                )
-        if each.profile not in loads:
-            device = variants[0][1]
-            loads[each.profile] = Loaded(
-                each.profile,
-                room.array_load(sources[0], device, settings["seed"]),
-                has_timing=room.has_timing(device),
+                    place=self.place,
+                    seed=self.seed,
+                    program_write_bytes=program_write_bytes,
+                ),
             )
-    return found, list(loads.values())
-
-
-def _of_trace(
-    source: Path,
-    variants: "Sequence[tuple[str, Device, float]]",
-    form: str | None,
-    disk: str | None,
-    settings: dict[str, Any],
-) -> "list[Entry]":
-    from fscost import wear as room
-    from fscost.cli.output.wear import Entry
-
-    _, disks = room.trace_sources(source, variants[0][1], form, disk=disk)
-    return [
-        Entry("", 0, name, device, room.measure(each, device, fill=fill, **settings))
-        for each in disks
-        for name, device, fill in variants
-    ]
+            for name, device, fill in self.variants
+        ]
 
 
 def _program_bytes(source: Path, *, trust: bool) -> dict[str, int]:
@@ -306,10 +307,10 @@ def _variants(sweep: str, device: "Device", fill: float) -> "list[tuple[str, Dev
         )
     count = int((high - low) / step + 1e-9) + 1
     values = [low + step * number for number in range(count)]
-    label = [f"{name} {value:.3g} %" for value in values]
-    if name == "fill":
-        return [(text, device, value / 100) for text, value in zip(label, values, strict=True)]
-    return [
-        (text, device.with_spare(value / 100), fill)
-        for text, value in zip(label, values, strict=True)
-    ]
+    found = []
+    for value in values:
+        label, share = f"{name} {value:.3g} %", value / 100
+        found.append(
+            (label, device, share) if name == "fill" else (label, device.with_spare(share), fill)
+        )
+    return found

@@ -8,7 +8,6 @@ from fscost.devices.file import (
     find,
     is_file_name,
     parse,
-    read_device,
     wrong,
 )
 
@@ -19,6 +18,5 @@ __all__ = [
     "find",
     "is_file_name",
     "parse",
-    "read_device",
     "wrong",
 ]

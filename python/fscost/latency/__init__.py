@@ -1,7 +1,7 @@
 """Latency models of devices: the time a hard disk, an SD card or an SSD would take for the requests
 of a recording."""
 
-from fscost.latency.model import Model, Parameter, catalogue, find, of_file, parameters
+from fscost.latency.model import Model, Parameter, find, of_file, parameters
 from fscost.latency.replay import (
     OPS,
     DiskTimes,
@@ -21,7 +21,6 @@ __all__ = [
     "Parameter",
     "Replay",
     "Waits",
-    "catalogue",
     "find",
     "live",
     "of_file",

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 from fscost import devices
@@ -32,12 +31,6 @@ class Model:
     sources: Mapping[str, str]
     origin: str
     text: str
-
-
-@cache
-def catalogue() -> tuple[Model, ...]:
-    """Return the devices of the catalogue that have a section [latency], by name."""
-    return tuple(of_file(each) for each in devices.catalogue() if "latency" in each.sections)
 
 
 def find(name: str) -> Model:

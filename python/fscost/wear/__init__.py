@@ -8,7 +8,6 @@ from fscost.wear.device import (
     PARAMETERS,
     Device,
     Parameter,
-    catalogue,
     find,
     of_file,
 )
@@ -43,7 +42,6 @@ __all__ = [
     "Times",
     "Wear",
     "array_load",
-    "catalogue",
     "find",
     "grouped",
     "grouping",

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
 from typing import Any
 
 from fscost import devices
@@ -156,12 +155,6 @@ class Device:
             "levelling_gap": self.values["levelling_gap"] or None,
             "seed": seed,
         }
-
-
-@cache
-def catalogue() -> tuple[Device, ...]:
-    """Return the devices of the catalogue that have a section [wear], by name."""
-    return tuple(of_file(each) for each in devices.catalogue() if "wear" in each.sections)
 
 
 def find(name: str) -> Device:

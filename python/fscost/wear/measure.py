@@ -181,10 +181,10 @@ def is_recording(path: Path) -> bool:
 
 def trace_sources(
     path: Path, device: Device, form: str | None, *, disk: str | None = None
-) -> tuple[str, list[Source]]:
-    """Return the format and the disks of a block trace (docs/traces.md). All its requests are
-    repeated; their causes are unknown."""
-    with capture.opened_trace(path, device.native(0), form) as (found, disks):
+) -> list[Source]:
+    """Return the disks of a block trace (docs/traces.md). All its requests are repeated; their
+    causes are unknown."""
+    with capture.opened_trace(path, device.native(0), form) as (_, disks):
         names = [name for name, _, _ in disks]
         if disk is not None and disk not in names:
             raise InputError(
@@ -196,12 +196,11 @@ def trace_sources(
                 f"{path} has {len(names)} disks",
                 f"choose one with --disk: {', '.join(names[:_MOST_NAMES])}, …",
             )
-        chosen = [
+        return [
             Source(path, name, index, (), seconds, workload=workload)
             for index, (name, workload, seconds) in enumerate(disks)
             if disk is None or name == disk
         ]
-    return found, chosen
 
 
 def members(
