@@ -20,6 +20,7 @@ TERMINATED = 143
 """Exit status that a shell reports for a program killed by SIGTERM."""
 _LONGEST_PATH = 200
 """Maximum length of a path in a message. A path too long for the kernel would fill the screen."""
+_MORE_MEMORY = "close other programs first, or raise the limit of memory (`ulimit -v`)"
 
 LEAST_ADDRESS_SPACE_BYTES = 1 << 30
 COMPLETE = "_FSCOST_COMPLETE"
@@ -163,32 +164,23 @@ def main() -> None:
         _give_up_output()
         sys.exit(READER_GONE)
     except ImportError as error:
-        _end(
-            HostError(
-                f"a part of fscost cannot be loaded: {error}",
-                "run `make setup`, and check the limits on memory and open files (`ulimit -a`)",
-            )
+        _end_for(
+            f"a part of fscost cannot be loaded: {error}",
+            "run `make setup`, and check the limits on memory and open files (`ulimit -a`)",
         )
     except RuntimeError as error:
         if "start new thread" not in str(error):
             raise
-        _end(
-            HostError(
-                "no further thread can be started",
-                "raise the limits of memory and processes (`ulimit -v`, `ulimit -u`)",
-            )
+        _end_for(
+            "no further thread can be started",
+            "raise the limits of memory and processes (`ulimit -v`, `ulimit -u`)",
         )
     except MemoryError:
-        _end(
-            HostError(
-                "out of memory",
-                "close other programs first, or raise the limit of memory (`ulimit -v`)",
-            )
-        )
+        _end_for("out of memory", _MORE_MEMORY)
     except OSError as error:
         if _is_of_output(error):
             _give_up_output()
-        _end(HostError(*_of_the_host(error)))
+        _end_for(*_of_the_host(error))
 
 
 def _terminate(number: int, frame: object) -> None:
@@ -224,27 +216,25 @@ def _of_the_host(error: OSError) -> tuple[str, str]:
     remedies = {
         errno.EMFILE: "raise the limit of open files (`ulimit -n`)",
         errno.EAGAIN: "raise the limit of processes (`ulimit -u`)",
-        errno.ENOMEM: "close other programs first, or raise the limit of memory (`ulimit -v`)",
+        errno.ENOMEM: _MORE_MEMORY,
         errno.ENAMETOOLONG: "give a shorter name",
         errno.ENOSPC: "free some space there, or name another folder",
     }
-    what = (
-        f"{_shortened(os.fsdecode(error.filename))}: {error.strerror}"
-        if error.filename
-        else f"operating-system error: {error.strerror}"
-    )
-    return what, remedies.get(
-        error.errno or 0,
-        (
-            "check that path and its permissions"
-            if error.filename
-            else "check the limits that `ulimit -a` prints"
-        ),
-    )
+    if error.filename:
+        what = f"{_shortened(os.fsdecode(error.filename))}: {error.strerror}"
+        remedy = "check that path and its permissions"
+    else:
+        what = f"operating-system error: {error.strerror}"
+        remedy = "check the limits that `ulimit -a` prints"
+    return what, remedies.get(error.errno or 0, remedy)
 
 
 def _shortened(path: str) -> str:
     return path if len(path) <= _LONGEST_PATH else f"{path[:_LONGEST_PATH]}…"
+
+
+def _end_for(what: str, remedy: str) -> None:
+    _end(HostError(what, remedy))
 
 
 def _end(error: FscostError | None) -> None:

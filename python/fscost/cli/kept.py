@@ -32,11 +32,9 @@ class Kept:
     def json(self) -> dict[str, object]:
         """Fields of the recording in JSON output."""
         found: dict[str, object] = {"recording": str(self.recording)}
-        return (
-            {**found, "profile": self.profile, "repetition": self.repetition}
-            if self.profile
-            else found
-        )
+        if self.profile:
+            found |= {"profile": self.profile, "repetition": self.repetition}
+        return found
 
 
 def first_kept(source: Path, profiles: Sequence[str], *, trust: bool) -> list[Kept]:

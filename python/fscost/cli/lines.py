@@ -30,26 +30,18 @@ def print_lines(entries: Sequence[tuple[str, str]]) -> None:
     width = max((len(name) for name, _ in entries), default=0)
     columns = given_columns(sys.stdout)
     for name, meaning in entries:
-        begin = f"{name:{width}}  "
+        begin, below = f"{name:{width}}  ", " " * _INDENT
         if columns is None:
             lines = [begin + meaning]
         elif columns - len(begin) >= _LEAST_WORDS:
-            lines = textwrap.wrap(
-                meaning,
-                columns,
-                initial_indent=begin,
-                subsequent_indent=" " * len(begin),
-                break_on_hyphens=False,
-            )
+            lines = _wrapped(meaning, columns, begin, " " * len(begin))
         else:
-            indent = " " * _INDENT
-            below = textwrap.wrap(
-                meaning,
-                columns,
-                initial_indent=indent,
-                subsequent_indent=indent,
-                break_on_hyphens=False,
-            )
-            lines = [name, *below]
+            lines = [name, *_wrapped(meaning, columns, below, below)]
         for line in lines or [name]:
             print(plain(line.rstrip()))
+
+
+def _wrapped(text: str, columns: int, first: str, others: str) -> list[str]:
+    return textwrap.wrap(
+        text, columns, initial_indent=first, subsequent_indent=others, break_on_hyphens=False
+    )

@@ -99,11 +99,7 @@ def _commands(found: Any, names: tuple[str, ...]) -> Iterator[str]:
 def _see_also(found: Any, names: tuple[str, ...]) -> Iterator[str]:
     below = [f"{'-'.join((PROGRAM, *names, each))}" for each in getattr(found, "commands", {})]
     above = ["-".join((PROGRAM, *names[:-1]))] if names else []
-    yield (
-        ",\n".join(f".BR {_text(each)} (1)" for each in (*above, *below))
-        .replace(",\n", " ,\n")
-        .replace(" (1) ,", " (1),")
-    )
+    yield ",\n".join(f".BR {_text(each)} (1)" for each in (*above, *below))
 
 
 def _joined(text: str) -> str:

@@ -42,23 +42,16 @@ class Progress(Listener):
         """End the display, whether or not the run succeeded."""
 
     def starts(self, spec: RunSpec, estimate: Estimate, finished_cells: int) -> None:
-        host = (
-            ""
-            if estimate.host_bytes is None
-            else f"recordings of at most {human_bytes(estimate.host_bytes)}; "
-        )
-        cells = (
-            f"{_range(estimate.cells_min, estimate.cells_max)}"
-            f" cell{'s' * (estimate.cells_max != 1)}, seed {spec.seed}"
-        )
+        count = _range(estimate.cells_min, estimate.cells_max)
+        facts = [f"{count} cell{'s' * (estimate.cells_max != 1)}, seed {spec.seed}"]
         if finished_cells:
-            cells += f"; {finished_cells} are finished already"
-        lasts = (
-            "expected time"
-            f" {_range(human_seconds(estimate.seconds_min), human_seconds(estimate.seconds_max))}"
-        )
+            facts.append(f"{finished_cells} are finished already")
+        lasts = map(human_seconds, (estimate.seconds_min, estimate.seconds_max))
+        facts.append(f"expected time {_range(*lasts)}")
+        if estimate.host_bytes is not None:
+            facts.append(f"recordings of at most {human_bytes(estimate.host_bytes)}")
         self.say(f"{spec.workload.name} on {', '.join(profile.name for profile in spec.profiles)}")
-        self.say(f"{cells}; {lasts}; {host}results in {spec.folder}")
+        self.say("; ".join([*facts, f"results in {spec.folder}"]))
         self._ended = finished_cells
         is_open = estimate.cells_min != estimate.cells_max
         self._cells = f"{'at most ' * is_open}{estimate.cells_max}"

@@ -100,37 +100,26 @@ def info(recording: Source, json_: shared.Json = False) -> None:
 
 
 def _print_intervals(intervals: Sequence[capture.RecordedInterval]) -> None:
-    header = (
-        "interval",
-        "disk",
-        "begins, s",
-        "written",
-        "zeroed",
-        "discarded or zeroed",
-        "read",
-        "flushes",
-    )
-    rows = [header]
-    for interval in intervals:
-        for disk, totals in interval.disks.items():
-            rows.append(
-                (
-                    interval.name,
-                    disk,
-                    f"{interval.begin_ns / 1e9:.3f}",
-                    human_bytes(totals["write_bytes"]),
-                    human_bytes(totals["zero_bytes"]),
-                    human_bytes(totals["punch_bytes"] + totals["discard_bytes"]),
-                    human_bytes(totals["read_bytes"]),
-                    str(totals["flushes"]),
-                )
-            )
-    widths = [max(len(row[column]) for row in rows) for column in range(len(header))]
-    for row in rows:
-        cells = [
-            text.ljust(width) if column < 2 else text.rjust(width)
-            for column, (text, width) in enumerate(zip(row, widths, strict=True))
-        ]
+    bytes_columns = ("written", "zeroed", "discarded or zeroed", "read")
+    rows = [("interval", "disk", "begins, s", *bytes_columns, "flushes")]
+    rows += [
+        (
+            interval.name,
+            disk,
+            f"{interval.begin_ns / 1e9:.3f}",
+            human_bytes(totals["write_bytes"]),
+            human_bytes(totals["zero_bytes"]),
+            human_bytes(totals["punch_bytes"] + totals["discard_bytes"]),
+            human_bytes(totals["read_bytes"]),
+            str(totals["flushes"]),
+        )
+        for interval in intervals
+        for disk, totals in interval.disks.items()
+    ]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for name, disk, *numbers in rows:
+        cells = [name.ljust(widths[0]), disk.ljust(widths[1])]
+        cells += [text.rjust(width) for text, width in zip(numbers, widths[2:], strict=True)]
         print(plain("  ".join(cells).rstrip()))
 
 

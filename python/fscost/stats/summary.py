@@ -72,12 +72,21 @@ def where(metric: str, phase: str = "total") -> pc.Expression:
     return (pc.field("metric") == metric) & (pc.field("phase") == phase) & (pc.field("disk") == "")
 
 
+def by_repetition(
+    samples: pa.Table, metric: str, phase: str = "total"
+) -> dict[str, dict[int, float]]:
+    """Return the values of one metric by profile and repetition."""
+    chosen = samples.filter(where(metric, phase)).select(["profile", "repetition", "value"])
+    values: dict[str, dict[int, float]] = {}
+    for row in chosen.to_pylist():
+        values.setdefault(row["profile"], {})[row["repetition"]] = row["value"]
+    return values
+
+
 def half_widths(samples: pa.Table, metric: str, phase: str = "total") -> dict[str, Interval]:
     """Compute the interval of one metric for each profile; the stopping rule uses these."""
-    values: dict[str, list[float]] = {}
-    for row in samples.filter(where(metric, phase)).select(["profile", "value"]).to_pylist():
-        values.setdefault(row["profile"], []).append(row["value"])
-    return {profile: interval(found) for profile, found in values.items()}
+    values = by_repetition(samples, metric, phase)
+    return {profile: interval(list(found.values())) for profile, found in values.items()}
 
 
 def _row(

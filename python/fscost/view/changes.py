@@ -13,7 +13,7 @@ from fscost.stats import Ratio, Verdict
 from fscost.view.breakdown import WRITTEN
 from fscost.view.grid import NOTHING, Grid, or_nothing, plain
 from fscost.view.summary import label
-from fscost.view.units import human, human_bytes, human_ratio
+from fscost.view.units import human, human_ratio, signed_bytes
 
 COMPARED = (WRITTEN, "device_write_requests", "device_flushes", "device_discard_bytes")
 """Metrics that can be compared between runs. Times belong to one host at one time
@@ -256,7 +256,7 @@ def reasons(found: Changes) -> list[str]:
     for change in found.changes:
         if change.verdict in (Verdict.HIGHER, Verdict.LOWER) and change.causes:
             parts = [
-                f"{name.replace('_', ' ')} {'−' if more < 0 else '+'}{human_bytes(abs(more))}"
+                f"{name.replace('_', ' ')} {signed_bytes(more)}"
                 for name, more in [*change.causes.items()][:_MOST_CAUSES]
             ]
             lines.append(f"{change.profile}: {', '.join(parts)}")

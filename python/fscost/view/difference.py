@@ -6,7 +6,7 @@ from typing import Any
 
 from fscost.analyze import Report
 from fscost.view.grid import Grid, plain
-from fscost.view.units import human_bytes
+from fscost.view.units import human_bytes, signed_bytes
 
 
 @dataclass(frozen=True)
@@ -37,11 +37,16 @@ def difference(one: str, first: Report, other: str, second: Report, top: int) ->
             (f"({len(rest)} more)", sum(row[1] for row in rest), sum(row[2] for row in rest)),
         ]
     lines = [
-        [plain(name), *map(human_bytes, (mine, its)), signed(its - mine)]
+        [plain(name), *map(human_bytes, (mine, its)), signed_bytes(its - mine)]
         for name, mine, its in rows
     ]
     lines.append(
-        ["total", human_bytes(first.write_bytes), human_bytes(second.write_bytes), signed(whole)]
+        [
+            "total",
+            human_bytes(first.write_bytes),
+            human_bytes(second.write_bytes),
+            signed_bytes(whole),
+        ]
     )
     sizes = f"{human_bytes(second.write_bytes)} against {human_bytes(first.write_bytes)}"
     title = (
@@ -63,8 +68,3 @@ def difference(one: str, first: Report, other: str, second: Report, top: int) ->
             for finding in report.findings
         ],
     )
-
-
-def signed(size: int) -> str:
-    """Format a signed size: +1.20 MiB, −4.00 KiB, 0 B."""
-    return f"{'−' if size < 0 else '+' if size else ''}{human_bytes(abs(size))}"

@@ -13,6 +13,7 @@ from fscost.view.units import slug
 
 LARGEST = 25
 """Maximum number of files, and of directories, listed."""
+_LISTED = pa.schema({"path": pa.string(), "kind": pa.string(), "write_bytes": pa.int64()})
 
 
 @dataclass(frozen=True)
@@ -95,12 +96,9 @@ def _plain(table: pa.Table, columns: Sequence[str]) -> pa.Table:
 
 def listed(groups: Sequence[analyze.Group]) -> pa.Table:
     """List groups by name and kind, with their bytes."""
-    named = [(plain(group.name), group.parts) for group in groups]
-    rows = [(name, kind, count) for name, parts in named for kind, count in parts.items()]
-    return pa.table(
-        {
-            "path": pa.array([name for name, _, _ in rows], pa.string()),
-            "kind": pa.array([kind for _, kind, _ in rows], pa.string()),
-            "write_bytes": pa.array([count for _, _, count in rows], pa.int64()),
-        }
-    )
+    rows = [
+        {"path": plain(group.name), "kind": kind, "write_bytes": count}
+        for group in groups
+        for kind, count in group.parts.items()
+    ]
+    return pa.Table.from_pylist(rows, _LISTED)

@@ -39,11 +39,10 @@ def latencies(results: RunResults) -> Table:
         whole = left = sum(bins.values())
         for bound_ns in sorted(bins):
             left -= bins[bound_ns]
-            rows.append((what, profile, bound_ns, bins[bound_ns], left / whole))
-    rows.sort(key=lambda row: (not row[0].startswith(tuple(_CALLS.values())), row[0]))
-    data = pa.Table.from_pylist(
-        [dict(zip(_SCHEMA.names, row, strict=True)) for row in rows], _SCHEMA
-    )
+            values = (what, profile, bound_ns, bins[bound_ns], left / whole)
+            rows.append(dict(zip(_SCHEMA.names, values, strict=True)))
+    rows.sort(key=lambda row: (not row["what"].startswith(tuple(_CALLS.values())), row["what"]))
+    data = pa.Table.from_pylist(rows, _SCHEMA)
     title = "Distribution of latencies, all measured phases and repetitions"
     return Table("latencies", title, data, {"at_most_ns": "ns", "longer": "share"})
 

@@ -31,13 +31,13 @@ _WORN: Mapping[str, tuple[pa.DataType, str]] = {
     "lifetime_write_bytes": (pa.float64(), "bytes"),
     "lifetime_runs": (pa.float64(), "count"),
 }
-_MAP = {
-    "row": pa.string(),
-    "cell": pa.int64(),
-    "first_block": pa.int64(),
-    "last_block": pa.int64(),
-    "mean_erases": pa.float64(),
-}
+_MAP = pa.schema(
+    {
+        "row": pa.string(),
+        **dict.fromkeys(("cell", "first_block", "last_block"), pa.int64()),
+        "mean_erases": pa.float64(),
+    }
+)
 _LOADS: Mapping[str, tuple[pa.DataType, str]] = {
     "profile": (pa.string(), ""),
     "disk": (pa.string(), ""),
@@ -96,7 +96,7 @@ def modelled(
         device,
         array,
         _table("wear", f"Wear{what} (first repetition)", _WORN, worn),
-        pa.Table.from_pylist(cells, pa.schema(_MAP)),
+        pa.Table.from_pylist(cells, _MAP),
         _table("loads", f"Load of {of}, all measured phases", _LOADS, loads),
         missing,
     )

@@ -4,7 +4,7 @@ kernel."""
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -133,9 +133,7 @@ def _post(columns: Sequence[Column]) -> Post:
 def _only(column: Column) -> Report:
     """Restrict the report to one kernel's findings, without the kernel's name, which the column
     shows."""
-    findings = column.findings
-    unnamed = Findings("", findings.comparisons, findings.tables, findings.claims)
-    return Report(column.report.study, column.report.results, (unnamed,))
+    return replace(column.report, findings=(replace(column.findings, kernel=""),))
 
 
 def _run(column: Column) -> Iterator[str]:

@@ -12,8 +12,8 @@ from fscost.stats import Ratio, Verdict
 from fscost.view.breakdown import WRITTEN
 from fscost.view.grid import NOTHING, Grid, plain
 from fscost.view.per import Per
-from fscost.view.summary import SAME, label, percent
-from fscost.view.units import human, human_ratio
+from fscost.view.summary import SAME, label, signed_change
+from fscost.view.units import human
 
 
 @dataclass(frozen=True)
@@ -82,13 +82,7 @@ def _check(runs: Mapping[str, RunResults], metric: str) -> None:
 
 def _values(run: RunResults, metric: str) -> dict[str, dict[int, float]]:
     """Return totals by profile and repetition, in the order in which the profiles were named."""
-    found: dict[str, dict[int, float]] = {}
-    for sample in (
-        run.samples.filter(stats.where(metric))
-        .select(["profile", "repetition", "value"])
-        .to_pylist()
-    ):
-        found.setdefault(sample["profile"], {})[sample["repetition"]] = sample["value"]
+    found = stats.by_repetition(run.samples, metric)
     return {name: found[name] for name in run.manifest.profile_names if name in found}
 
 
@@ -104,11 +98,7 @@ def _change(ratio: Ratio, *, is_there: bool) -> str:
         return NOTHING
     if ratio.verdict is Verdict.NOT_SHOWN and ratio.n > 1:
         return SAME
-    text = (
-        human_ratio(ratio.ratio)
-        if ratio.ratio >= 2
-        else f"{'−' if ratio.ratio < 1 else '+'}{percent(ratio.ratio)}"
-    )
+    text = signed_change(ratio.ratio)
     return f"({text})" if ratio.n == 1 else text
 
 

@@ -87,13 +87,7 @@ def ranking(results: RunResults, rows: Sequence[Row], metric: str, baseline: str
     )
     if not found:
         return Ranking(metric, baseline, [], [])
-    values: dict[str, dict[int, float]] = {}
-    for sample in (
-        results.samples.filter(stats.where(metric))
-        .select(["profile", "repetition", "value"])
-        .to_pylist()
-    ):
-        values.setdefault(sample["profile"], {})[sample["repetition"]] = sample["value"]
+    values = stats.by_repetition(results.samples, metric)
     first = found[0].profile
     ties = [
         row.profile
@@ -307,12 +301,13 @@ def change(row: Row | None, baseline: str) -> str:
         return "baseline"
     if row.verdict is Verdict.NOT_SHOWN and row.n > 1:
         return SAME
-    text = (
-        human_ratio(row.ratio)
-        if row.ratio >= 2
-        else f"{'−' if row.ratio < 1 else '+'}{percent(row.ratio)}"
-    )
+    text = signed_change(row.ratio)
     return text if row.verdict is not Verdict.NOT_SHOWN else f"({text})"
+
+
+def signed_change(ratio: float) -> str:
+    """Format a ratio as a change: −21 %, +4.1 %, 8.8×."""
+    return human_ratio(ratio) if ratio >= 2 else f"{'−' if ratio < 1 else '+'}{percent(ratio)}"
 
 
 def _interval(row: Row | None, baseline: str) -> tuple[str, str, str]:

@@ -14,6 +14,11 @@ def human_bytes(value: float) -> str:
     return f"{value:.0f} B" if unit == 0 else f"{_three_digits(value)} {_BINARY[unit]}"
 
 
+def signed_bytes(value: float) -> str:
+    """Format bytes with a sign: +1.20 MiB, −4.00 KiB, 0 B."""
+    return f"{'−' if value < 0 else '+' if value else ''}{human_bytes(abs(value))}"
+
+
 def human_seconds(value: float) -> str:
     """Format seconds with three digits: 12.3 s, 4.56 ms; minutes from 100 s on."""
     if value >= 100:

@@ -64,15 +64,8 @@ def _distinct(offsets: dict[int, int]) -> dict[int, str]:
 def block_map(blocks: pa.Table, phases: Phases) -> Any:
     """Draw offset over time, with each cell coloured by the structures of most of its bytes. Only
     written places have a row."""
-    ticks = _distinct(
-        {
-            row: offset
-            for row, offset in zip(
-                blocks["row"].to_pylist(), blocks["offset_bytes"].to_pylist(), strict=True
-            )
-            if row in _TICKS
-        }
-    )
+    offsets = zip(blocks["row"].to_pylist(), blocks["offset_bytes"].to_pylist(), strict=True)
+    ticks = _distinct({row: offset for row, offset in offsets if row in _TICKS})
     axis = alt.Axis(
         values=list(ticks),
         labelExpr=f"{json.dumps(ticks)}[datum.value]",
@@ -183,12 +176,8 @@ def _seconds(name: str) -> alt.X:
 
 def _phases(phases: Phases) -> Any:
     """Draw a line where each phase begins, with its name."""
-    table = pa.table(
-        {
-            "phase": pa.array([name for name, _ in phases], pa.string()),
-            "begin_s": pa.array([begin for _, begin in phases], pa.float64()),
-        }
-    )
+    rows = [{"phase": name, "begin_s": begin_s} for name, begin_s in phases]
+    table = pa.Table.from_pylist(rows, pa.schema({"phase": pa.string(), "begin_s": pa.float64()}))
     base = alt.Chart(inline(table)).encode(x="begin_s:Q")
     lines = base.mark_rule(strokeDash=[3, 3], color="#888888")
     names = base.mark_text(
