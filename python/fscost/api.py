@@ -106,16 +106,17 @@ def compare(
     interrupted.
     """
     words = (command,) if isinstance(command, str) else tuple(command)
-    given: dict[str, Any] = {}
-    if profiles:
-        given["on"] = profiles
-    if words:
-        given["command"] = words
-    if workload is not None:
-        given["workload"] = workload
-    if repetitions is not None:
-        given |= {"min_repetitions": repetitions, "max_repetitions": repetitions}
-    asked = replace(options, **given)
+    given = {
+        "on": profiles,
+        "command": words,
+        "workload": workload,
+        "min_repetitions": repetitions,
+        "max_repetitions": repetitions,
+    }
+    chosen: dict[str, Any] = {
+        name: value for name, value in given.items() if value not in (None, ())
+    }
+    asked = replace(options, **chosen)
     changed = [name for name, value in asdict(asked).items() if value != getattr(Request, name)]
     asked = absolute(with_range(asked, changed))
     place = Place(lab, None if out is None else Path(out))

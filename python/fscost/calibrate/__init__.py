@@ -2,6 +2,6 @@
 [latency]."""
 
 from fscost.calibrate.fio import commands, measure
-from fscost.calibrate.model import KINDS, Kind, toml
+from fscost.calibrate.model import KINDS, toml
 
-__all__ = ["KINDS", "Kind", "commands", "measure", "toml"]
+__all__ = ["KINDS", "commands", "measure", "toml"]

@@ -11,7 +11,6 @@ from fscost.calibrate.fio import (
     OF_HARD_DISKS,
     SHORT_SHARE,
     Answer,
-    Job,
 )
 from fscost.calibrate.fio import SMALL_BYTES as SMALL
 
@@ -24,15 +23,8 @@ _MEAN_ROOT = 8 / 15
 """Mean square root of the distance between two random points on a line of length 1."""
 
 
-@dataclass(frozen=True)
-class Kind:
-    """A kind of model, and its read-only jobs."""
-
-    name: str
-    jobs: tuple[Job, ...]
-
-
-KINDS = {"flash": Kind("flash", OF_FLASH), "hard-disk": Kind("hard-disk", OF_HARD_DISKS)}
+KINDS = {"flash": OF_FLASH, "hard-disk": OF_HARD_DISKS}
+"""Read-only jobs of each kind of model."""
 
 
 @dataclass

@@ -80,13 +80,13 @@ def calibrate(options: Options) -> None:
             f"{options.device} has {found.size_bytes} bytes, too few to measure",
             "name one of 16 MiB or more",
         )
-    chosen = room.KINDS[options.kind or ("hard-disk" if found.is_rotational else "flash")]
-    if options.write and chosen.name == "hard-disk":
+    kind = options.kind or ("hard-disk" if found.is_rotational else "flash")
+    if options.write and kind == "hard-disk":
         raise InputError(
             "--write measures flash only: for a hard disk, the model assumes a write cache",
             "drop --write, or give --kind flash",
         )
-    jobs = (*chosen.jobs, *(fio.WRITES if options.write else ()))
+    jobs = (*room.KINDS[kind], *(fio.WRITES if options.write else ()))
     seconds = options.seconds
     if options.dry_run:
         print(plain("\n".join(room.commands(jobs, found.path, found.size_bytes, seconds))))
@@ -96,7 +96,7 @@ def calibrate(options: Options) -> None:
     with found.exclusively():
         answers = room.measure(jobs, found.path, found.size_bytes, seconds, _say)
     text = room.toml(
-        chosen.name,
+        kind,
         answers,
         size_bytes=found.size_bytes,
         rpm=options.rpm,

@@ -171,21 +171,12 @@ def _claim(judged: JudgedClaim) -> dict[str, Any]:
 def _pair(published: float | None, measured: Measured) -> dict[str, Any]:
     found = measured.interval
     if found is None:
-        return {
-            "published": published,
-            "n": 0,
-            "median": None,
-            "low": None,
-            "high": None,
-            "because": measured.because,
-        }
-    doubt = {"because": measured.because} if measured.because else {}
-    return {
-        "published": published,
-        **asdict(found),
-        **({"is_virtual": True} if measured.is_virtual else {}),
-        **doubt,
-    }
+        values = {"n": 0, **dict.fromkeys(("median", "low", "high"))}
+    else:
+        values = asdict(found) | ({"is_virtual": True} if measured.is_virtual else {})
+    if found is None or measured.because:
+        values["because"] = measured.because
+    return {"published": published, **values}
 
 
 def _print(view: StudyView, console: Console) -> None:

@@ -112,11 +112,8 @@ def _row(
         disk,
         metric,
         unit,
-        found.n,
-        found.median,
-        found.low,
-        found.high,
-        spread(values),
+        **vars(found),
+        spread=spread(values),
         **against,
     )
 

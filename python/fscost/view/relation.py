@@ -12,6 +12,7 @@ from fscost.stats import Ratio, Verdict
 from fscost.view.breakdown import WRITTEN
 from fscost.view.grid import NOTHING, Grid, plain
 from fscost.view.per import Per
+from fscost.view.run import kernel_release
 from fscost.view.summary import SAME, label, signed_change
 from fscost.view.units import human
 
@@ -109,10 +110,7 @@ def _row(
     row: dict[str, Any] = {
         "profile": profile,
         "run": run,
-        "n": found.n,
-        "median": found.median,
-        "low": found.low,
-        "high": found.high,
+        **vars(found),
     }
     if not is_first:
         row |= {
@@ -132,15 +130,12 @@ def _notes(runs: Mapping[str, RunResults]) -> list[str]:
         f"Medians of each run; changes are relative to {first}, paired by repetition.",
         f"{SAME}: no difference found.",
     ]
-    kernels = {name: _kernel(run) for name, run in runs.items()}
+    kernels = {
+        name: kernel_release(run.manifest.environment) or "unknown" for name, run in runs.items()
+    }
     if len(set(kernels.values())) > 1:
         told = ", ".join(f"{name}: {kernel}" for name, kernel in kernels.items())
         notes.append(f"The kernels differ: {told}.")
     if min(len({cell.repetition for cell in run.manifest.done}) for run in runs.values()) < 2:
         notes.append("In brackets: not significant; a single repetition has no interval.")
     return [plain(note) for note in notes]
-
-
-def _kernel(run: RunResults) -> str:
-    kernel = run.manifest.environment.get("kernel")
-    return str(kernel.get("release", "unknown")) if isinstance(kernel, dict) else "unknown"

@@ -178,10 +178,9 @@ def conditions(results: RunResults) -> list[str]:
             "virtual times count the instructions of an emulated processor, "
             "one per nanosecond, and are not the times of any device"
         )
-    where = (
-        f"{_guests(manifest.environment, guests)}{_kernel(manifest.environment)}; lab"
-        f" {manifest.lab}"
-    )
+    release = kernel_release(manifest.environment)
+    kernel = "unknown kernel" if release is None else f"Linux {release}"
+    where = f"{_guests(manifest.environment, guests)}{kernel}; lab {manifest.lab}"
     return [
         *_smart(manifest.environment),
         (
@@ -235,13 +234,10 @@ def _stopped(results: RunResults) -> str:
     return f"{end} after {human_seconds(manifest.elapsed_s)}{because}."
 
 
-def _kernel(environment: dict[str, object]) -> str:
+def kernel_release(environment: Mapping[str, Any]) -> str | None:
+    """Return the release of the machine's kernel; None if the environment names no kernel."""
     kernel = environment.get("kernel")
-    return (
-        f"Linux {kernel.get('release', 'unknown')}"
-        if isinstance(kernel, dict)
-        else "unknown kernel"
-    )
+    return str(kernel.get("release", "unknown")) if isinstance(kernel, dict) else None
 
 
 def _condition(request: Mapping[str, Any]) -> str:

@@ -10,21 +10,6 @@ import pyarrow as pa
 
 from fscost import study
 from fscost.stats import Row, summarise
-from fscost.study import (
-    MORE_MAY_DECIDE,
-    RULES,
-    Change,
-    Findings,
-    JudgedClaim,
-    JudgedCriterion,
-    Measured,
-    Published,
-    Report,
-    ReportedLine,
-    Study,
-    Verdict,
-    is_too_small,
-)
 from fscost.view.by_disk import by_disk
 from fscost.view.grid import NOTHING, Grid, or_nothing, plain
 from fscost.view.run import conditions, problems
@@ -66,7 +51,7 @@ class StudyView:
     folder: str
 
 
-def study_view(report: Report, *, is_by_disk: bool = False) -> StudyView:
+def study_view(report: study.Report, *, is_by_disk: bool = False) -> StudyView:
     """Compute the view; nothing is printed. `is_by_disk`: include a table of each disk's
     traffic."""
     found, results = report.study, report.results
@@ -91,7 +76,9 @@ def study_view(report: Report, *, is_by_disk: bool = False) -> StudyView:
         )
     sections.append(
         Section(
-            "How to read it", None, [*RULES, *_counts(report), *map(plain, conditions(results))]
+            "How to read it",
+            None,
+            [*study.RULES, *_counts(report), *map(plain, conditions(results))],
         )
     )
     notes = [
@@ -128,7 +115,7 @@ CLAIMS = pa.schema(
 )
 
 
-def claims(reports: Mapping[str, Report]) -> Table:
+def claims(reports: Mapping[str, study.Report]) -> Table:
     """Return a line for each criterion of each claim under each kernel, with the values that
     decided the verdicts. `reports`: runs of one study, by the name that replaces the kernel's if a
     run has only one kernel."""
@@ -152,7 +139,7 @@ def claims(reports: Mapping[str, Report]) -> Table:
     return Table("claims", "What decided each verdict", data, units)
 
 
-def _decided(entry: JudgedCriterion) -> dict[str, object]:
+def _decided(entry: study.JudgedCriterion) -> dict[str, object]:
     criterion, interval = entry.criterion, entry.measured.interval
     return {
         "criterion": criterion.label,
@@ -168,13 +155,13 @@ def _decided(entry: JudgedCriterion) -> dict[str, object]:
     }
 
 
-def verdict_counts(findings: Findings) -> str:
+def verdict_counts(findings: study.Findings) -> str:
     """Return the number of claims with each verdict, in words."""
     counts = Counter(judged.verdict for judged in findings.claims)
-    return ", ".join(f"{counts[each]} {each.value}" for each in Verdict if counts[each])
+    return ", ".join(f"{counts[each]} {each.value}" for each in study.Verdict if counts[each])
 
 
-def study_answers(report: Report) -> list[str]:
+def study_answers(report: study.Report) -> list[str]:
     """Return a sentence for each kernel."""
     return [
         f"Of {len(findings.claims)} claims{_under(findings)}: {verdict_counts(findings)}."
@@ -182,11 +169,11 @@ def study_answers(report: Report) -> list[str]:
     ]
 
 
-def _under(findings: Findings) -> str:
+def _under(findings: study.Findings) -> str:
     return f" under Linux {plain(findings.kernel)}" if findings.kernel else ""
 
 
-def disk_rows(report: Report) -> list[Row]:
+def disk_rows(report: study.Report) -> list[Row]:
     """Return the run's rows of single disks, as `fscost show --by-disk` does."""
     results = report.results
     return [
@@ -196,12 +183,12 @@ def disk_rows(report: Report) -> list[Row]:
     ]
 
 
-def _at(findings: Findings) -> str:
+def _at(findings: study.Findings) -> str:
     """Suffix that marks the items of this kernel, if there are several kernels."""
     return f" @{plain(findings.kernel)}" if findings.kernel else ""
 
 
-def _verdicts(report: Report) -> Section:
+def _verdicts(report: study.Report) -> Section:
     header = ("claim", *(_at(findings).strip() or "verdict" for findings in report.findings))
     rows = [
         (claim.text, *(findings.claims[index].verdict.value for findings in report.findings))
@@ -210,7 +197,7 @@ def _verdicts(report: Report) -> Section:
     return Section("Verdicts", Grid("", header, rows), _way_on(report))
 
 
-def _way_on(report: Report) -> list[str]:
+def _way_on(report: study.Report) -> list[str]:
     """Suggest a command if more repetitions, or a larger run, may decide open criteria."""
     judged = [
         entry
@@ -221,14 +208,14 @@ def _way_on(report: Report) -> list[str]:
     return [*_more_repetitions(report, judged), *_larger(report, judged)]
 
 
-def _larger(report: Report, judged: Sequence[JudgedCriterion]) -> list[str]:
-    small = sum(is_too_small(entry) for entry in judged)
+def _larger(report: study.Report, judged: Sequence[study.JudgedCriterion]) -> list[str]:
+    small = sum(study.is_too_small(entry) for entry in judged)
     command = f"fscost study run {report.study.name} --scale full"
     return [plain(f"A larger run may decide {small} of the open criteria: {command}")] * bool(small)
 
 
-def _more_repetitions(report: Report, judged: Sequence[JudgedCriterion]) -> list[str]:
-    undecided = [entry for entry in judged if entry.measured.because in MORE_MAY_DECIDE]
+def _more_repetitions(report: study.Report, judged: Sequence[study.JudgedCriterion]) -> list[str]:
+    undecided = [entry for entry in judged if entry.measured.because in study.MORE_MAY_DECIDE]
     if not undecided:
         return []
     repetitions = (
@@ -242,7 +229,7 @@ def _more_repetitions(report: Report, judged: Sequence[JudgedCriterion]) -> list
     return [plain(f"More repetitions may decide {len(undecided)} of the open criteria: {command}")]
 
 
-def _comparisons(found: Study, findings: Findings) -> Section:
+def _comparisons(found: study.Study, findings: study.Findings) -> Section:
     rows: list[Sequence[str]] = []
     for comparison, changes in findings.comparisons:
         title = comparison.title
@@ -264,7 +251,7 @@ def _comparisons(found: Study, findings: Findings) -> Section:
     )
 
 
-def _published(change: Change, texts: Sequence[str]) -> Sequence[str]:
+def _published(change: study.Change, texts: Sequence[str]) -> Sequence[str]:
     *_, of_without = change.published
     return (
         "published",
@@ -275,7 +262,7 @@ def _published(change: Change, texts: Sequence[str]) -> Sequence[str]:
     )
 
 
-def _measured(change: Change) -> Sequence[str]:
+def _measured(change: study.Change) -> Sequence[str]:
     with_, without, of_with, of_without = change.measured
     n = "" if of_with.interval is None else str(of_with.interval.n)
     return (
@@ -289,7 +276,7 @@ def _measured(change: Change) -> Sequence[str]:
 
 
 def _section(
-    published: Published, table: study.Table, lines: Sequence[ReportedLine], at: str
+    published: study.Published, table: study.Table, lines: Sequence[study.ReportedLine], at: str
 ) -> Section:
     """Build a section. Times by an emulated guest's clock are called virtual: in the title if all
     lines have such times, else line by line."""
@@ -305,7 +292,10 @@ def _section(
 
 
 def _upright(
-    published: Published, table: study.Table, lines: Sequence[ReportedLine], labels: Sequence[str]
+    published: study.Published,
+    table: study.Table,
+    lines: Sequence[study.ReportedLine],
+    labels: Sequence[str],
 ) -> Grid:
     header = [
         "",
@@ -324,7 +314,10 @@ def _upright(
 
 
 def _turned(
-    published: Published, table: study.Table, lines: Sequence[ReportedLine], labels: Sequence[str]
+    published: study.Published,
+    table: study.Table,
+    lines: Sequence[study.ReportedLine],
+    labels: Sequence[str],
 ) -> Grid:
     """Build a table with a row for each profile, preceded by a row of the published values."""
     rows: list[Sequence[str]] = []
@@ -338,13 +331,15 @@ def _turned(
     return Grid("", ("", *([""] if table.published else []), *labels), rows)
 
 
-def _figure(published: Published, line: ReportedLine, short: str) -> str:
+def _figure(published: study.Published, line: study.ReportedLine, short: str) -> str:
     """Return a published value as the source prints it, or a value computed from the source's
     figures as a number."""
     return published.text(line.line.cells[short]) or _number(line.published[short], line.line.unit)
 
 
-def _claim(published: Published, under: Sequence[tuple[str, JudgedClaim]], number: int) -> Section:
+def _claim(
+    published: study.Published, under: Sequence[tuple[str, study.JudgedClaim]], number: int
+) -> Section:
     """Build the section of a claim: each criterion under one kernel after the other, because
     verdicts are by kernel."""
     claim = under[0][1].claim
@@ -374,7 +369,9 @@ def _claim(published: Published, under: Sequence[tuple[str, JudgedClaim]], numbe
     )
 
 
-def criterion_row(published: Published, entry: JudgedCriterion, at: str) -> Sequence[str]:
+def criterion_row(
+    published: study.Published, entry: study.JudgedCriterion, at: str
+) -> Sequence[str]:
     criterion, interval = entry.criterion, entry.measured.interval
     return (
         criterion.label + at,
@@ -395,7 +392,7 @@ def _bounds(least: float | None, most: float | None, unit: str) -> str:
     return f"≤ {_number(most, unit)}" if least is None else f"≥ {_number(least, unit)}"
 
 
-def _counts(report: Report) -> list[str]:
+def _counts(report: study.Report) -> list[str]:
     repetitions = Counter(cell.profile for cell in report.results.manifest.done)
     counts = {repetitions[str(profile.get("name"))] for profile in report.results.manifest.profiles}
     finished = (
@@ -417,7 +414,7 @@ def _counts(report: Report) -> list[str]:
     ]
 
 
-def _median(measured: Measured) -> float | None:
+def _median(measured: study.Measured) -> float | None:
     return None if measured.interval is None else measured.interval.median
 
 
@@ -425,7 +422,7 @@ def _number(value: float | None, unit: str) -> str:
     return or_nothing(value, _FORMATS.get(unit, partial(human, unit=unit)))
 
 
-def _with_interval(measured: Measured, unit: str) -> str:
+def _with_interval(measured: study.Measured, unit: str) -> str:
     found = measured.interval
     if found is None or found.low is None:
         return _number(_median(measured), unit)
@@ -435,7 +432,7 @@ def _with_interval(measured: Measured, unit: str) -> str:
     return f"{_number(found.median, unit)} ({bare[0]} to {bare[1]})"
 
 
-def _with_width(measured: Measured, unit: str) -> str:
+def _with_width(measured: study.Measured, unit: str) -> str:
     text = _number(_median(measured), unit)
     width = None if measured.interval is None else measured.interval.relative_half_width
     if width is None or width < _UNSEEN:

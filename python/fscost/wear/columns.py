@@ -57,25 +57,15 @@ def with_years(run: RunResults) -> RunResults:
     rate = runs_per_day(float(np.median(seconds))) if seconds else None
     if rate is None:
         return run
+    about = {"metric": YEARS, "unit": METRICS[YEARS].unit}
     rows = [
-        SampleRow(
-            **(
-                row
-                | {
-                    "metric": YEARS,
-                    "unit": METRICS[YEARS].unit,
-                    "value": row["value"] / rate / DAYS_PER_YEAR,
-                }
-            )
-        )
+        SampleRow(**{**row, **about, "value": row["value"] / rate / DAYS_PER_YEAR})
         for row in chosen
         if row["metric"] == RUNS
     ]
-    return (
-        replace(run, samples=pa.concat_tables([run.samples, results.to_table(rows)]))
-        if rows
-        else run
-    )
+    if not rows:
+        return run
+    return replace(run, samples=pa.concat_tables([run.samples, results.to_table(rows)]))
 
 
 def _measured(samples: pa.Table, cell: CellRecord) -> list[str]:
