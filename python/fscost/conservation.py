@@ -42,10 +42,8 @@ def unrecorded(recorded: Sequence[RecordedInterval], kernel: Sequence[KernelInte
             )
             continue
         for disk, counters in theirs.disks.items():
-            found += [
-                f"{ours.name}, disk {disk}: {text}"
-                for text in _disk_differences(ours.disks[disk], counters)
-            ]
+            differences = _disk_differences(ours.disks[disk], counters)
+            found += [f"{ours.name}, disk {disk}: {text}" for text in differences]
     return found
 
 
@@ -58,12 +56,7 @@ def _joined(before: RecordedInterval, first: RecordedInterval) -> RecordedInterv
 
 
 def _changed_bytes(recorded: Mapping[str, int]) -> int:
-    return (
-        recorded["write_bytes"]
-        + recorded["zero_bytes"]
-        + recorded["punch_bytes"]
-        + recorded["discard_bytes"]
-    )
+    return sum(recorded[f"{kind}_bytes"] for kind in ("write", "zero", "punch", "discard"))
 
 
 def _disk_differences(recorded: Mapping[str, int], kernel: Mapping[str, int]) -> Iterator[str]:

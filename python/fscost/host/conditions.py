@@ -16,7 +16,7 @@ from typing import Final, Literal
 
 from fscost import files
 from fscost.errors import HostError
-from fscost.host.machine import memory_bytes
+from fscost.host.machine import existing, memory_bytes
 from fscost.host.tools import install_command, kernel_has, tool
 from fscost.profile.families import mkfs_programs
 
@@ -112,17 +112,20 @@ def _root() -> Check:
     if os.geteuid() != 0:
         detail = f"this is user {os.geteuid()}; mounting needs root"
         return Check("root", False, detail, "run it again with sudo", required=True)
-    if not _owns_machine(Path("/proc/self/uid_map").read_text()):
+    if not owns_machine():
         detail = "this is root inside a user namespace, which may not mount most file systems"
         remedy = "run as root of the machine, or use --lab vm, which needs no privilege"
         return Check("root", False, detail, remedy, required=True)
     return Check("root", True, "user 0", required=True)
 
 
-def _owns_machine(uid_map: str) -> bool:
+def owns_machine() -> bool:
     """True if the user ID map is the identity (user_namespaces(7)), which holds in the initial
-    user namespace and almost nowhere else."""
-    return uid_map.split() == ["0", "0", "4294967295"]
+    user namespace and almost nowhere else. Root of any other namespace is another user outside it,
+    and may have no second user to switch to."""
+    with suppress(OSError):
+        return Path("/proc/self/uid_map").read_text().split() == ["0", "0", "4294967295"]
+    return True  # a kernel without user namespaces
 
 
 def _sys_admin() -> Check:
@@ -236,8 +239,7 @@ def _tool(name: str) -> Check:
 
 
 def _space(folder: Path) -> Check:
-    while not folder.exists():
-        folder = folder.parent
+    folder = existing(folder)
     free = shutil.disk_usage(folder).free
     remedy = "" if free >= 4 << 30 else "free some, or choose another folder with --out"
     return Check("free space", not remedy, f"{free / 1e9:.1f} GB at {folder}", remedy)

@@ -6,6 +6,7 @@ import os
 import platform
 import re
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +56,7 @@ def environment(out: Path | None = None) -> dict[str, Any]:
             if tool(name) is not None
         },
         "writeback": {name: _read(Path("/proc/sys/vm") / name) for name in _WRITEBACK_SETTINGS},
-        "fscost": _fscost_version(),
+        "fscost": fscost_version(),
         "disk_server": "FUSE-served file + loop device",
         "recordings_on": folder_facts(out or Path.cwd()),
     }
@@ -63,23 +64,33 @@ def environment(out: Path | None = None) -> dict[str, Any]:
 
 def folder_facts(folder: Path) -> dict[str, str]:
     """File system that holds `folder`. Times depend on it: a tmpfs has no disk behind it."""
-    folder = folder.absolute()
-    while not folder.exists():
-        folder = folder.parent
+    folder = existing(folder.absolute())
     device = folder.stat().st_dev
     number = f"{os.major(device)}:{os.minor(device)}"
     best: tuple[int, str, str] = (-1, "unknown", "")
-    for line in Path("/proc/self/mountinfo").read_text().splitlines():
-        fields, _, tail = line.partition(" - ")
-        point = fields.split()[4]
-        kind, source = tail.split()[:2]
+    for mounted, point, kind, source in mounts():
         inside = folder == Path(point) or Path(point) in folder.parents
         # Files on btrfs have device numbers of their own, so the longest mount point decides if no
         # number matches.
-        rank = len(point) + (1 << 16 if fields.split()[2] == number else 0)
+        rank = len(point) + (1 << 16 if mounted == number else 0)
         if inside and rank > best[0]:
             best = (rank, kind, source)
     return {"folder": str(folder), "type": best[1], "source": best[2]}
+
+
+def existing(folder: Path) -> Path:
+    """The folder, or the nearest one above it that exists."""
+    return next(each for each in (folder, *folder.parents) if each.exists())
+
+
+def mounts() -> Iterator[tuple[str, str, str, str]]:
+    """Yield device number, mount point, type and source of each mount that this process sees
+    (proc_pid_mountinfo(5))."""
+    for line in Path("/proc/self/mountinfo").read_text().splitlines():
+        fields, _, tail = line.partition(" - ")
+        _, _, number, _, point = fields.split()[:5]
+        kind, source = tail.split()[:2]
+        yield number, point, kind, source
 
 
 def memory_bytes(field: str) -> int:
@@ -141,7 +152,8 @@ def _read(path: Path) -> str:
         return ""
 
 
-def _fscost_version() -> str:
+def fscost_version() -> str:
+    """Version of fscost, from its package."""
     try:
         return importlib.metadata.version("fscost")
     except importlib.metadata.PackageNotFoundError:

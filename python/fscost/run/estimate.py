@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from shutil import disk_usage
 
-from fscost import files
+from fscost import files, host
 from fscost.errors import HostError
 from fscost.lab.base import Lab
 from fscost.run.spec import RunSpec
@@ -50,9 +50,7 @@ def estimate(spec: RunSpec, lab: Lab, profiles: int) -> Estimate:
 
 def check_host(folder: Path, need: Estimate, keep: str = "one") -> None:
     """Refuse a run that would fill the disk or trigger the kernel's out-of-memory killer."""
-    existing = folder.absolute()
-    while not existing.exists():
-        existing = existing.parent
+    existing = host.existing(folder.absolute())
     disk = disk_usage(existing)
     if disk.total == 0:
         raise HostError(

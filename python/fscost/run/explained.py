@@ -44,15 +44,13 @@ def add_to(
     if found is None:
         result.facts[NOT_EXPLAINED] = "no supported file system was found on the recorded disks"
         return None
-    phases = {
-        sample.phase: sample.measured
-        for sample in result.samples
-        if sample.metric == WHOLE and not sample.disk
-    }
+    whole = [sample for sample in result.samples if sample.metric == WHOLE and not sample.disk]
+    phases = {sample.phase: sample.measured for sample in whole}
+    counted = {sample.phase: int(sample.value) for sample in whole}
     # Bytes before the first mark count towards the first interval, as in the agent.
     for each in (found, *of_disks.values()):
         each.setdefault(next(iter(phases)), Counter()).update(each.pop(_BEFORE, Counter()))
-    _add_zeroes(found, explanation.punched_bytes, result, recording)
+    _add_zeroes(found, counted, explanation.punched_bytes, result, recording)
     result.samples += _samples(found, phases)
     for disk, each in of_disks.items():
         _add_zeroes_of_disk(each, found, result.samples, disk)
@@ -73,9 +71,8 @@ def differences(samples: Sequence[Sample]) -> list[str]:
     values = {(sample.phase, sample.disk, sample.metric): sample.value for sample in samples}
     phases = {}
     for phase, disk in dict.fromkeys((sample.phase, sample.disk) for sample in samples):
-        kinds = [
-            values[phase, disk, kind] for kind in written.KINDS if (phase, disk, kind) in values
-        ]
+        of_phase = [(phase, disk, kind) for kind in written.KINDS]
+        kinds = [values[key] for key in of_phase if key in values]
         if kinds:
             phases[phase, disk] = (sum(kinds), values.get((phase, disk, WHOLE), 0))
     return conservation.unexplained(phases)
@@ -135,6 +132,7 @@ def _cause_metric(text: str) -> str:
 
 def _add_zeroes(
     found: dict[str, Counter[str]],
+    counted: Mapping[str, int],
     punched_bytes: Mapping[str, int],
     result: CellResult,
     recording: Path,
@@ -146,11 +144,6 @@ def _add_zeroes(
     the explanation accounts for every write that the recording counted; `conservation.unrecorded`
     has already checked that enough holes were punched.
     """
-    counted = {
-        sample.phase: int(sample.value)
-        for sample in result.samples
-        if sample.metric == WHOLE and not sample.disk
-    }
     short = [phase for phase, count in counted.items() if _explained(found, phase) < count]
     if not short:
         return

@@ -6,11 +6,10 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from fscost import files
+from fscost import files, host
 from fscost.errors import HostError, InputError
 from fscost.lab.base import Lab
 from fscost.results import CELLS, INPUTS, MANIFEST, SAMPLES, Manifest, RunStore, Skipped
@@ -72,7 +71,7 @@ def create(spec: RunSpec, lab: Lab, skipped: Sequence[Skipped]) -> RunStore:
     """Create the store of a new run."""
     manifest = Manifest(
         name=spec.name or spec.workload.name,
-        fscost_version=_version(),
+        fscost_version=host.fscost_version(),
         command_line=list(spec.command_line),
         started_utc=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
         lab=lab.name,
@@ -155,11 +154,8 @@ def _same(folder: Path, what: str, before: Any, now: Any) -> None:
             key for key in before.keys() | now.keys() if before.get(key) != now.get(key)
         )
         if differing:
-            what, before, now = (
-                f"{what}.{differing[0]}",
-                before.get(differing[0]),
-                now.get(differing[0]),
-            )
+            key = differing[0]
+            what, before, now = f"{what}.{key}", before.get(key), now.get(key)
     raise InputError(
         f"{folder} cannot be resumed: its {what} was {_short(before)} and is {_short(now)} now",
         _SAME,
@@ -169,10 +165,3 @@ def _same(folder: Path, what: str, before: Any, now: Any) -> None:
 def _short(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 300 else f"{text[:300]}…"
-
-
-def _version() -> str:
-    try:
-        return version("fscost")
-    except PackageNotFoundError:
-        return "unknown"

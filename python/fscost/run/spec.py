@@ -1,5 +1,6 @@
 """Specification of a run."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -62,12 +63,12 @@ class StoppingRule:
             usable = [
                 name for name, metric in METRICS.items() if metric.combine is not Combine.ONLY
             ]
-            listed = [name for name in usable if name not in written.MEANINGS]
+            listed = ", ".join(name for name in usable if name not in written.MEANINGS)
+            problem = "has no total" if self.metric in METRICS else "is unknown"
             raise InputError(
-                f"--metric {self.metric!r}"
-                f" {'has no total' if self.metric in METRICS else 'is unknown'}",
+                f"--metric {self.metric!r} {problem}",
                 did_you_mean(self.metric, usable)
-                or f"one of: {', '.join(listed)}, or a part of what was written: {written.JOURNAL} …",
+                or f"one of: {listed}, or a part of what was written: {written.JOURNAL} …",
             )
 
 
@@ -125,7 +126,7 @@ class RunSpec:
     def options(self) -> dict[str, Any]:
         """Options common to all cells. A resumed run must have the same options as its first
         part."""
-        return {
+        found: dict[str, Any] = {
             "disk_size_bytes": self.disk_size_bytes,
             "settle": self.settle,
             "drop_caches": self.drop_caches,
@@ -134,27 +135,19 @@ class RunSpec:
             "device": None if self.device is None else str(self.device),
             "writable": [str(path) for path in self.writable],
             "network": self.network,
-            **(
-                {}
-                if self.wear_device is None
-                else {"wear_device": {"name": self.wear_device.name, **self.wear_device.values}}
-            ),
-            **({"device_models": dict(self.device_models)} if self.device_models else {}),
         }
+        if (device := self.wear_device) is not None:
+            found["wear_device"] = {"name": device.name, **device.values}
+        if self.device_models:
+            found["device_models"] = dict(self.device_models)
+        return found
 
 
 def plain(value: Profile | Workload | StoppingRule) -> dict[str, Any]:
     """Convert a dataclass to the form it has in JSON, so that it can be compared with a
     manifest."""
-    return {name: _json(entry) for name, entry in asdict(value).items()}
-
-
-def _json(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _json(entry) for name, entry in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_json(entry) for entry in value]
-    return str(value) if isinstance(value, Path) else value
+    found: dict[str, Any] = json.loads(json.dumps(asdict(value), default=str))
+    return found
 
 
 def _check_profiles(spec: RunSpec) -> None:

@@ -32,12 +32,12 @@ _BEFORE = "before"
 Numbers = npt.NDArray[np.int64]
 Bins = npt.NDArray[np.float64]
 TIMELINE = pa.schema(
-    [
-        pa.field("disk", pa.string()),
-        pa.field("begin_ns", pa.uint64()),
-        pa.field("utilisation", pa.float64()),
-        pa.field("queue_depth_mean", pa.float64()),
-    ]
+    {
+        "disk": pa.string(),
+        "begin_ns": pa.uint64(),
+        "utilisation": pa.float64(),
+        "queue_depth_mean": pa.float64(),
+    }
 )
 
 
@@ -77,10 +77,8 @@ def add_to(result: CellResult, cell_dir: Path) -> None:
         each.name: (each.begin_ns, each.end_ns) for each in result.recorded if each.name in phases
     }
     measured = [span for phase, span in spans.items() if phases[phase]]
-    result.facts[MEASURED_SPAN] = [
-        min(begin for begin, _ in measured),
-        max(end for _, end in measured),
-    ]
+    begins, ends = zip(*measured, strict=True)
+    result.facts[MEASURED_SPAN] = [min(begins), max(ends)]
     result.samples += _least(result, cell_dir, phases)
     several = len(result.cell.profile.disks) > 1
     for disk, found in (of_disks if several else {}).items():
@@ -201,7 +199,7 @@ def _histogram(values: Numbers) -> dict[str, list[int]]:
 def _write_timeline(path: Path, of_disks: Mapping[str, Requests]) -> None:
     """Write one row for each disk and each bin of 100 ms in which the disk had a request
     outstanding."""
-    rows: dict[str, list[npt.NDArray[np.generic]]] = {name: [] for name in TIMELINE.names}
+    tables = [TIMELINE.empty_table()]
     for disk, found in of_disks.items():
         if not len(found.op):
             continue
@@ -212,15 +210,15 @@ def _write_timeline(path: Path, of_disks: Mapping[str, Requests]) -> None:
         for at_ns, each, ns in zip(begin_ns, depth, held_ns, strict=True):
             _spread(int(at_ns), int(ns), int(each), busy_ns, depth_ns)
         bins = np.nonzero(busy_ns)[0]
-        rows["disk"].append(np.repeat(disk, len(bins)))
-        rows["begin_ns"].append(bins * TIMELINE_BIN_NS)
-        rows["utilisation"].append(busy_ns[bins] / TIMELINE_BIN_NS)
-        rows["queue_depth_mean"].append(depth_ns[bins] / busy_ns[bins])
-    columns: dict[str, Any] = {
-        name: np.concatenate(parts) if parts else [] for name, parts in rows.items()
-    }
+        columns = {
+            "disk": np.repeat(disk, len(bins)),
+            "begin_ns": bins * TIMELINE_BIN_NS,
+            "utilisation": busy_ns[bins] / TIMELINE_BIN_NS,
+            "queue_depth_mean": depth_ns[bins] / busy_ns[bins],
+        }
+        tables.append(pa.table(columns, schema=TIMELINE))
     with files.creating(path) as file:
-        pq.write_table(pa.table(columns, schema=TIMELINE), file, compression="zstd")
+        pq.write_table(pa.concat_tables(tables).combine_chunks(), file, compression="zstd")
 
 
 def _spread(at_ns: int, ns: int, depth: int, busy_ns: Bins, depth_ns: Bins) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from fscost import files
 from fscost.errors import HostError, InputError
-from fscost.host import tool
+from fscost.host import mounts, tool
 
 BLKGETDISKSEQ = 0x80081280  # include/uapi/linux/fs.h: _IOR(0x12, 128, __u64)
 
@@ -213,10 +213,7 @@ def _refuse_busy(path: Path, number: tuple[int, int]) -> None:
 
 
 def _refuse_mounted(path: Path, part: tuple[int, int]) -> None:
-    for line in Path("/proc/self/mountinfo").read_text().splitlines():
-        fields, _, tail = line.partition(" - ")
-        shown_number, _, point = fields.split()[2:5]
-        source = tail.split()[1]
+    for shown_number, point, _, source in mounts():
         # btrfs reports an anonymous device number, so compare the source, too.
         if shown_number == f"{part[0]}:{part[1]}" or _same_device(source, part):
             where = "holds the running system" if point == "/" else f"is mounted at {point}"

@@ -27,11 +27,9 @@ def choose(kernel: GuestKernel, confinement: Confinement) -> Accelerator:
 def kvm_unusable_reason(kernel: GuestKernel, confinement: Confinement) -> str | None:
     """Return why KVM is unusable here, or None if it works."""
     if not os.access("/dev/kvm", os.R_OK | os.W_OK):
-        return (
-            "/dev/kvm does not exist"
-            if not Path("/dev/kvm").exists()
-            else "no permission to open /dev/kvm; join the group kvm"
-        )
+        if not Path("/dev/kvm").exists():
+            return "/dev/kvm does not exist"
+        return "no permission to open /dev/kvm; join the group kvm"
     asked = json.dumps(
         {
             "host": os.uname().release,
@@ -42,13 +40,10 @@ def kvm_unusable_reason(kernel: GuestKernel, confinement: Confinement) -> str | 
     )
     folder = cache.root() / "kvm" / hashlib.sha256(asked.encode()).hexdigest()[:24]
     # The initramfs lies beside the unfinished entry, so that a killed probe leaves nothing behind.
-    answer = (
-        cache.complete(
-            folder, lambda made: _keep(made, _probe(kernel, confinement, made.parent / "initramfs"))
-        )
-        / "because"
+    entry = cache.complete(
+        folder, lambda made: _keep(made, _probe(kernel, confinement, made.parent / "initramfs"))
     )
-    return answer.read_text() or None
+    return (entry / "because").read_text() or None
 
 
 def _keep(made: Path, because: str | None) -> None:
@@ -66,7 +61,6 @@ def _probe(kernel: GuestKernel, confinement: Confinement, initramfs: Path) -> st
         ):
             Port(machine).hello(PROBE_S)
     except HostError as error:
-        return (
-            f"a guest under KVM did not answer in {PROBE_S} s: {' '.join(error.what.split())[:300]}"
-        )
+        words = " ".join(error.what.split())[:300]
+        return f"a guest under KVM did not answer in {PROBE_S} s: {words}"
     return None

@@ -10,14 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from fscost import files
 from fscost.errors import HostError
-from fscost.host import install_command, tool
+from fscost.host import install_command, owns_machine, tool
 
 ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}
 """Environment of QEMU. The environment of fscost is not passed on: it may hold secrets."""
 _NOBODY = (65534, 65534)
-_INITIAL = (0, 0, (1 << 32) - 1)
-"""Line of uid_map in the initial user namespace (user_namespaces(7))."""
 _GUEST_FOLDERS = Path("/run/fscost")
 _HOMES = Path("/home")
 _PROBE_S = 60
@@ -79,9 +78,9 @@ def choose(agent: Path, program: str) -> Confinement:
     found = tool(program)
     shown = _working_directory()
     unprivileged = _unprivileged_user() if os.geteuid() == 0 else None
-    users = (
-        [unprivileged] if unprivileged is None or _is_initial_namespace() else [unprivileged, None]
-    )
+    users = [unprivileged]
+    if unprivileged is not None and not owns_machine():
+        users.append(None)
     because = ""
     if found is None:
         raise HostError(f"{program} is missing", f"`{install_command([program])}`")
@@ -124,22 +123,13 @@ def answer(command: Sequence[str]) -> tuple[int | None, str, str]:
 
 def _unprivileged_user() -> tuple[int, int]:
     """Return the user who called sudo, else nobody."""
-    with contextlib.suppress(KeyError, ValueError):
-        uid, gid = int(os.environ["SUDO_UID"]), int(os.environ["SUDO_GID"])
-        if uid > 0 and gid > 0:
-            return uid, gid
+    caller = files.sudo_caller()
+    if caller is not None and caller[1] > 0:
+        return caller
     with contextlib.suppress(KeyError):
         nobody = pwd.getpwnam("nobody")
         return nobody.pw_uid, nobody.pw_gid
     return _NOBODY
-
-
-def _is_initial_namespace() -> bool:
-    """True in the initial user namespace. Root of any other namespace is another user outside it,
-    and may have no second user to switch to."""
-    with contextlib.suppress(OSError):
-        return tuple(map(int, Path("/proc/self/uid_map").read_text().split())) == _INITIAL
-    return True
 
 
 def _working_directory() -> tuple[Path, ...]:

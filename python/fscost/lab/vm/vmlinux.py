@@ -5,7 +5,6 @@ The setup header holds the position of the compressed kernel (Documentation/arch
 first bytes identify the compression.
 """
 
-import io
 import lzma
 import struct
 
@@ -82,5 +81,5 @@ def version(kernel: bytes) -> str | None:
     at = kernel.find(b"Linux version ")
     if at < 0:
         return None
-    words = io.BytesIO(kernel[at : at + 200]).read().split()
+    words = kernel[at : at + 200].split()
     return words[2].decode("ascii", "replace") if len(words) > 2 else None
