@@ -20,7 +20,7 @@ import pytest
 from fscost import analyze, capture, profile
 from fscost.analyze import By, Explanation
 from fscost.analyze.commits import Why
-from fscost.analyze.writing import write_parquet
+from fscost.analyze.writing import writing
 from fscost.errors import InputError
 from fscost.lab.base import LabOptions
 from fscost.lab.cell.binaries import find_binaries
@@ -273,7 +273,8 @@ def test_the_queries_of_the_docs_run(
     missing from the recording."""
     monkeypatch.chdir(tmp_path)
     whole = analyze.explain(recording)
-    write_parquet(whole, tmp_path / "bytes.parquet")
+    with writing(whole, tmp_path / "bytes.parquet") as written:
+        written()
     queries = blocks_of_the_docs("sql")
     assert len(queries) >= 5
     answers = [duckdb.sql(query).fetchall() for query in queries]
@@ -287,7 +288,8 @@ def test_the_queries_of_the_docs_run(
         *commit(1, [("inode_table", 5)], S),
         *commit(2, [("inode_table", 5), ("directory", 6)], 3 * S),
     ]
-    write_parquet(explanation(rows), tmp_path / "bytes.parquet")
+    with writing(explanation(rows), tmp_path / "bytes.parquet") as written:
+        written()
     answers = [duckdb.sql(query).fetchall() for query in queries]
     assert [each[:4] for each in answers[3]] == [(5 * BLOCK, "inode_table", None, 2)]
     assert [each[1] for each in answers[5]] == [1, 1]

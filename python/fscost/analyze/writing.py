@@ -33,11 +33,6 @@ def writing(explanation: Explanation, path: Path) -> Iterator[Callable[[], int]]
             raise
 
 
-def write_parquet(explanation: Explanation, path: Path) -> int:
-    """Write the rows on this thread; return their number."""
-    return _write(explanation, path, threading.Event())
-
-
 def _write(explanation: Explanation, path: Path, is_abandoned: threading.Event) -> int:
     rows = 0
     with (
