@@ -1,7 +1,7 @@
 """Hand-made tables and logs."""
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -70,7 +70,19 @@ def explanation(
     size = max(1, -(-len(rows) // batches))
     chunks = pa.Table.from_batches(table.to_batches(max_chunksize=size), schema=SCHEMA)
     phases = list(dict.fromkeys(each["phase"] for each in whole))
-    return Explanation.of(chunks, {"main": family}, phases, JOURNAL, marks=marks, is_timed=is_timed)
+    return of_table(chunks, {"main": family}, phases, JOURNAL, marks=marks, is_timed=is_timed)
+
+
+def of_table(
+    table: pa.Table,
+    families: Mapping[str, str | None],
+    phases: Sequence[str],
+    journal_structures: Iterable[str],
+    **others: Any,
+) -> Explanation:
+    """Return an explanation whose rows are those of a table."""
+    whole, structures = table.unify_dictionaries(), frozenset(journal_structures)
+    return Explanation(lambda: iter(whole.to_batches()), families, phases, structures, **others)
 
 
 def commit(

@@ -28,7 +28,7 @@ from fscost.lab.native import NativeLab
 from fscost.matrix import Cell
 from fscost.workload.model import Step, Workload
 
-from .made import BLOCK, S, commit, explanation, row
+from .made import BLOCK, S, commit, explanation, of_table, row
 
 ROOT = Path(__file__).parents[2]
 MIB = 1 << 20
@@ -163,7 +163,7 @@ def made_up(*rows: tuple[str, str | None, str, int, int | None]) -> Explanation:
             "doubtful": pa.array([False] * len(rows)),
         }
     )
-    return Explanation.of(
+    return of_table(
         table, {"main": "ext"}, ["work"], {"journal_copy", "journal_commit"}, is_timed=False
     )
 

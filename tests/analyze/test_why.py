@@ -10,7 +10,7 @@ from fscost import analyze
 from fscost.analyze.explain import Mark
 from fscost.analyze.rows import SCHEMA
 
-from .made import S, commit, explanation, row
+from .made import S, commit, explanation, of_table, row
 
 
 def explained(rows: list[dict[str, Any]], family: str) -> analyze.Explanation:
@@ -42,7 +42,7 @@ def explained(rows: list[dict[str, Any]], family: str) -> analyze.Explanation:
         },
         schema=SCHEMA,
     )
-    return analyze.Explanation.of(table, {"main": family}, ["run"], ["log", "journal_copy"])
+    return of_table(table, {"main": family}, ["run"], ["log", "journal_copy"])
 
 
 DATA: dict[str, Any] = {}

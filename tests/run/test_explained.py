@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from tests.analyze.made import of_table
 
 from fscost import analyze, capture
 from fscost.capture import RecordedInterval
@@ -53,9 +54,7 @@ class Bench:
         columns["doubtful"] = [doubtful] * len(rows)
         columns["disk"] = ["main"] * len(rows)
         table = pa.table({name: pa.array(list(values)) for name, values in columns.items()})
-        explanation = analyze.Explanation.of(
-            table, families or {"main": "ext"}, list(counted), frozenset()
-        )
+        explanation = of_table(table, families or {"main": "ext"}, list(counted), frozenset())
         self.monkeypatch.setattr(analyze, "explain", lambda *_: explanation)
         disks = {
             phase: {"main": {"write_bytes": count, "zero_bytes": 0}}

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.analyze.made import of_table
 from tests.schemas import valid
 from tests.variants import some
 
@@ -163,9 +164,7 @@ def test_an_explanation_that_lost_a_block_fails_the_cell_and_its_recording_stays
 
 def without_row(whole: analyze.Explanation, lost: int) -> analyze.Explanation:
     kept = [row for row in range(whole.table.num_rows) if row != lost]
-    made = analyze.Explanation.of(
-        whole.table.take(kept), whole.families, whole.phases, whole.journal_structures
-    )
+    made = of_table(whole.table.take(kept), whole.families, whole.phases, whole.journal_structures)
     return replace(made, punched_bytes=whole.punched_bytes)
 
 

@@ -49,27 +49,6 @@ class Explanation:
     punched_bytes: Mapping[str, int] = field(default_factory=dict)
     _sums: dict[tuple[str, ...], pa.Table] = field(default_factory=dict, repr=False, compare=False)
 
-    @staticmethod
-    def of(
-        table: pa.Table,
-        families: Mapping[str, str | None],
-        phases: Sequence[str],
-        journal_structures: Iterable[str],
-        *,
-        marks: Sequence[Mark] = (),
-        is_timed: bool = True,
-    ) -> "Explanation":
-        """Build an explanation from a complete table of rows."""
-        whole = table.unify_dictionaries()
-        return Explanation(
-            lambda: iter(whole.to_batches()),
-            families,
-            phases,
-            frozenset(journal_structures),
-            marks=marks,
-            is_timed=is_timed,
-        )
-
     @property
     def measured(self) -> list[str]:
         """Phases that the recording itself marks as measured."""

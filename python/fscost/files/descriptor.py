@@ -7,11 +7,9 @@ from pathlib import Path
 
 
 @contextmanager
-def descriptor(
-    path: Path | str, flags: int, folder: int | None = None, mode: int = 0o600
-) -> Iterator[int]:
+def descriptor(path: Path | str, flags: int, folder: int | None = None) -> Iterator[int]:
     """Open a file or a folder as open(2) does; with `folder`, relative to that open folder."""
-    number = os.open(path, flags | os.O_CLOEXEC, mode, dir_fd=folder)
+    number = os.open(path, flags | os.O_CLOEXEC, 0o600, dir_fd=folder)
     try:
         yield number
     finally:

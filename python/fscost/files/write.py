@@ -50,14 +50,14 @@ def replacing(path: Path, remedy: str = ANOTHER) -> Iterator[IO[bytes]]:
 
 
 @contextmanager
-def creating(path: Path, remedy: str = ANOTHER) -> Iterator[IO[bytes]]:
+def creating(path: Path) -> Iterator[IO[bytes]]:
     """Yield a file to fill, which gets the name `path` only once it is complete; the name must be
     free. Its mode is 0600, because recordings hold the content of files.
 
     Native code opens the file by its descriptor (`file.fileno()`), so nobody can put another file
     in its place.
     """
-    with _errors(path, remedy), found(path) as place:
+    with _errors(path, ANOTHER), found(path) as place:
         _refuse_existing(place)
         with _part(place) as part:
             yield part.file
