@@ -35,7 +35,6 @@ pub fn detect(
     let area = log_area(formatted, disk, &geometry)?;
     Ok(Some(Box::new(Xfs {
         disk,
-        area,
         log: Log::new(area, geometry.log_uuid),
         metadata: Metadata::new(geometry),
         formatting: true,
@@ -88,7 +87,6 @@ fn first_sector(image: &mut Image<'_>) -> Result<[u8; 512]> {
 
 struct Xfs {
     disk: u16,
-    area: Area,
     log: Log,
     metadata: Metadata,
     /// True while mkfs runs.
@@ -101,7 +99,7 @@ impl Family for Xfs {
     }
 
     fn owns(&self, disk: u16) -> bool {
-        disk == self.disk || disk == self.area.disk
+        disk == self.disk || disk == self.log.area.disk
     }
 
     fn reads_all(&self) -> bool {
@@ -111,9 +109,9 @@ impl Family for Xfs {
     /// Returns whether the content must be read. Without the log, metadata is known by its content
     /// alone.
     fn reads(&self, disk: u16, offset: u64, length: u64) -> bool {
-        let (before_log, is_in_log) = self.area.part(disk, offset, length);
+        let (before_log, is_in_log) = self.log.area.part(disk, offset, length);
         self.formatting
-            || self.area.bytes == 0
+            || self.log.area.bytes == 0
             || is_in_log
             || before_log < length
             || self.metadata.may_be_at(offset, length)
@@ -132,7 +130,7 @@ impl Family for Xfs {
         let mut done = 0;
         while done < write.length {
             let offset = write.offset + done;
-            let (length, in_log) = self.area.part(write.disk, offset, write.length - done);
+            let (length, in_log) = self.log.area.part(write.disk, offset, write.length - done);
             let part = write.part(done, length);
             if in_log {
                 let row = part.row(Structure::Log, causes);

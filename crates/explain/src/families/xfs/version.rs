@@ -31,11 +31,13 @@ impl Version {
     /// returned: times change with every operation, so they count only if nothing else changed, and
     /// the access time only if no other field did.
     pub fn causes(&self, before: Option<&Version>) -> Causes {
-        let (new, old) = match before {
-            None if self.core.mode == 0 => return Causes::one(Cause::Allocation),
-            None => return Causes::one(Cause::NewInode),
-            Some(old) => (&self.core, &old.core),
+        let Some(before) = before else {
+            return Causes::one(match self.core.mode {
+                0 => Cause::Allocation,
+                _ => Cause::NewInode,
+            });
         };
+        let (new, old) = (&self.core, &before.core);
         if new.mode == 0 || new.links == 0 {
             let gone = old.mode == 0 || old.links == 0;
             let same = (new.mode, new.size, new.blocks) == (old.mode, old.size, old.blocks);
@@ -49,19 +51,16 @@ impl Version {
             return Causes::one(Cause::NewInode);
         }
         let differs = |a: Option<u32>, b: Option<u32>| a.is_some() && a != b;
-        let data = before.is_some_and(|b| differs(self.data, b.data));
-        let xattr = before.is_some_and(|b| differs(self.xattr, b.xattr));
         let mut causes = Causes::NONE;
         let map = |core: &Core| (core.size, core.blocks, core.data_extents, core.data_format);
-        if map(new) != map(old) || data {
-            let names = new.is_directory();
-            causes = causes.with(if names {
-                Cause::DirectoryEntries
-            } else {
-                Cause::SizeOrExtents
+        if map(new) != map(old) || differs(self.data, before.data) {
+            causes = causes.with(match new.is_directory() {
+                true => Cause::DirectoryEntries,
+                false => Cause::SizeOrExtents,
             });
         }
-        if new.mode != old.mode || new.links != old.links || new.owner != old.owner || xattr {
+        let kept = |core: &Core| (core.mode, core.links, core.owner);
+        if kept(new) != kept(old) || differs(self.xattr, before.xattr) {
             causes = causes.with(Cause::LinksOrMode);
         }
         if !causes.is_empty() {

@@ -21,7 +21,7 @@ use transaction::Transactions;
 /// Follows the log of one file system.
 #[derive(Debug)]
 pub struct Log {
-    area: Area,
+    pub(super) area: Area,
     records: Records<Place>,
     transactions: Transactions,
 }

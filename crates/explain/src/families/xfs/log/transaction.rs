@@ -29,6 +29,8 @@ struct Transaction {
 #[derive(Debug, Default)]
 pub struct Transactions {
     open: Vec<Transaction>,
+    /// Transactions that end in the current record.
+    committed: Vec<Transaction>,
 }
 
 fn find(transactions: &mut [Transaction], id: u32) -> Option<&mut Transaction> {
@@ -46,7 +48,6 @@ impl Transactions {
             }],
             ranges: vec![(0..record.content_at, 0)],
         };
-        let mut committed = Vec::new();
         let mut at = record.content_at;
         for operation in record.operations() {
             let (id, flags) = (operation.id, operation.flags);
@@ -57,7 +58,7 @@ impl Transactions {
                 let place = self.open.iter().position(|t| t.id == id);
                 let transaction = place.map(|place| self.open.remove(place));
                 let lsn = transaction.as_ref().map_or(record.lsn, |t| t.lsn);
-                committed.extend(transaction);
+                self.committed.extend(transaction);
                 parts.of_transaction(id, lsn)
             } else {
                 self.region(&operation, record.lsn, &mut parts, metadata, rows)
@@ -66,15 +67,13 @@ impl Transactions {
             parts.add(operation.range, slot);
         }
         parts.add(at..record.bytes.len(), 0);
-        self.count(&parts, &mut committed);
-        if !committed.is_empty() {
-            let of = |all: fn(&Transaction) -> usize| committed.iter().map(all).sum::<usize>();
-            if of(|t| t.other) > 0 {
-                parts.round(at, of(|t| t.atime), metadata.geometry.log_unit as usize);
-            }
+        self.count(&parts);
+        let of = |count: fn(&Transaction) -> usize| self.committed.iter().map(count).sum::<usize>();
+        if of(|t| t.other) > 0 {
+            parts.round(at, of(|t| t.atime), metadata.geometry.log_unit as usize);
         }
-        self.emit(&record, &parts, &mut committed, rows);
-        for transaction in committed {
+        self.emit(&record, &parts, rows);
+        for transaction in self.committed.drain(..) {
             metadata.commit(transaction.late, rows);
         }
     }
@@ -131,17 +130,15 @@ impl Transactions {
     }
 
     /// Adds the bytes of each transaction in this record to its counters.
-    fn count(&mut self, parts: &Parts, committed: &mut [Transaction]) {
+    fn count(&mut self, parts: &Parts) {
         for (range, slot) in &parts.ranges {
-            let Some(slot) = parts
-                .slots
-                .get(*slot)
-                .filter(|s| s.explanation != Some(Explanation::OWN))
-            else {
+            let slot = parts.slots.get(*slot);
+            let Some(slot) = slot.filter(|s| s.explanation != Some(Explanation::OWN)) else {
                 continue;
             };
             let id = slot.transaction.unwrap_or_default();
-            if let Some(transaction) = find(committed, id).or(find(&mut self.open, id)) {
+            let ended = find(&mut self.committed, id);
+            if let Some(transaction) = ended.or(find(&mut self.open, id)) {
                 match slot.is_atime() {
                     true => transaction.atime += range.len(),
                     false => transaction.other += range.len(),
@@ -151,23 +148,15 @@ impl Transactions {
     }
 
     /// Splits the rows of the record.
-    fn emit(
-        &mut self,
-        record: &Record<Place>,
-        parts: &Parts,
-        committed: &mut [Transaction],
-        rows: &mut Rows,
-    ) {
+    fn emit(&mut self, record: &Record<Place>, parts: &Parts, rows: &mut Rows) {
         for piece in &record.pieces {
             let Some(whole) = rows.get_mut(piece.place.row).copied() else {
                 continue;
             };
             let mut number = Some(piece.place.row);
             for (range, slot) in parts.merged() {
-                let (start, end) = (
-                    range.start.max(piece.range.start),
-                    range.end.min(piece.range.end),
-                );
+                let start = range.start.max(piece.range.start);
+                let end = range.end.min(piece.range.end);
                 let Some(slot) = parts.slots.get(slot).filter(|_| start < end) else {
                     continue;
                 };
@@ -192,7 +181,8 @@ impl Transactions {
                     None => rows.push(row),
                 };
                 let id = slot.transaction.unwrap_or_default();
-                let Some(transaction) = find(&mut self.open, id).or(find(committed, id)) else {
+                let open = find(&mut self.open, id);
+                let Some(transaction) = open.or(find(&mut self.committed, id)) else {
                     continue;
                 };
                 if slot.explanation.is_none() {
