@@ -10,16 +10,14 @@ use crate::Structure;
 /// content.
 pub fn structure_of(kind: Kind) -> Structure {
     match kind {
-        Kind::Fixed(area) => match area {
-            Area::Boot => Structure::Unused,
-            Area::Superblock => Structure::Superblock,
-            Area::SuperblockBackup => Structure::SuperblockBackup,
-            Area::GroupDescriptors => Structure::GroupDescriptors,
-            Area::BlockBitmap => Structure::BlockBitmap,
-            Area::InodeBitmap => Structure::InodeBitmap,
-            Area::InodeTable => Structure::InodeTable,
-            Area::Mmp => Structure::Mmp,
-        },
+        Kind::Fixed(Area::Boot) => Structure::Unused,
+        Kind::Fixed(Area::Superblock) => Structure::Superblock,
+        Kind::Fixed(Area::SuperblockBackup) => Structure::SuperblockBackup,
+        Kind::Fixed(Area::GroupDescriptors) => Structure::GroupDescriptors,
+        Kind::Fixed(Area::BlockBitmap) => Structure::BlockBitmap,
+        Kind::Fixed(Area::InodeBitmap) => Structure::InodeBitmap,
+        Kind::Fixed(Area::InodeTable) => Structure::InodeTable,
+        Kind::Fixed(Area::Mmp) => Structure::Mmp,
         Kind::Content(Content::Data) => Structure::FileData,
         Kind::Content(Content::Directory) => Structure::Directory,
         Kind::Content(Content::Symlink) => Structure::Symlink,
@@ -97,8 +95,6 @@ pub struct Run {
     pub length: u64,
     /// Use; `None` if the blocks have no known use.
     pub used: Option<Use>,
-    /// First block of the use that this run is part of.
-    pub origin: u64,
 }
 
 impl Run {
@@ -117,6 +113,7 @@ pub struct Space {
 #[derive(Debug, Clone, Copy)]
 struct Taken {
     length: u64,
+    /// First block of the use that the run is part of.
     origin: u64,
     used: Use,
 }
@@ -128,19 +125,20 @@ impl Space {
         let mut found = Vec::new();
         let mut at = start;
         while at < end {
-            let (next, used, origin) = match self.taken(at) {
-                Some((from, taken)) => (from + taken.length, Some(taken.used), taken.origin),
-                None => {
-                    let next = self.runs.range(at..end).next();
-                    (next.map_or(end, |(&start, _)| start), None, at)
-                }
+            let taken = self.taken(at);
+            let next = match taken {
+                Some((from, taken)) => from + taken.length,
+                None => self
+                    .runs
+                    .range(at..end)
+                    .next()
+                    .map_or(end, |(&next, _)| next),
             };
             let length = next.min(end) - at;
             found.push(Run {
                 start: at,
                 length,
-                used,
-                origin,
+                used: taken.map(|(_, taken)| taken.used),
             });
             at += length;
         }
@@ -151,6 +149,11 @@ impl Space {
     fn taken(&self, block: u64) -> Option<(u64, Taken)> {
         let (&from, &taken) = self.runs.range(..=block).next_back()?;
         (block - from < taken.length).then_some((from, taken))
+    }
+
+    /// Returns the first block of the use that a block is part of.
+    pub fn origin(&self, block: u64) -> Option<u64> {
+        self.taken(block).map(|(_, taken)| taken.origin)
     }
 
     /// Returns the use of one block.

@@ -1,13 +1,12 @@
 //! Effects of a commit, and the attribution of earlier rows that follows from it.
 
 use super::{
-    blocks::{Content, Kind, Use},
     journal::{Journal, Transaction},
     journaled::for_log,
     metadata::{Applied, Blocks, Explanation},
     ownership::Trust,
     pieces::push_merged,
-    running::{Checkpoint, Running},
+    running::{Checkpoint, Running, is_data},
 };
 use crate::track::reused::Reused;
 use crate::{Cause, Causes, Disks, Row, Rows, Structure};
@@ -52,7 +51,7 @@ impl Running {
         let mut found = Vec::new();
         let mut causes = Causes::NONE;
         for (home, copy) in copies {
-            let Some(what) = applied.explanation(home) else {
+            let Some(&what) = applied.explanations.get(&home) else {
                 continue;
             };
             causes = causes.and(what.causes);
@@ -87,19 +86,11 @@ impl Running {
         for released in &applied.released {
             let from = released.inode;
             for run in self.state.space.runs(released.start, released.length) {
-                if let Some(Use {
-                    kind: Kind::Content(Content::Data),
-                    inode,
-                    ..
-                }) = run.used
-                    && (inode != from || applied.remade.contains(&from))
+                let (offset, length) = (run.start * bytes, run.length * bytes);
+                if let Some(used) = run.used.filter(|used| is_data(used.kind))
+                    && (used.inode != from || applied.remade.contains(&from))
                 {
-                    reused.add(
-                        run.start * bytes,
-                        run.length * bytes,
-                        from.into(),
-                        inode.into(),
-                    );
+                    reused.add(offset, length, from.into(), used.inode.into());
                 }
             }
         }
@@ -109,14 +100,12 @@ impl Running {
     }
 
     fn owe_checkpoint(&mut self, home: u64, what: Explanation, transaction: u32) {
-        if what.structure == Structure::FileData {
-            self.checkpoints.remove(&home);
-            return;
+        let before = self.checkpoints.remove(&home).map(|before| before.what);
+        if what.structure != Structure::FileData {
+            let what = owed(before, what);
+            let checkpoint = Checkpoint { what, transaction };
+            self.checkpoints.insert(home, checkpoint);
         }
-        let before = self.checkpoints.get(&home).map(|before| before.what);
-        let what = owed(before, what);
-        self.checkpoints
-            .insert(home, Checkpoint { what, transaction });
     }
 
     pub(super) fn take_effect(&mut self, applied: &Applied, rows: &mut Rows) {
@@ -198,18 +187,17 @@ fn owed(before: Option<Explanation>, now: Explanation) -> Explanation {
     let of_one = |before: &Explanation| {
         form(before) == form(&now) && (is_table || before.inode == now.inode)
     };
-    match before.filter(of_one) {
-        Some(before) => Explanation {
-            causes: before.causes.and(now.causes),
-            // Changes to several inodes in one table block belong to no single inode.
-            inode: if before.causes.is_empty() || before.inode == now.inode {
-                now.inode
-            } else {
-                0
-            },
-            ..now
+    let Some(before) = before.filter(of_one) else {
+        return now;
+    };
+    Explanation {
+        causes: before.causes.and(now.causes),
+        // Changes to several inodes in one table block belong to no single inode.
+        inode: match before.causes.is_empty() || before.inode == now.inode {
+            true => now.inode,
+            false => 0,
         },
-        None => now,
+        ..now
     }
 }
 

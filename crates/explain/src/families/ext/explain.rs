@@ -26,11 +26,7 @@ impl State {
     ) -> Result<Explanation> {
         let old_table = self.before(block, update.disks)?;
         let size = self.superblock.inode_bytes as usize;
-        let origin = self
-            .space
-            .runs(block, 1)
-            .first()
-            .map_or(block, |run| run.origin);
+        let origin = self.space.origin(block).unwrap_or(block);
         let before = (block - origin).saturating_mul((new.len() / size.max(1)) as u64);
         let first = u64::from(used.inode).saturating_add(before);
         let (mut causes, mut changed) = (Causes::NONE, Vec::new());

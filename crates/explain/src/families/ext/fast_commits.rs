@@ -38,9 +38,8 @@ impl Running {
             for run in self.state.space.runs(claim.start, claim.length) {
                 if run.used.is_none() {
                     self.state.space.claim(run.start, run.length, used);
-                    let place = (run.start, run.length);
-                    self.fast_commits.claimed.push((place.0, place.1, used));
-                    self.resolve(place, rows);
+                    (self.fast_commits.claimed).push((run.start, run.length, used));
+                    self.resolve((run.start, run.length), rows);
                 }
             }
         }

@@ -29,12 +29,11 @@ impl Running {
         if block == self.state.superblock.primary_block() {
             return None;
         }
-        let known = *self.checkpoints.get(&block)?;
+        let left = self.checkpoints.get_mut(&block)?;
+        let known = *left;
         // This may be an older version than the last committed one, which is then still to be
         // written.
-        if self.state.is_newest(block, content)
-            && let Some(left) = self.checkpoints.get_mut(&block)
-        {
+        if self.state.is_newest(block, content) {
             left.what.causes = Causes::NONE;
             if left.what.structure == Structure::InodeTable {
                 left.what.inode = 0;

@@ -10,9 +10,9 @@ use std::{
 use super::{
     blocks::{Area, Kind, Mapper, Run, Space, Use},
     change::Change,
-    groups::{Groups, fix},
+    groups::fix,
     inode::Inode,
-    layout,
+    layout::{self, Group},
     map::{self, Claim},
     names::Names,
     ownership::Trust,
@@ -44,8 +44,8 @@ pub struct Explanation {
 /// Effects of new versions of metadata.
 #[derive(Debug, Default)]
 pub struct Applied {
-    /// Explanation of each block, in block order.
-    explanations: Vec<(u64, Explanation)>,
+    /// Explanation of each block.
+    pub explanations: BTreeMap<u64, Explanation>,
     /// Blocks that are no longer mapped.
     pub released: Vec<Released>,
     /// Newly mapped blocks: first block, number of blocks.
@@ -71,14 +71,6 @@ pub struct Released {
     pub(super) known: Round,
 }
 
-impl Applied {
-    /// Returns the explanation of a block, if the block was applied.
-    pub fn explanation(&self, block: u64) -> Option<Explanation> {
-        let found = self.explanations.binary_search_by_key(&block, |e| e.0);
-        Some(self.explanations.get(found.ok()?)?.1)
-    }
-}
-
 /// Metadata of a file system.
 #[derive(Debug)]
 pub struct State {
@@ -90,7 +82,8 @@ pub struct State {
     pub names: Names,
     /// Disk of the file system.
     pub disk: u16,
-    groups: Groups,
+    /// Known groups, from the blocks of their descriptors.
+    pub(super) groups: Vec<Group>,
     /// Blocks of the primary group descriptors, each with its index among them.
     descriptors: HashMap<u64, u64>,
     pub(super) versions: BTreeMap<u64, Arc<[u8]>>,
@@ -147,7 +140,7 @@ impl State {
             space: Space::default(),
             names: Names::default(),
             disk,
-            groups: Groups::default(),
+            groups: Vec::new(),
             descriptors: HashMap::default(),
             versions: BTreeMap::new(),
             indexed: HashSet::default(),
@@ -175,8 +168,7 @@ impl State {
         for number in 0..state.superblock.descriptor_blocks() {
             let block = layout::descriptor_block(&state.superblock, number);
             let content = state.read(block, disks)?;
-            let (groups, space) = (&mut state.groups, &mut state.space);
-            groups.update(space, &state.superblock, number, &content);
+            state.read_descriptors(number, &content);
             state.versions.insert(block, content.into());
         }
         let is_inodes =
@@ -255,10 +247,9 @@ impl State {
         let mut of_nodes = Change::default();
         let mut found = Vec::with_capacity(blocks.len());
         for (&block, &new) in blocks {
-            let mut explanation = None;
-            match self.space.get(block) {
+            found.push(match self.space.get(block) {
                 Some(used) if used.kind == Kind::Fixed(Area::InodeTable) => {
-                    explanation = Some(self.inode_table(block, used, new, &mut update)?);
+                    Some(self.inode_table(block, used, new, &mut update)?)
                 }
                 Some(Use { kind, inode, .. }) if kind.is_node() => {
                     let old = match self.unread.contains(&block) {
@@ -270,10 +261,10 @@ impl State {
                     let mapper = Mapper { inode, node: block };
                     of_nodes.differ(mapper, old_claims, new_claims);
                     update.applied.mappers.push(mapper);
+                    None
                 }
-                _ => {}
-            }
-            found.push(explanation);
+                _ => None,
+            });
         }
         // Claims are processed from the last: a node that moved to another inode comes first.
         let change = std::mem::take(&mut update.of_inodes).and(of_nodes);
@@ -287,7 +278,7 @@ impl State {
                 Some(explanation) => explanation,
                 None => self.explain(block, new, was_read, update.disks)?,
             };
-            update.applied.explanations.push((block, explanation));
+            update.applied.explanations.insert(block, explanation);
             if !was_read && self.keeps(block, explanation, trust) {
                 self.versions.insert(block, new.into());
             }
@@ -309,7 +300,7 @@ impl State {
         for &mapper in mappers {
             let used = self.space.get(mapper.node);
             if mapper.node == 0 || used.is_some_and(|used| used.inode == mapper.inode) {
-                self.written.insert(mapper, self.rounds.now());
+                self.written.insert(mapper, self.rounds.now);
             }
         }
     }
@@ -340,8 +331,7 @@ impl State {
         }
         for (block, content) in blocks {
             if let Some(&number) = self.descriptors.get(block) {
-                self.groups
-                    .update(&mut self.space, &self.superblock, number, content);
+                self.read_descriptors(number, content);
             }
         }
     }
@@ -351,7 +341,7 @@ impl State {
     pub fn places_of(&self, inode: u32, disks: &mut Disks<'_>) -> Result<Vec<(u64, u64, u32)>> {
         let index = inode.saturating_sub(1);
         let group = (index / self.superblock.inodes_per_group) as usize;
-        let table = self.groups.iter().nth(group).map_or(0, |g| g.inode_table);
+        let table = self.groups.get(group).map_or(0, |g| g.inode_table);
         let size = self.superblock.inode_bytes as usize;
         let at = (index % self.superblock.inodes_per_group) as usize * size;
         let bytes = self.superblock.block_bytes as usize;

@@ -143,23 +143,19 @@ impl Names {
         let Some(of) = self.inodes.get_mut(&entry.inode) else {
             return;
         };
-        let found = of.names.iter().position(|n| n.is(parent, entry));
-        if let Some(known) = found.and_then(|number| of.names.get_mut(number))
-            && known.count > 1
-        {
-            known.count -= 1;
+        let Some(number) = of.names.iter().position(|n| n.is(parent, entry)) else {
             return;
-        }
-        match found {
-            Some(_) if of.names.len() == 1 => {
-                of.names[0].count = 0;
+        };
+        match &mut of.names[..] {
+            names if names[number].count > 1 => names[number].count -= 1,
+            [last] => {
+                last.count = 0;
                 of.alive = false;
             }
-            Some(number) => {
+            _ => {
                 of.names.remove(number);
                 self.forget_paths(entry, true);
             }
-            None => {}
         }
     }
 
@@ -236,9 +232,6 @@ impl Names {
         if let Some(&known) = self.known.get(&inode) {
             return Some(known);
         }
-        if self.awaited.contains(&inode) {
-            return None;
-        }
         let path = paths.intern(&self.text(inode, u32::MAX)?);
         if self.told.is_empty() {
             self.known.insert(inode, path);
@@ -253,14 +246,14 @@ impl Names {
             return self.path(inode, paths);
         }
         let inode = self.values.get(&inode).copied().unwrap_or(inode);
-        if self.awaited.contains(&inode) {
-            return None;
-        }
         Some(paths.intern(&self.text(inode, epoch)?))
     }
 
     /// Builds the path from names that appeared in `epoch` or before.
     fn text(&self, inode: u32, epoch: u32) -> Option<String> {
+        if self.awaited.contains(&inode) {
+            return None;
+        }
         let mut parts = Vec::new();
         let (mut at, mut bytes) = (inode, 0);
         while at != ROOT {
@@ -275,21 +268,16 @@ impl Names {
                 }
             };
             bytes += name.len() + 1;
-            parts.push(&**name);
+            parts.push(escaped(name));
             if bytes > MAX_BYTES {
                 return None;
             }
             at = parent;
         }
-        let mut text = String::with_capacity(bytes.max(1));
-        for name in parts.into_iter().rev() {
-            text.push('/');
-            text.push_str(&escaped(name));
-        }
-        if text.is_empty() {
-            text.push('/');
-        }
-        Some(text)
+        Some(match parts.is_empty() {
+            true => "/".into(),
+            false => parts.iter().rev().flat_map(|part| ["/", part]).collect(),
+        })
     }
 }
 

@@ -18,7 +18,7 @@ impl State {
     /// Returns the last round in which all metadata from the inode down to `mapper` had been
     /// written. Returns the earliest round if that is not known.
     pub(super) fn known_at(&self, mut mapper: Mapper) -> Round {
-        let mut known = self.rounds.now();
+        let mut known = self.rounds.now;
         for _ in 0..=map::MAX_DEPTH {
             known = known.min(self.written.get(&mapper).copied().unwrap_or_default());
             if mapper.node == 0 {
@@ -42,7 +42,7 @@ impl State {
             || directory::is_first(content)
             || self.entries(content).is_some_and(|names| !names.is_empty());
         if looks_like_metadata && self.unmapped.len() < MAX_WAITING {
-            self.unmapped.insert(block, self.rounds.now());
+            self.unmapped.insert(block, self.rounds.now);
         } else if !self.unmapped.is_empty() {
             self.unmapped.remove(&block);
         }
@@ -145,7 +145,7 @@ impl State {
         if update.trust == Trust::Written {
             newly_written = self
                 .written_as_node(claim.start)
-                .filter(|&round| claim.kind.is_node() && round.is_with(self.rounds.now()));
+                .filter(|&round| claim.kind.is_node() && round.is_with(self.rounds.now));
             self.displace(claim.start, claim.length, used, update)?;
         }
         if claim.kind == Kind::Xattr
@@ -161,7 +161,7 @@ impl State {
         let mut written = self.no_longer_unmapped(claim.start, claim.length);
         // Content written long before may belong to a file that is gone.
         if claim.kind.is_node() && claim.kind != NODE_OF_NAMES {
-            written.retain(|_, round| round.is_near(self.rounds.now()));
+            written.retain(|_, round| round.is_near(self.rounds.now));
         }
         if let Some(round) = newly_written {
             written.insert(claim.start, round);

@@ -45,7 +45,7 @@ impl Waiting {
             || (self.owner != NOBODY
                 && self
                     .since
-                    .is_told_by(state.known_at(self.owner), state.rounds.now()))
+                    .is_told_by(state.known_at(self.owner), state.rounds.now))
     }
 }
 
@@ -86,7 +86,7 @@ impl Pending {
             length,
             commit: self.commits,
             owner: used.map_or(NOBODY, Use::mapper),
-            since: state.rounds.now(),
+            since: state.rounds.now,
             may_be_metadata,
         };
         self.recent.push(((blocks.start, row), waiting));
@@ -126,7 +126,7 @@ impl Pending {
     /// known to be the inode's. Such writes may belong to another file. They stay attributed to the
     /// inode until another owner is known. Called only without a journal.
     pub fn release(&mut self, released: &Released, state: &State, rows: &mut Rows) {
-        let now = state.rounds.now();
+        let now = state.rounds.now;
         for mut part in self.take(released.start, released.length, state.block_bytes(), rows) {
             if part.waiting.owner.inode == released.inode {
                 if part.waiting.since.is_told_by(released.known, now) {
@@ -141,25 +141,18 @@ impl Pending {
         }
     }
 
-    fn overlapping(&mut self, start: u64, length: u64) -> Vec<(u64, usize)> {
-        self.place();
-        let from = start.saturating_sub(self.longest);
-        let end = start.saturating_add(length);
-        let near = self.rows.range((from, 0)..(end, 0));
-        near.filter(|&(&(at, _), waiting)| at + waiting.length > start)
-            .map(|(&key, _)| key)
-            .collect()
-    }
-
     /// Removes the rows in these blocks from the waiting rows. The parts outside become separate
     /// rows and keep waiting.
     fn take(&mut self, start: u64, length: u64, bytes: u64, rows: &mut Rows) -> Vec<Part> {
+        self.place();
         let end = start.saturating_add(length);
+        let first = start.saturating_sub(self.longest);
+        let near = self.rows.range((first, 0)..(end, 0));
+        let near = near.map(|(&key, &waiting)| (key, waiting));
+        let overlapping = near.filter(|((at, _), waiting)| at + waiting.length > start);
         let mut taken = Vec::new();
-        for (at, row) in self.overlapping(start, length) {
-            let Some(waiting) = self.rows.remove(&(at, row)) else {
-                continue;
-            };
+        for ((at, row), waiting) in overlapping.collect::<Vec<_>>() {
+            self.rows.remove(&(at, row));
             let stop = at + waiting.length;
             let (from, to) = (start.max(at), end.min(stop));
             for (part, part_end) in [(at, from), (to, stop)] {
@@ -209,17 +202,15 @@ impl Pending {
             let time = (waiting.commit, waiting.since);
             let age = newer.add(part.start, part.start + waiting.length, time);
             let used = state.space.get(part.start);
-            let is_its = used.is_none_or(|used| {
-                let is_possible = !has_journal && waiting.may_be_metadata;
-                is_possible || !names_others(used.kind)
-            });
+            let may_be_metadata = !has_journal && waiting.may_be_metadata;
+            let is_its = may_be_metadata || !used.is_some_and(|used| names_others(used.kind));
             if age == Age::OfBefore || !is_its {
                 continue;
             }
             let is_another = used
                 .is_some_and(|used| complete(rows, row, used) || used.inode != waiting.owner.inode);
             if is_another {
-                completed.push((row, waiting.since.epoch()));
+                completed.push((row, waiting.since.epoch));
             }
             if let Some(row) = rows.get_mut(row) {
                 let is_unnamed = !is_another && row.path.is_none() && row.is_doubtful;

@@ -40,16 +40,11 @@ impl State {
     pub(super) fn rename(&mut self, directory: u32, old: &[Entry<'_>], new: &[Entry<'_>]) -> bool {
         let removed = old.iter().filter(|e| new.binary_search(e).is_err());
         let added = new.iter().filter(|e| old.binary_search(e).is_err());
-        let mut differ = false;
-        for entry in removed {
-            self.gone.push(Name::new(directory, entry));
-            differ = true;
-        }
-        for entry in added {
-            self.come.push(Name::new(directory, entry));
-            differ = true;
-        }
-        differ
+        let queued = self.gone.len() + self.come.len();
+        let name = |entry| Name::new(directory, entry);
+        self.gone.extend(removed.map(name));
+        self.come.extend(added.map(name));
+        self.gone.len() + self.come.len() > queued
     }
 
     pub(super) fn name(&mut self) {

@@ -9,17 +9,12 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(super) struct Round {
     /// Number of flushes before this instant.
-    epoch: u32,
+    pub(super) epoch: u32,
     /// Number of times that data followed metadata since the last flush.
     turn: u32,
 }
 
 impl Round {
-    /// Number of flushes before this instant.
-    pub(super) fn epoch(self) -> u32 {
-        self.epoch
-    }
-
     /// Returns whether metadata written at `metadata` determines the owner of data written at this
     /// instant. It does if it was written later, or before the same flush and that flush has
     /// completed.
@@ -41,7 +36,8 @@ impl Round {
 /// Counter of rounds.
 #[derive(Debug)]
 pub(super) struct Rounds {
-    now: Round,
+    /// Round of current writes.
+    pub(super) now: Round,
     has_metadata: bool,
 }
 
@@ -56,11 +52,6 @@ impl Default for Rounds {
 }
 
 impl Rounds {
-    /// Returns the round of current writes.
-    pub(super) fn now(&self) -> Round {
-        self.now
-    }
-
     /// Records a write of an inode or a node.
     pub(super) fn metadata(&mut self) {
         self.has_metadata = true;
@@ -89,15 +80,15 @@ mod tests {
     fn metadata_tells_of_data_before_it_at_once_and_of_data_after_it_with_the_flush() {
         let mut rounds = Rounds::default();
         rounds.metadata();
-        let inode = rounds.now();
+        let inode = rounds.now;
         rounds.data();
-        let data = rounds.now();
-        assert!(data.is_told_by(rounds.now(), rounds.now()));
-        assert!(!data.is_told_by(inode, rounds.now()));
+        let data = rounds.now;
+        assert!(data.is_told_by(rounds.now, rounds.now));
+        assert!(!data.is_told_by(inode, rounds.now));
         rounds.flush();
-        assert!(data.is_told_by(inode, rounds.now()));
+        assert!(data.is_told_by(inode, rounds.now));
         rounds.data();
-        assert!(!rounds.now().is_told_by(inode, rounds.now()));
-        assert!(!rounds.now().is_told_by(Round::default(), rounds.now()));
+        assert!(!rounds.now.is_told_by(inode, rounds.now));
+        assert!(!rounds.now.is_told_by(Round::default(), rounds.now));
     }
 }

@@ -140,7 +140,6 @@ impl Running {
                                 start: block,
                                 length: 1,
                                 used: None,
-                                ..run
                             });
                             continue;
                         }
@@ -197,7 +196,7 @@ impl Running {
         };
         let applied = self.state.apply(&blocks, trust, disks)?;
         for &(block, _) in contents {
-            if let Some(what) = applied.explanation(block) {
+            if let Some(&what) = applied.explanations.get(&block) {
                 let row = self.row(write.part(block..block + 1), what, rows);
                 write.found.push(row);
             }
@@ -213,7 +212,7 @@ impl Running {
             let kind = run.used.map(|used| used.kind);
             matches!(kind, Some(Kind::Fixed(area)) if area != Area::InodeTable)
         };
-        let epoch = self.state.rounds.now().epoch();
+        let epoch = self.state.rounds.now.epoch;
         if self.journal.is_none()
             && epoch != self.state.names.epoch
             && !runs.iter().all(names_nothing)
@@ -335,7 +334,7 @@ fn of_content(used: Use) -> Explanation {
     }
 }
 
-fn is_data(kind: Kind) -> bool {
+pub(super) fn is_data(kind: Kind) -> bool {
     kind == Kind::Content(Content::Data)
 }
 
