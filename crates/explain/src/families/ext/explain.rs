@@ -84,7 +84,7 @@ impl State {
             let of_inodes = &mut update.of_inodes;
             of_inodes.remade(mapper, &old_claims, &new_claims);
         }
-        (update.of_inodes).differ(mapper, old_claims, new_claims);
+        update.of_inodes.differ(mapper, old_claims, new_claims);
         if self.superblock.has_value_inodes() {
             if !new.is_value() {
                 self.names.not_a_value(number);

@@ -38,7 +38,9 @@ impl Running {
             for run in self.state.space.runs(claim.start, claim.length) {
                 if run.used.is_none() {
                     self.state.space.claim(run.start, run.length, used);
-                    (self.fast_commits.claimed).push((run.start, run.length, used));
+                    self.fast_commits
+                        .claimed
+                        .push((run.start, run.length, used));
                     self.resolve((run.start, run.length), rows);
                 }
             }

@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::{
-    blocks::{Area, Kind, Mapper, Run, Space, Use},
+    blocks::{Area, Kind, Mapper, Space, Use},
     change::Change,
     groups::fix,
     inode::Inode,
@@ -171,12 +171,12 @@ impl State {
             state.read_descriptors(number, &content);
             state.versions.insert(block, content.into());
         }
-        let is_inodes =
-            |run: &Run| matches!(run.used, Some(u) if u.kind == Kind::Fixed(Area::InodeTable));
-        let runs = (written.into_iter())
-            .flat_map(|blocks| state.space.runs(blocks.start, blocks.end - blocks.start));
-        let tables = runs.filter(is_inodes).flat_map(|run| run.start..run.end());
-        for block in tables.collect::<BTreeSet<u64>>() {
+        let is_table = |&block: &u64| {
+            let used = state.space.get(block);
+            used.is_some_and(|used| used.kind == Kind::Fixed(Area::InodeTable))
+        };
+        let tables: BTreeSet<u64> = written.into_iter().flatten().filter(is_table).collect();
+        for block in tables {
             let content = state.read(block, disks)?;
             if !is_zero(&content) {
                 // All inodes are new.

@@ -157,7 +157,7 @@ impl State {
             others.push(other.inode);
         }
         self.space.claim(claim.start, claim.length, used);
-        (update.applied.claimed).push((claim.start, claim.length));
+        update.applied.claimed.push((claim.start, claim.length));
         let mut written = self.no_longer_unmapped(claim.start, claim.length);
         // Content written long before may belong to a file that is gone.
         if claim.kind.is_node() && claim.kind != NODE_OF_NAMES {

@@ -91,7 +91,7 @@ impl Home<'_, '_> {
         };
         match before.is_some_and(|b| b.home == home) {
             true => row.causes = Causes::one(Cause::Unchanged),
-            false => (self.metadata).read_block(offset, &block, content, self.rows),
+            false => self.metadata.read_block(offset, &block, content, self.rows),
         }
         self.add(row)
     }
