@@ -184,16 +184,15 @@ impl State {
     /// `struct ext4_group_desc`. Otherwise only checksums changed.
     fn descriptors_cause(&self, old: &[u8], new: &[u8]) -> Cause {
         let size = self.superblock.descriptor_bytes as usize;
-        let counts =
-            |d: &[u8]| [part(d, 12, 20), part(d, 28, 30), part(d, 44, 52)].map(<[u8]>::to_vec);
-        let counted = old
-            .chunks(size)
-            .zip(new.chunks(size))
-            .any(|(o, n)| counts(o) != counts(n));
-        if counted {
-            Cause::Allocation
-        } else {
-            Cause::Accounting
+        let differ = |(old, new): (&[u8], &[u8])| {
+            let counts = [(12, 20), (28, 30), (44, 52)];
+            counts
+                .iter()
+                .any(|&(from, to)| part(old, from, to) != part(new, from, to))
+        };
+        match old.chunks(size).zip(new.chunks(size)).any(differ) {
+            true => Cause::Allocation,
+            false => Cause::Accounting,
         }
     }
 

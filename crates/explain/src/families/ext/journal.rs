@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use super::jbd2::{self, Control, Tag};
 use crate::{Row, Structure};
 
-/// Run of blocks that hold the journal: first block, number of blocks, journal position of the first
-/// block.
+/// Run of blocks that hold the journal: first block, number of blocks, journal position of the
+/// first block.
 pub type Place = (u64, u64, u32);
 
 /// Copy of a block in the journal.

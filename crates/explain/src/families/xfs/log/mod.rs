@@ -36,8 +36,8 @@ impl Log {
         }
     }
 
-    /// Handles a write within the log, which `row` describes. Pushes the row, and splits it once the
-    /// log record is complete.
+    /// Handles a write within the log, which `row` describes. Pushes the row, and splits it once
+    /// the log record is complete.
     pub fn write(&mut self, row: Row, content: &[u8], metadata: &mut Metadata, rows: &mut Rows) {
         cover(&mut self.records, self.area, row, content, rows);
         while let Some(record) = self.records.next(false) {
