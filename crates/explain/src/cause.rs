@@ -68,6 +68,20 @@ impl Causes {
         Causes(self.0 | other.0)
     }
 
+    /// Returns this set, or `cause` alone if the set is empty.
+    pub const fn or(self, cause: Cause) -> Causes {
+        match self.is_empty() {
+            true => Causes::one(cause),
+            false => self,
+        }
+    }
+
+    /// Returns the causes whose condition is true.
+    pub fn of(conditions: impl IntoIterator<Item = (bool, Cause)>) -> Causes {
+        let causes = conditions.into_iter().filter(|&(is_true, _)| is_true);
+        causes.fold(Causes::NONE, |causes, (_, cause)| causes.with(cause))
+    }
+
     /// Returns whether the set contains `cause`.
     pub const fn has(self, cause: Cause) -> bool {
         self.0 & (1 << cause as u16) != 0

@@ -1,6 +1,6 @@
 //! Contract between the engine and a family: the input of a family, and its output.
 
-use crate::{Causes, Disks, NO_INODE, Row, Rows, Structure};
+use crate::{Causes, Disks, Row, Rows, Structure};
 use fscost_recording::Result;
 
 /// One write as the family sees it.
@@ -31,15 +31,8 @@ impl<'a> Write<'a> {
             offset: self.offset,
             length: self.length,
             structure,
-            home: None,
-            home_offset: None,
             causes,
-            inode: NO_INODE,
-            tree: 0,
-            path: None,
-            transaction: None,
-            copy: 0,
-            is_doubtful: false,
+            ..Row::default()
         }
     }
 
@@ -59,18 +52,27 @@ impl<'a> Write<'a> {
             ..*self
         }
     }
+
+    /// Removes and returns the first `length` bytes of the write.
+    pub fn take_front(&mut self, length: u64) -> Write<'a> {
+        let front = self.part(0, length);
+        *self = self.part(length, self.length - length);
+        front
+    }
 }
 
-/// Content of a disk including the current write.
+/// The current write, the disks, and the rows to which its explanation is added.
 pub struct Now<'r, 'd> {
     /// The current write.
     pub write: &'r Write<'r>,
     /// The disks before the current write.
     pub disks: &'r mut Disks<'d>,
+    /// The rows so far.
+    pub rows: &'r mut Rows,
 }
 
 impl Now<'_, '_> {
-    /// Reads from the disk of the current write.
+    /// Reads from the disk of the current write, as it is after that write.
     pub fn read(&mut self, offset: u64, into: &mut [u8]) -> Result<()> {
         let Write { disk, content, .. } = *self.write;
         self.disks.read(disk, offset, into)?;

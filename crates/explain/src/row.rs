@@ -6,7 +6,7 @@ use crate::{Cause, Causes, PathId, Structure};
 pub const NO_INODE: u64 = 0;
 
 /// Run of bytes of one write with one explanation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Row {
     /// Number of the event in the recording (marks included), from 0.
     pub event: u64,
@@ -46,19 +46,11 @@ impl Row {
     pub fn data(offset: u64, length: u64) -> Row {
         Row {
             event: 1,
-            disk: 0,
             offset,
             length,
             structure: Structure::FileData,
-            home: None,
-            home_offset: None,
             causes: Causes::one(Cause::Data),
-            inode: NO_INODE,
-            tree: 0,
-            path: None,
-            transaction: None,
-            copy: 0,
-            is_doubtful: false,
+            ..Row::default()
         }
     }
 

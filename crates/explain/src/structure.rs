@@ -1,11 +1,11 @@
 //! Kinds of on-disk blocks.
 
 macro_rules! structures {
-    ($($variant:ident $name:literal $meaning:literal),* $(,)?) => {
+    ($($(#[$attribute:meta])* $variant:ident $name:literal $meaning:literal),* $(,)?) => {
         /// Kind of on-disk block. The names are standard terms, the same in every table.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
         pub enum Structure {
-            $(#[doc = $meaning] $variant),*
+            $(#[doc = $meaning] $(#[$attribute])* $variant),*
         }
 
         impl Structure {
@@ -95,6 +95,7 @@ structures! {
     MdResync "md_resync" "data that md wrote to make its members agree",
     // All file systems
     Unused "unused" "zeroed, or written to an unused block",
+    #[default]
     Unknown "unknown" "not understood",
 }
 

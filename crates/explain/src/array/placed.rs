@@ -1,6 +1,6 @@
 //! Origin of each part of an array's writes: rows of the array become rows of its members.
 
-use crate::{Cause, Causes, NO_INODE, Row, Structure};
+use crate::{Cause, Causes, Row, Structure};
 
 /// A part of a request to a member.
 #[derive(Debug, Clone, Copy)]
@@ -157,16 +157,14 @@ impl Placed {
             return found;
         }
         Row {
+            event: found.event,
+            disk: found.disk,
+            offset: found.offset,
+            length: found.length,
             structure: Structure::MdResync,
-            home: None,
-            home_offset: None,
             causes: Causes::one(Cause::Unchanged),
-            inode: NO_INODE,
-            tree: 0,
-            path: None,
-            transaction: None,
-            is_doubtful: false,
-            ..found
+            copy: found.copy,
+            ..Row::default()
         }
     }
 }

@@ -5,7 +5,7 @@ use crate::track::files::{Files, Owner, Part};
 use crate::track::fingerprints::{Fingerprints, causes_of};
 use crate::track::follower::Follower;
 use crate::track::names::Entry;
-use crate::{Cause, Causes, Disks, Family, FormattedDisks, Rows, Structure, Write};
+use crate::{Cause, Causes, Family, FormattedDisks, Now, Rows, Structure, Write};
 use fscost_ondisk::ntfs::{self, Geometry, Record};
 use fscost_recording::{Image, Result};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -74,31 +74,28 @@ impl Follower for Ntfs {
         &mut self.files
     }
 
-    fn follow(&mut self, write: &Write<'_>, _disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
+    fn follow(&mut self, now: &mut Now<'_, '_>) -> Result<()> {
         if let Some(first) = self.first.take() {
-            self.learn(0, &first, rows);
+            self.learn(0, &first, now.rows);
         }
-        let mut done = 0;
-        while done < write.length {
-            let offset = write.offset + done;
-            let rest = write.length - done;
+        let backup_at = self.geometry.end - 512;
+        let mut rest = *now.write;
+        while rest.length > 0 {
             // The last sector holds a copy of the first.
-            if offset >= self.geometry.end - 512 {
+            if rest.offset >= backup_at {
                 let part = Part::new(Structure::SuperblockBackup, Cause::Accounting);
-                self.files.add(&write.part(done, rest), part, rows);
+                self.files.add(&rest, part, now.rows);
                 break;
             }
-            let (owner, length) = self
-                .files
-                .owner(offset, rest.min(self.geometry.end - 512 - offset));
-            let piece = write.part(done, length);
-            done += length;
-            self.files.confirm(piece.offset, piece.length, rows);
+            let most = rest.length.min(backup_at - rest.offset);
+            let (owner, length) = self.files.owner(rest.offset, most);
+            let piece = rest.take_front(length);
+            self.files.confirm(piece.offset, piece.length, now.rows);
             match owner {
                 Some(owner) if owner.structure == Structure::Mft => {
-                    self.records(&piece, owner.inode == MIRROR, rows);
+                    self.records(&piece, owner.inode == MIRROR, now.rows);
                 }
-                _ => self.files.add_owned(&piece, rows),
+                _ => self.files.add_owned(&piece, now.rows),
             }
         }
         Ok(())
@@ -108,15 +105,14 @@ impl Follower for Ntfs {
 impl Ntfs {
     /// Explains a write to records of the MFT, or of its mirror.
     fn records(&mut self, write: &Write<'_>, is_mirror: bool, rows: &mut Rows) {
-        let mut done = 0;
-        while done < write.length {
+        let mut rest = *write;
+        while rest.length > 0 {
             // A write-zeroes request has no records.
-            let length = match write.content.is_empty() {
-                true => write.length,
-                false => self.geometry.record_bytes.min(write.length - done),
+            let length = match rest.content.is_empty() {
+                true => rest.length,
+                false => self.geometry.record_bytes.min(rest.length),
             };
-            let piece = write.part(done, length);
-            done += length;
+            let piece = rest.take_front(length);
             let mut part = Part::new(Structure::Mft, Cause::Allocation);
             if is_mirror {
                 (part.causes, part.copy) = (Causes::one(Cause::Accounting), 1);

@@ -7,6 +7,7 @@
 
 mod naming;
 
+use crate::bytes::is_zero;
 use crate::track::names::{Names, Place};
 use crate::track::runs::Runs;
 use crate::track::waiting::{MAX_WAITING, Waiting};
@@ -31,8 +32,18 @@ pub struct Owner {
     pub structure: Structure,
 }
 
+impl Owner {
+    /// Returns the owner of blocks that belong to the file system itself.
+    pub const fn no_inode(structure: Structure) -> Owner {
+        Owner {
+            inode: NO_INODE,
+            structure,
+        }
+    }
+}
+
 /// Explanation that a family gives for a part of a write.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Part {
     /// Structure of the part.
     pub structure: Structure,
@@ -52,9 +63,7 @@ impl Part {
         Part {
             structure,
             causes: Causes::one(cause),
-            inode: NO_INODE,
-            transaction: None,
-            copy: 0,
+            ..Part::default()
         }
     }
 }
@@ -78,7 +87,7 @@ impl At {
 type Held = Vec<(Box<[u8]>, u64)>;
 
 /// Owners of a disk's bytes, names of inodes, and rows that wait for either.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Files {
     /// Structure of blocks that no metadata describes.
     unowned: Structure,
@@ -120,22 +129,9 @@ impl Files {
     pub fn new(root: u64, unowned: Structure) -> Files {
         Files {
             unowned,
-            owners: Runs::default(),
             names: Names::new(root),
-            waiting: Waiting::default(),
-            unnamed: Vec::new(),
-            nameless: HashMap::new(),
-            places: HashMap::new(),
-            forgotten: HashSet::new(),
-            renewed: HashMap::new(),
-            are_new: false,
-            flushed: (At::default(), At::default()),
-            event: 0,
-            is_doubting: false,
-            is_logged: false,
-            buried: HashSet::new(),
-            ticked_ns: 0,
             is_formatting: true,
+            ..Files::default()
         }
     }
 
@@ -216,19 +212,16 @@ impl Files {
 
     /// Adds a part of a write that belongs to the known owner of its range, if there is one.
     pub fn add_owned(&mut self, write: &Write<'_>, rows: &mut Rows) {
-        let mut done = 0;
-        while done < write.length {
-            let (owner, length) = self.owner(write.offset + done, write.length - done);
-            let piece = write.part(done, length);
-            let owner = owner.unwrap_or(Owner {
-                inode: NO_INODE,
-                structure: match self.unowned {
-                    // Zeroed blocks that mkfs leaves without an owner are unused.
-                    _ if write.formatting && is_zero(piece.content) => Structure::Unused,
-                    _ if write.formatting => Structure::Unknown,
-                    other => other,
-                },
-            });
+        let mut rest = *write;
+        while rest.length > 0 {
+            let (owner, length) = self.owner(rest.offset, rest.length);
+            let piece = rest.take_front(length);
+            let owner = owner.unwrap_or(Owner::no_inode(match self.unowned {
+                // Zeroed blocks that mkfs leaves without an owner are unused.
+                _ if write.formatting && is_zero(piece.content) => Structure::Unused,
+                _ if write.formatting => Structure::Unknown,
+                other => other,
+            }));
             let part = Part {
                 inode: owner.inode,
                 ..Part::new(owner.structure, cause_of(owner.structure))
@@ -242,7 +235,6 @@ impl Files {
             {
                 row.is_doubtful = true;
             }
-            done += length;
         }
     }
 
@@ -392,6 +384,14 @@ pub fn cause_of(structure: Structure) -> Cause {
     }
 }
 
+/// Returns the inode if it is the only one, otherwise [`NO_INODE`].
+pub fn the_only(inodes: &[u64]) -> u64 {
+    match *inodes {
+        [inode] => inode,
+        _ => NO_INODE,
+    }
+}
+
 /// Returns runs of consecutive numbers, each as first and count; zeroes are left out.
 pub fn runs(numbers: impl Iterator<Item = u64>) -> Vec<(u64, u64)> {
     let mut runs: Vec<(u64, u64)> = Vec::new();
@@ -429,8 +429,4 @@ fn newest(numbers: &[usize], rows: &mut Rows) -> HashSet<usize> {
         }
     }
     newest
-}
-
-fn is_zero(content: &[u8]) -> bool {
-    content.iter().all(|&byte| byte == 0)
 }

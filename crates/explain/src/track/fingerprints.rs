@@ -5,19 +5,14 @@ pub use fscost_ondisk::fingerprints::Fingerprints;
 
 /// Returns the causes of an inode's write, from its fingerprints now and before.
 pub fn causes_of(now: &Fingerprints, before: &Fingerprints) -> Causes {
-    let differs = [
+    let causes = Causes::of([
         (now.map != before.map, Cause::SizeOrExtents),
         (now.data != before.data, Cause::Data),
         (now.names != before.names, Cause::DirectoryEntries),
         (now.attributes != before.attributes, Cause::LinksOrMode),
-    ];
-    let more = differs.into_iter().filter(|&(differs, _)| differs);
-    let causes = more.fold(Causes::NONE, |causes, (_, cause)| causes.with(cause));
-    if !causes.is_empty() {
-        return causes;
-    }
+    ]);
     // Times change with everything else.
-    Causes::one(if now.times != before.times {
+    causes.or(if now.times != before.times {
         Cause::Times
     } else if now.atime != before.atime {
         Cause::Atime

@@ -1,7 +1,7 @@
 //! Common code of families whose file system is followed by its [`Files`] alone.
 
 use crate::track::files::Files;
-use crate::{Disks, Family, FormattedDisks, Rows, Write};
+use crate::{Disks, Family, FormattedDisks, Now, Rows, Write};
 use fscost_recording::{Image, Result};
 
 /// Returns the first disk other than `disk` that `is_log` identifies as its log, with all disks as
@@ -36,7 +36,7 @@ pub trait Follower {
     fn files(&mut self) -> &mut Files;
 
     /// [`Family::write`].
-    fn follow(&mut self, write: &Write<'_>, disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()>;
+    fn follow(&mut self, now: &mut Now<'_, '_>) -> Result<()>;
 }
 
 impl<F: Follower> Family for F {
@@ -50,7 +50,7 @@ impl<F: Follower> Family for F {
 
     fn write(&mut self, write: &Write<'_>, disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
         self.files().begin(write, rows);
-        self.follow(write, disks, rows)?;
+        self.follow(&mut Now { write, disks, rows })?;
         if !F::IS_ATOMIC {
             self.files().tick(write.time_ns, rows);
         }

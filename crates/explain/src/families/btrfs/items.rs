@@ -145,10 +145,7 @@ fn inode_causes(old: &[u8], new: &[u8]) -> Causes {
             Cause::SizeOrExtents
         });
     }
-    if !causes.is_empty() {
-        return causes;
-    }
-    Causes::one(if differs(inode::OTHER_TIMES) {
+    causes.or(if differs(inode::OTHER_TIMES) {
         Cause::Times
     } else if differs(inode::ATIME) {
         Cause::Atime

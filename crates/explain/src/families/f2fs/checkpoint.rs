@@ -65,16 +65,12 @@ impl Checkpoints {
     /// Returns whether nodes were being written to this segment at the last checkpoint. A segment
     /// receives nodes until it is full, and it cannot be reused before the next checkpoint.
     pub fn is_node(&self, segment: u64) -> bool {
-        self.node_segments
-            .iter()
-            .any(|&of| u64::from(of) == segment)
+        self.node_segments.map(u64::from).contains(&segment)
     }
 
     /// Returns whether data was being written to this segment at the last checkpoint.
     pub fn is_data(&self, segment: u64) -> bool {
-        self.data_segments
-            .iter()
-            .any(|&of| u64::from(of) == segment)
+        self.data_segments.map(u64::from).contains(&segment)
     }
 }
 

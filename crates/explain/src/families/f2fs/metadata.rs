@@ -8,13 +8,13 @@ impl F2fs {
         write: &Write<'_>,
         node: &Node<'_>,
         now: &mut Now<'_, '_>,
-        rows: &mut Rows,
     ) -> Result<()> {
         let version = node.fingerprints(self.geometry.flexible);
         let generation = node.generation();
         let before = self.versions.insert(node.number, (generation, version));
         let before = before.filter(|before| before.0 == generation);
         let part = Part {
+            structure: Structure::Node,
             causes: match before {
                 None if node.is_inode() && node.has_data() => {
                     Causes::one(Cause::NewInode).with(Cause::Data)
@@ -24,16 +24,16 @@ impl F2fs {
                 Some((_, before)) => causes_of(&version, &before),
             },
             inode: u64::from(node.inode),
-            ..Part::new(Structure::Node, Cause::Unknown)
+            ..Part::default()
         };
         if node.is_inode() {
             if before.is_none() {
-                self.files.forget(part.inode, rows);
+                self.files.forget(part.inode, now.rows);
             }
-            self.give_name(node, rows);
+            self.give_name(node, now.rows);
             self.inode(node);
         }
-        self.files.add(write, part, rows);
+        self.files.add(write, part, now.rows);
         let structure = self.kinds.get(&node.inode).copied();
         let owner = Owner {
             inode: u64::from(node.inode),
@@ -43,13 +43,11 @@ impl F2fs {
             self.read_names(node, now)?;
         }
         for (first, count) in runs(node.addresses(self.geometry.flexible)) {
-            let (from, to) = (
-                first.max(self.geometry.main),
-                (first + count).min(self.geometry.end),
-            );
+            let from = first.max(self.geometry.main);
+            let to = (first + count).min(self.geometry.end);
             if from < to {
                 self.files
-                    .own(from * BLOCK, (to - from) * BLOCK, owner, rows);
+                    .own(from * BLOCK, (to - from) * BLOCK, owner, now.rows);
             }
         }
         Ok(())
@@ -92,9 +90,8 @@ impl F2fs {
     pub(super) fn name_at(&mut self, place: (u64, u64), inode: u32, entries: &[Entry<'_>]) {
         let directory = u64::from(inode);
         for &(name, child) in entries {
-            let given = self.given.remove(&child);
-            if let Some((of, given)) =
-                given.filter(|(of, given)| (*of, &**given) != (directory, name))
+            if let Some((of, given)) = self.given.remove(&child)
+                && (of, &*given) != (directory, name)
             {
                 self.files.rename(GIVEN, of, &[(&given, child)], &[]);
             }

@@ -12,7 +12,7 @@ use crate::track::files::{Files, Owner, Part, cause_of, runs};
 use crate::track::fingerprints::{Fingerprints, causes_of};
 use crate::track::follower::Follower;
 use crate::track::names::Entry;
-use crate::{Cause, Causes, Disks, Family, FormattedDisks, Now, Rows, Structure, Write};
+use crate::{Cause, Causes, Family, FormattedDisks, Now, Rows, Structure, Write};
 use checkpoint::Checkpoints;
 use fscost_ondisk::f2fs::node::{Kind, Node};
 use fscost_ondisk::f2fs::superblock::Geometry;
@@ -101,15 +101,15 @@ impl Follower for F2fs {
         &mut self.files
     }
 
-    fn follow(&mut self, write: &Write<'_>, disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
-        let mut now = Now { write, disks };
-        let mut done = 0;
-        // Consecutive data blocks form one part.
+    fn follow(&mut self, now: &mut Now<'_, '_>) -> Result<()> {
+        let write = now.write;
+        let mut rest = *write;
+        // Consecutive data blocks form one part. The names in directory blocks take effect when a
+        // node points to the blocks.
         let mut data_from = None;
-        while done < write.length {
-            let offset = write.offset + done;
-            let block = offset / BLOCK;
-            let rest = write.length - done;
+        while rest.length > 0 {
+            let done = write.length - rest.length;
+            let block = rest.offset / BLOCK;
             let in_main = (self.geometry.main..self.geometry.end).contains(&block);
             // A write-zeroes request may be as long as the disk, and has no nodes.
             let end = match (in_main, write.content.is_empty()) {
@@ -117,23 +117,24 @@ impl Follower for F2fs {
                 (true, true) => self.geometry.end,
                 (false, _) => area(&self.geometry, block).1,
             };
-            let length = end.saturating_mul(BLOCK).saturating_sub(offset).min(rest);
-            let piece = write.part(done, length);
+            let length = end.saturating_mul(BLOCK).saturating_sub(rest.offset);
+            let piece = rest.take_front(length.min(rest.length));
             let node = in_main.then(|| self.node(&piece, block)).flatten();
             if in_main && node.is_none() {
                 data_from.get_or_insert(done);
             } else if let Some(from) = data_from.take() {
-                self.data(&write.part(from, done - from), rows);
+                self.files
+                    .add_owned(&write.part(from, done - from), now.rows);
             }
             match node {
-                Some(node) => self.add_node(&piece, &node, &mut now, rows)?,
-                None if !in_main => self.area(&piece, rows),
+                Some(node) => self.add_node(&piece, &node, now)?,
+                None if !in_main => self.area(&piece, now.rows),
                 None => {}
             }
-            done += length;
         }
         if let Some(from) = data_from {
-            self.data(&write.part(from, done - from), rows);
+            self.files
+                .add_owned(&write.part(from, write.length - from), now.rows);
         }
         Ok(())
     }
@@ -148,17 +149,15 @@ impl F2fs {
             self.files.add(write, part, rows);
             return;
         }
-        let mut done = 0;
-        while done < write.length {
-            let length = (BLOCK - (write.offset + done) % BLOCK).min(write.length - done);
-            let piece = write.part(done, length);
+        let mut rest = *write;
+        while rest.length > 0 {
+            let piece = rest.take_front((BLOCK - rest.offset % BLOCK).min(rest.length));
             let ends = self.checkpoints.block(piece.offset / BLOCK, piece.content);
             part.transaction = self.checkpoints.being_written();
             self.files.add(&piece, part, rows);
             if ends {
                 self.files.commit(PATIENCE, rows);
             }
-            done += length;
         }
     }
 
@@ -171,11 +170,5 @@ impl F2fs {
         let node = Node::parse(write.content)?;
         let is_new = self.checkpoints.is_now(node.version) || write.formatting;
         (is_new || self.checkpoints.is_node(segment)).then_some(node)
-    }
-
-    /// Explains blocks of data. The names in directory blocks take effect when a node points to the
-    /// blocks.
-    fn data(&mut self, write: &Write<'_>, rows: &mut Rows) {
-        self.files.add_owned(write, rows);
     }
 }

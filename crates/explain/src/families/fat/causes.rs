@@ -35,12 +35,11 @@ pub fn causes(before: &[u8], after: &[u8], kind: Kind) -> Causes {
         };
         causes = cause.map_or(causes, |cause| causes.with(cause));
     }
-    match (causes.is_empty(), times, atime) {
-        (false, ..) => causes,
-        (true, true, _) => Causes::one(Cause::Times),
-        (true, false, true) => Causes::one(Cause::Atime),
-        (true, false, false) => Causes::one(Cause::Unchanged),
-    }
+    causes.or(match (times, atime) {
+        (true, _) => Cause::Times,
+        (false, true) => Cause::Atime,
+        (false, false) => Cause::Unchanged,
+    })
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ mod causes;
 
 use crate::track::files::{Files, Owner, Part};
 use crate::track::follower::Follower;
-use crate::{Cause, Disks, Family, FormattedDisks, NO_INODE, Now, Rows, Structure, Write};
+use crate::{Cause, Family, FormattedDisks, NO_INODE, Now, Structure, Write};
 use directory::{Content, ENTRY, MOST, Named};
 use fscost_ondisk::fat::{directory, layout};
 use fscost_recording::{Image, Result};
@@ -78,8 +78,7 @@ impl Follower for Fat {
         &mut self.files
     }
 
-    fn follow(&mut self, write: &Write<'_>, disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
-        let mut now = Now { write, disks };
+    fn follow(&mut self, now: &mut Now<'_, '_>) -> Result<()> {
         let root = Owner {
             inode: self.layout.root,
             structure: Structure::Directory,
@@ -87,52 +86,49 @@ impl Follower for Fat {
         if self.files.owner(self.layout.heap.saturating_sub(1), 1).0 != Some(root)
             && self.layout.root == FIXED_ROOT
         {
-            let Layout {
-                tables_end, heap, ..
-            } = self.layout;
-            self.files.own(tables_end, heap - tables_end, root, rows);
+            let tables_end = self.layout.tables_end;
+            let length = self.layout.heap - tables_end;
+            self.files.own(tables_end, length, root, now.rows);
         }
-        self.follow(Begin::new(self.layout.root, root), &mut now, rows)?;
-        let mut done = 0;
-        while done < write.length {
-            let offset = write.offset + done;
-            let until = |at: u64| at.saturating_sub(offset).min(write.length - done);
-            let Layout {
-                backup,
-                table,
-                table_bytes,
-                tables_end,
-                end,
-                ..
-            } = self.layout;
-            let length = match offset {
-                _ if offset < backup.0 => until(backup.0),
-                _ if offset < backup.1 => until(backup.1),
-                _ if offset < table => until(table),
+        self.follow(Begin::new(self.layout.root, root), now)?;
+        let Layout {
+            backup,
+            table,
+            table_bytes,
+            tables_end,
+            end,
+            ..
+        } = self.layout;
+        let mut rest = *now.write;
+        while rest.length > 0 {
+            let offset = rest.offset;
+            let until = match offset {
+                _ if offset < backup.0 => backup.0,
+                _ if offset < backup.1 => backup.1,
+                _ if offset < table => table,
                 _ if offset < tables_end => {
-                    until(table + ((offset - table) / table_bytes + 1) * table_bytes)
+                    table + ((offset - table) / table_bytes + 1) * table_bytes
                 }
-                _ if offset < end => self.files.owner(offset, until(end)).1,
-                _ => until(u64::MAX),
+                _ if offset < end => offset + self.files.owner(offset, end - offset).1,
+                _ => u64::MAX,
             };
-            let piece = write.part(done, length);
+            let piece = rest.take_front(rest.length.min(until - offset));
             let mut part = Part::new(Structure::Superblock, Cause::Accounting);
-            done += length;
             if (table..tables_end).contains(&offset) {
                 part = Part::new(Structure::AllocationTable, Cause::Allocation);
                 part.copy = u8::try_from((offset - table) / table_bytes).unwrap_or(u8::MAX);
                 if part.copy == 0 {
-                    self.table(&piece, &mut now, rows)?;
+                    self.table(&piece, now)?;
                 }
             } else if (tables_end..end).contains(&offset) {
-                self.heap(&piece, &mut now, rows)?;
+                self.heap(&piece, now)?;
                 continue;
             } else if (backup.0..backup.1).contains(&offset) {
                 part.structure = Structure::SuperblockBackup;
             } else if offset >= end {
                 part.structure = Structure::Unused;
             }
-            self.files.add(&piece, part, rows);
+            self.files.add(&piece, part, now.rows);
         }
         Ok(())
     }
@@ -140,7 +136,7 @@ impl Follower for Fat {
 
 impl Fat {
     /// Handles a write to part of the first table.
-    fn table(&mut self, write: &Write<'_>, now: &mut Now<'_, '_>, rows: &mut Rows) -> Result<()> {
+    fn table(&mut self, write: &Write<'_>, now: &mut Now<'_, '_>) -> Result<()> {
         if write.content.is_empty() {
             // A write-zeroes request may be as long as the table.
             let entry = |at: u64| (at - self.layout.table) * 8 / self.layout.entry_bits();
@@ -162,77 +158,70 @@ impl Fat {
                 0 => self.next.remove(&cluster),
                 _ => self.next.insert(cluster, next),
             };
-            let Some(at) = self
-                .layout
-                .offset(cluster)
-                .filter(|_| before.unwrap_or(0) != next)
-            else {
-                continue;
-            };
             // A freed cluster keeps its owner: writes to a deleted directory may still reach the
             // disk.
-            if let (Some(owner), true) = (self.files.owner(at, 1).0, next != 0) {
+            if next != 0
+                && next != before.unwrap_or(0)
+                && let Some(at) = self.layout.offset(cluster)
+                && let Some(owner) = self.files.owner(at, 1).0
+            {
                 let begin = Begin {
                     before: Some(at),
                     ..Begin::new(next, owner)
                 };
-                self.follow(begin, now, rows)?;
+                self.follow(begin, now)?;
             }
         }
         Ok(())
     }
 
     /// Explains part of a write to clusters, all of the same owner or without one.
-    fn heap(&mut self, write: &Write<'_>, now: &mut Now<'_, '_>, rows: &mut Rows) -> Result<()> {
-        self.files.confirm(write.offset, write.length, rows);
+    fn heap(&mut self, write: &Write<'_>, now: &mut Now<'_, '_>) -> Result<()> {
+        self.files.confirm(write.offset, write.length, now.rows);
         let (owner, _) = self.files.owner(write.offset, 1);
         let kind = self.layout.kind;
         let is_directory = |owner: &Owner| {
             owner.structure == Structure::Directory && directory::are_entries(write.content, kind)
         };
         let Some(owner) = owner.filter(is_directory) else {
-            self.files.add_owned(write, rows);
+            self.files.add_owned(write, now.rows);
             return Ok(());
         };
         let mut before = vec![0; write.content.len()];
         now.disks.read(write.disk, write.offset, &mut before)?;
         let part = Part {
+            structure: Structure::Directory,
             causes: causes::causes(&before, write.content, kind),
             inode: owner.inode,
-            ..Part::new(Structure::Directory, Cause::DirectoryEntries)
+            ..Part::default()
         };
-        self.files.add_waiting(write, part, rows);
-        self.gone(write, owner, now, rows)?;
+        self.files.add_waiting(write, part, now.rows);
+        self.gone(write, owner, now)?;
         for begin in self.names(write.offset, write.length, owner, now)? {
-            self.follow(begin, now, rows)?;
+            self.follow(begin, now)?;
         }
         Ok(())
     }
 
     /// Removes the names that a write to part of a directory overwrites, unless they are still
     /// present.
-    fn gone(
-        &mut self,
-        write: &Write<'_>,
-        owner: Owner,
-        now: &mut Now<'_, '_>,
-        rows: &Rows,
-    ) -> Result<()> {
+    fn gone(&mut self, write: &Write<'_>, owner: Owner, now: &mut Now<'_, '_>) -> Result<()> {
         let after = self.named(write.offset, write.length, owner, Time::Now, now)?;
         let kept: HashSet<_> = after.iter().map(|n| (&n.name, n.cluster)).collect();
         for named in self.named(write.offset, write.length, owner, Time::Before, now)? {
-            if let (Some(name), false) = (&named.name, kept.contains(&(&named.name, named.cluster)))
+            if let Some(name) = &named.name
+                && !kept.contains(&(&named.name, named.cluster))
                 && self.layout.offset(named.cluster).is_some()
             {
                 let entry = (name.as_bytes(), named.cluster);
-                self.files.unname(owner.inode, entry, rows);
+                self.files.unname(owner.inode, entry, now.rows);
             }
         }
         Ok(())
     }
 
     /// Attributes the whole chain that begins at a cluster to its owner.
-    fn follow(&mut self, begin: Begin, now: &mut Now<'_, '_>, rows: &mut Rows) -> Result<()> {
+    fn follow(&mut self, begin: Begin, now: &mut Now<'_, '_>) -> Result<()> {
         let mut open = vec![begin];
         // In untrusted content directories may contain each other, so each is read once.
         let mut read = HashSet::new();
@@ -245,7 +234,7 @@ impl Fat {
                 false => self.linked.remove(&begin.cluster),
             };
             for (offset, length) in self.chain(&begin, is_new) {
-                self.files.own(offset, length, owner, rows);
+                self.files.own(offset, length, owner, now.rows);
                 if owner.structure != Structure::Directory {
                     continue;
                 }
@@ -371,14 +360,9 @@ impl Fat {
         };
         let from = offset.saturating_sub(AROUND).max(first);
         let to = (end + AROUND).min(last_end);
-        let heads = [
-            self.before
-                .get(&first)
-                .map(|&before| before + cluster_bytes),
-            Some(first),
-        ];
-        let head = heads.into_iter().flatten().find(|&head| belongs(head - 1));
-        let head = head.unwrap_or(0);
+        let before = self.before.get(&first).map(|before| before + cluster_bytes);
+        let mut heads = before.into_iter().chain([first]);
+        let head = heads.find(|&head| belongs(head - 1)).unwrap_or(0);
         let tail = self.after.get(&last).copied().unwrap_or(last_end);
         let (head_bytes, tail_bytes) = (AROUND - (offset - from), AROUND - (to - end));
         let parts = [

@@ -24,11 +24,8 @@ impl Jfs {
             (BACKUP, OWN_END, Structure::SuperblockBackup),
         ];
         for (from, to, structure) in fixed {
-            let owner = Owner {
-                inode: NO_INODE,
-                structure,
-            };
-            self.files.own(from, to - from, owner, rows);
+            self.files
+                .own(from, to - from, Owner::no_inode(structure), rows);
         }
         let named = [
             (superblock.own_inodes(), Structure::InodeTable),
@@ -37,24 +34,20 @@ impl Jfs {
             (superblock.fsck(), Structure::Unused),
         ];
         for (extent, structure) in named {
-            self.own(extent, NO_INODE, structure, rows);
+            self.own(extent, Owner::no_inode(structure), rows);
         }
     }
 
-    pub(super) fn own(
-        &mut self,
-        (block, count): (u64, u64),
-        inode: u64,
-        structure: Structure,
-        rows: &mut Rows,
-    ) {
-        let from = block.saturating_mul(PAGE).min(self.end);
-        let to = block
-            .saturating_add(count)
-            .saturating_mul(PAGE)
-            .min(self.end);
-        self.files
-            .own(from, to - from, Owner { inode, structure }, rows);
+    pub(super) fn own(&mut self, extent: (u64, u64), owner: Owner, rows: &mut Rows) {
+        let (from, length) = self.bytes(extent);
+        self.files.own(from, length, owner, rows);
+    }
+
+    /// Returns the offset and length in bytes of an extent, cut at the end of the disk.
+    pub(super) fn bytes(&self, (block, count): (u64, u64)) -> (u64, u64) {
+        let at = |block: u64| block.saturating_mul(PAGE).min(self.end);
+        let from = at(block);
+        (from, at(block.saturating_add(count)) - from)
     }
 
     /// Like [`own`](Self::own), but also reads blocks that did not have this owner before.
@@ -63,9 +56,7 @@ impl Jfs {
         (block, count): (u64, u64),
         owner: Owner,
         own_page: Option<OwnPage>,
-        deepest: u32,
         now: &mut Now<'_, '_>,
-        rows: &mut Rows,
     ) -> Result<()> {
         // Pages of trees and maps are single; inodes come in groups of four pages.
         for block in block..block.saturating_add(count.min(4)) {
@@ -74,23 +65,25 @@ impl Jfs {
             if at >= self.end || is_known && self.files.owner(at, 1).0 == Some(owner) {
                 continue;
             }
-            if deepest == 0 || self.left == 0 {
+            if self.depth == DEEPEST || self.left == 0 {
                 return Ok(());
             }
             self.left -= 1;
-            self.files.confirm(at, PAGE, rows);
-            self.own((block, 1), owner.inode, owner.structure, rows);
+            self.files.confirm(at, PAGE, now.rows);
+            self.own((block, 1), owner, now.rows);
             if let Some(own_page) = own_page {
                 self.own_pages.insert(at, own_page);
             }
             let is_news = !self.logged.contains_key(&at);
             let page = self.newest(at, now)?;
+            self.depth += 1;
             match owner.structure {
                 Structure::InodeTable => {
-                    self.inodes(&page, is_news, deepest - 1, now, rows)?;
+                    self.inodes(&page, is_news, now)?;
                 }
-                _ => self.page(at, &page, owner, deepest - 1, now, rows)?,
+                _ => self.page(at, &page, owner, now)?,
             }
+            self.depth -= 1;
         }
         Ok(())
     }
@@ -100,19 +93,14 @@ impl Jfs {
         &mut self,
         file: u64,
         node: &[u8],
-        deepest: u32,
         now: &mut Now<'_, '_>,
-        rows: &mut Rows,
     ) -> Result<()> {
         let structure = match file {
             1 | INODE_MAP_FILE => Structure::InodeBitmap,
             BLOCK_MAP_FILE => Structure::BlockBitmap,
             _ => return Ok(()),
         };
-        let owner = Owner {
-            inode: NO_INODE,
-            structure,
-        };
+        let owner = Owner::no_inode(structure);
         match tree::extents(node) {
             Node::Leaf(entries) => {
                 for entry in entries {
@@ -122,17 +110,17 @@ impl Jfs {
                         INODE_MAP_FILE => u64::from(entry.at == 0),
                         _ => count,
                     };
-                    self.own((first, skipped.min(count)), NO_INODE, structure, rows);
+                    self.own((first, skipped.min(count)), owner, now.rows);
                     for block in first + skipped..first.saturating_add(count.min(1 << 16)) {
                         let page = Some(OwnPage::Inodes);
-                        self.own_read((block, 1), owner, page, deepest, now, rows)?;
+                        self.own_read((block, 1), owner, page, now)?;
                     }
                 }
             }
             Node::Internal(pages) => {
                 for page in pages {
                     let tree = Some(OwnPage::Tree(file));
-                    self.own_read(page, owner, tree, deepest, now, rows)?;
+                    self.own_read(page, owner, tree, now)?;
                 }
             }
         }

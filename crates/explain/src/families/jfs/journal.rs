@@ -1,7 +1,7 @@
 //! Changes of inodes, trees and names that transactions in the log describe, before their pages are
 //! written home.
 
-use super::log::{FREED_INODES, FREED_PAGE, News, REDO_PAGE, Record};
+use super::log::{FREED_INODES, FREED_PAGE, REDO_PAGE, Record};
 use super::*;
 use crate::track::runs::Runs;
 use std::collections::BTreeMap;
@@ -27,13 +27,11 @@ struct Changed {
 }
 
 impl Jfs {
-    /// Reads a write to the log and applies the transactions that it commits.
-    pub(super) fn log(
-        &mut self,
-        write: &Write<'_>,
-        disks: &mut Disks<'_>,
-        rows: &mut Rows,
-    ) -> Result<()> {
+    /// Explains a write to the log and applies the transactions that it commits.
+    pub(super) fn log(&mut self, write: &Write<'_>, now: &mut Now<'_, '_>) -> Result<()> {
+        self.files.flush(now.rows);
+        let part = Part::new(Structure::Log, Cause::Log);
+        self.files.add(write, part, now.rows);
         if write.formatting {
             return Ok(());
         }
@@ -43,26 +41,23 @@ impl Jfs {
             length: 0,
             ..*write
         };
-        let mut now = Now {
+        let now = &mut Now {
             write: &home,
-            disks,
+            disks: now.disks,
+            rows: now.rows,
         };
         for page in write.content.chunks(PAGE as usize) {
-            let News {
-                committed,
-                is_lost,
-                is_log,
-            } = self.log.page(page);
-            if is_lost {
+            let news = self.log.page(page);
+            if news.is_lost {
                 self.logged = HashMap::new();
             }
-            if is_log {
+            if news.is_log {
                 self.files.trust_log();
             }
-            for records in committed {
+            for records in news.committed {
                 self.left = MOST_READ;
-                self.apply(&records, &mut now, rows)?;
-                self.files.settle(rows);
+                self.apply(&records, now)?;
+                self.files.settle(now.rows);
             }
         }
         Ok(())
@@ -78,7 +73,7 @@ impl Jfs {
         Ok(page)
     }
 
-    fn apply(&mut self, records: &[Record], now: &mut Now<'_, '_>, rows: &mut Rows) -> Result<()> {
+    fn apply(&mut self, records: &[Record], now: &mut Now<'_, '_>) -> Result<()> {
         let mut changed: BTreeMap<u64, Changed> = BTreeMap::new();
         for record in records {
             let at = record.extent.0.saturating_mul(PAGE);
@@ -90,8 +85,8 @@ impl Jfs {
                 FREED_PAGE => {
                     self.logged.remove(&at);
                     changed.remove(&at);
-                    self.hold(record.inode, at, &[], rows);
-                    self.files.release(record.inode, at, PAGE, rows);
+                    self.hold(record.inode, at, &[], now.rows);
+                    self.files.release(record.inode, at, PAGE, now.rows);
                     self.files.name_at((0, at), record.inode, &[]);
                 }
                 FREED_INODES => {
@@ -108,7 +103,7 @@ impl Jfs {
                 if let Some(page) = self.logged.get(&at).cloned()
                     && (changed.inodes != 0) == is_inodes
                 {
-                    self.learn(at, &page, changed, now, rows)?;
+                    self.learn(at, &page, changed, now)?;
                 }
             }
         }
@@ -173,27 +168,27 @@ impl Jfs {
         page: &[u8],
         changed: &Changed,
         now: &mut Now<'_, '_>,
-        rows: &mut Rows,
     ) -> Result<()> {
         if changed.inodes != 0 {
-            self.own((at / PAGE, 1), NO_INODE, Structure::InodeTable, rows);
+            let table = Owner::no_inode(Structure::InodeTable);
+            self.own((at / PAGE, 1), table, now.rows);
         }
         for (number, slot) in page.chunks_exact(inode::BYTES).enumerate() {
             if changed.inodes >> number & 1 != 0 {
-                self.inode_logged(slot, now, rows)?;
+                self.inode_logged(slot, now)?;
             }
         }
         if let Some((inode, structure)) = changed.tree
             && self.generations.contains_key(&inode)
         {
             let owner = Owner { inode, structure };
-            self.own((at / PAGE, 1), inode, structure, rows);
-            self.page(at, page, owner, DEEPEST, now, rows)?;
+            self.own((at / PAGE, 1), owner, now.rows);
+            self.page(at, page, owner, now)?;
         }
         Ok(())
     }
 
-    fn inode_logged(&mut self, slot: &[u8], now: &mut Now<'_, '_>, rows: &mut Rows) -> Result<()> {
+    fn inode_logged(&mut self, slot: &[u8], now: &mut Now<'_, '_>) -> Result<()> {
         let read = Inode(slot);
         let (inode, generation) = (read.number(), read.generation());
         if read.fileset() != INODE_MAP_FILE {
@@ -202,29 +197,23 @@ impl Jfs {
         if !read.is_linked() {
             // The file may still be open and written to.
             if self.generations.remove(&inode).is_some() {
-                self.files.bury(inode, rows);
+                self.files.bury(inode, now.rows);
             }
             return Ok(());
         }
         if self.generations.insert(inode, generation) != Some(generation) {
-            let places: Vec<_> = self
-                .held
-                .get(&inode)
-                .into_iter()
-                .flat_map(HashMap::keys)
-                .copied()
-                .collect();
-            for place in places {
+            let places = self.held.get(&inode).into_iter().flat_map(HashMap::keys);
+            for place in places.copied().collect::<Vec<_>>() {
                 self.logged.remove(&place);
-                self.hold(inode, place, &[], rows);
+                self.hold(inode, place, &[], now.rows);
                 if place >= PAGE {
-                    self.files.release(inode, place, PAGE, rows);
+                    self.files.release(inode, place, PAGE, now.rows);
                 }
             }
             self.held.remove(&inode);
-            self.files.revive(inode, rows);
+            self.files.revive(inode, now.rows);
         }
-        self.inode(inode, slot, DEEPEST, now, rows)
+        self.inode(inode, slot, now)
     }
 
     /// Sets the extents of a node of an inode's tree. Extents that the node no longer has are
@@ -244,9 +233,8 @@ impl Jfs {
             gone.take(first, first + count);
         }
         for (from, to, ()) in gone.take(0, u64::MAX) {
-            let from = from.saturating_mul(PAGE).min(self.end);
-            let to = to.saturating_mul(PAGE).min(self.end);
-            self.files.release(inode, from, to - from, rows);
+            let (offset, length) = self.bytes((from, to - from));
+            self.files.release(inode, offset, length, rows);
         }
     }
 }

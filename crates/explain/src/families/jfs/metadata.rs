@@ -17,30 +17,25 @@ impl Jfs {
         at: u64,
         page: &[u8],
         owner: Owner,
-        deepest: u32,
         now: &mut Now<'_, '_>,
-        rows: &mut Rows,
     ) -> Result<()> {
         match owner.structure {
             Structure::InodeBitmap | Structure::BlockBitmap => {
                 match self.own_pages.get(&at) {
                     Some(OwnPage::Inodes) => {}
                     Some(&OwnPage::Tree(file)) => {
-                        return self.own_extents(file, page, deepest, now, rows);
+                        return self.own_extents(file, page, now);
                     }
                     None => return Ok(()),
                 }
-                let table = Owner {
-                    inode: NO_INODE,
-                    structure: Structure::InodeTable,
-                };
+                let table = Owner::no_inode(Structure::InodeTable);
                 for extent in inode::mapped(page) {
-                    self.own_read(extent, table, None, deepest, now, rows)?;
+                    self.own_read(extent, table, None, now)?;
                 }
                 Ok(())
             }
-            Structure::Directory => self.names(page, Place::Page(at), owner, deepest, now, rows),
-            Structure::ExtentMap => self.extents(page, at, owner.inode, deepest, now, rows),
+            Structure::Directory => self.names(page, Place::Page(at), owner, now),
+            Structure::ExtentMap => self.extents(page, at, owner.inode, now),
             _ => Ok(()),
         }
     }
@@ -51,28 +46,26 @@ impl Jfs {
         node: &[u8],
         place: u64,
         inode: u64,
-        deepest: u32,
         now: &mut Now<'_, '_>,
-        rows: &mut Rows,
     ) -> Result<()> {
         let structure = self.kinds.get(&inode).copied();
         let structure = structure.unwrap_or(Structure::FileData);
         match tree::extents(node) {
             Node::Leaf(entries) => {
                 let extents: Vec<_> = entries.iter().map(|entry| entry.extent).collect();
-                self.hold(inode, place, &extents, rows);
+                self.hold(inode, place, &extents, now.rows);
                 for extent in extents {
-                    self.own(extent, inode, structure, rows);
+                    self.own(extent, Owner { inode, structure }, now.rows);
                 }
             }
             Node::Internal(pages) => {
-                self.hold(inode, place, &[], rows);
+                self.hold(inode, place, &[], now.rows);
                 let owner = Owner {
                     inode,
                     structure: Structure::ExtentMap,
                 };
                 for page in pages {
-                    self.own_read(page, owner, None, deepest, now, rows)?;
+                    self.own_read(page, owner, None, now)?;
                 }
             }
         }
@@ -85,9 +78,7 @@ impl Jfs {
         node: &[u8],
         place: Place,
         owner: Owner,
-        deepest: u32,
         now: &mut Now<'_, '_>,
-        rows: &mut Rows,
     ) -> Result<()> {
         let key = match place {
             Place::Page(at) => (0, at),
@@ -104,7 +95,7 @@ impl Jfs {
             Node::Internal(pages) => {
                 self.files.name_at(key, owner.inode, &[]);
                 for page in pages {
-                    self.own_read(page, owner, None, deepest, now, rows)?;
+                    self.own_read(page, owner, None, now)?;
                 }
             }
         }
@@ -118,9 +109,7 @@ impl Jfs {
         &mut self,
         page: &[u8],
         is_news: bool,
-        deepest: u32,
         now: &mut Now<'_, '_>,
-        rows: &mut Rows,
     ) -> Result<(Causes, u64)> {
         let mut causes = Causes::NONE;
         let mut changed = Vec::new();
@@ -129,7 +118,7 @@ impl Jfs {
             let inode = read.number();
             match read.fileset() {
                 1 => {
-                    self.own_extents(inode, read.tree(), deepest, now, rows)?;
+                    self.own_extents(inode, read.tree(), now)?;
                     continue;
                 }
                 INODE_MAP_FILE => {}
@@ -139,7 +128,7 @@ impl Jfs {
                 if self.inodes.remove(&inode).is_some() {
                     if is_news {
                         self.generations.remove(&inode);
-                        self.files.forget(inode, rows);
+                        self.files.forget(inode, now.rows);
                     }
                     causes = causes.with(Cause::InodeRemoved);
                     changed.push(inode);
@@ -152,14 +141,14 @@ impl Jfs {
                     // Writes to blocks that the inode still has are its own: `diWrite` comes before
                     // the blocks are freed (`txUpdateMap`).
                     if is_news && read.kind() != Kind::Directory {
-                        self.inode(inode, slot, deepest, now, rows)?;
+                        self.inode(inode, slot, now)?;
                     }
                     continue;
                 }
                 Some((of, before)) if of == generation => causes_of(&version, &before),
                 Some(_) => {
                     if is_news {
-                        self.files.forget(inode, rows);
+                        self.files.forget(inode, now.rows);
                     }
                     Causes::one(Cause::NewInode)
                 }
@@ -169,33 +158,20 @@ impl Jfs {
             changed.push(inode);
             if is_news {
                 self.generations.insert(inode, generation);
-                self.inode(inode, slot, deepest, now, rows)?;
+                self.inode(inode, slot, now)?;
             }
         }
-        let causes = match causes.is_empty() {
-            true => Causes::one(Cause::Unchanged),
-            false => causes,
-        };
-        Ok(match changed[..] {
-            [inode] => (causes, inode),
-            _ => (causes, NO_INODE),
-        })
+        Ok((causes.or(Cause::Unchanged), the_only(&changed)))
     }
 
     /// Reads an inode: the locations of its data, names and attributes.
-    pub(super) fn inode(
-        &mut self,
-        inode: u64,
-        slot: &[u8],
-        deepest: u32,
-        now: &mut Now<'_, '_>,
-        rows: &mut Rows,
-    ) -> Result<()> {
+    pub(super) fn inode(&mut self, inode: u64, slot: &[u8], now: &mut Now<'_, '_>) -> Result<()> {
         let read = Inode(slot);
         let attributes = read.attributes();
-        self.hold(inode, ATTRIBUTES, attributes.as_slice(), rows);
+        self.hold(inode, ATTRIBUTES, attributes.as_slice(), now.rows);
         if let Some(extent) = attributes {
-            self.own(extent, inode, Structure::Xattr, rows);
+            let structure = Structure::Xattr;
+            self.own(extent, Owner { inode, structure }, now.rows);
         }
         let kind = read.kind();
         let data = match kind {
@@ -209,15 +185,15 @@ impl Jfs {
             if kind == Kind::Symlink && read.size() < 256 {
                 return Ok(());
             }
-            return self.extents(read.tree(), 0, inode, deepest, now, rows);
+            return self.extents(read.tree(), 0, inode, now);
         }
         if let Some(table) = read.table() {
-            self.extents(table, 0, inode, deepest, now, rows)?;
+            self.extents(table, 0, inode, now)?;
         }
         let owner = Owner {
             inode,
             structure: Structure::Directory,
         };
-        self.names(read.tree(), Place::Root, owner, deepest, now, rows)
+        self.names(read.tree(), Place::Root, owner, now)
     }
 }

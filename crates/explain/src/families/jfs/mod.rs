@@ -8,10 +8,10 @@ mod blocks;
 mod journal;
 mod metadata;
 
-use crate::track::files::{Files, Owner, Part};
+use crate::track::files::{Files, Owner, Part, the_only};
 use crate::track::fingerprints::{Fingerprints, causes_of};
 use crate::track::follower::{Follower, log_disk};
-use crate::{Cause, Causes, Disks, Family, FormattedDisks, NO_INODE, Now, Rows, Structure, Write};
+use crate::{Cause, Causes, Family, FormattedDisks, Now, Rows, Structure, Write};
 use blocks::OwnPage;
 use fscost_ondisk::jfs::inode::{self, Inode, Kind};
 use fscost_ondisk::jfs::superblock::{self, LOG_AT, OWN_END, PAGE, Superblock};
@@ -61,6 +61,7 @@ pub fn detect(
         files: Files::doubting(ROOT, Structure::FileData),
         superblock: Some(superblock),
         left: 0,
+        depth: 0,
         kinds: HashMap::new(),
         inodes: HashMap::new(),
         own_pages: HashMap::new(),
@@ -89,6 +90,8 @@ struct Jfs {
     superblock: Option<[u8; superblock::BYTES]>,
     /// Number of pages that may still be read for the current write.
     left: u32,
+    /// Number of pages being read, each of which locates the next.
+    depth: u32,
     /// Structure of the blocks of each inode's tree.
     kinds: HashMap<u64, Structure>,
     inodes: HashMap<u64, (u32, Fingerprints)>,
@@ -120,24 +123,19 @@ impl Follower for Jfs {
         &mut self.files
     }
 
-    fn follow(&mut self, write: &Write<'_>, disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
-        if write.disk != self.disk {
-            self.files.flush(rows);
-            self.files
-                .add(write, Part::new(Structure::Log, Cause::Log), rows);
-            return self.log(write, disks, rows);
+    fn follow(&mut self, now: &mut Now<'_, '_>) -> Result<()> {
+        let mut rest = *now.write;
+        if rest.disk != self.disk {
+            return self.log(&rest, now);
         }
         if let Some(bytes) = self.superblock.take()
             && let Some(superblock) = Superblock::parse(&bytes)
         {
-            self.own_areas(superblock, rows);
+            self.own_areas(superblock, now.rows);
         }
         self.left = MOST_READ;
-        let mut now = Now { write, disks };
-        let mut done = 0;
-        while done < write.length {
-            let offset = write.offset + done;
-            let (owner, mut length) = self.files.owner(offset, write.length - done);
+        while rest.length > 0 {
+            let (owner, mut length) = self.files.owner(rest.offset, rest.length);
             let structure = owner.map_or(Structure::Unknown, |owner| owner.structure);
             let is_read = matches!(
                 structure,
@@ -147,44 +145,40 @@ impl Follower for Jfs {
                     | Structure::Directory
                     | Structure::ExtentMap
             );
-            if is_read && !write.content.is_empty() {
-                length = length.min(PAGE - offset % PAGE);
+            if is_read && !rest.content.is_empty() {
+                length = length.min(PAGE - rest.offset % PAGE);
             }
-            let piece = write.part(done, length);
-            done += length;
-            self.files.confirm(piece.offset, piece.length, rows);
+            let piece = rest.take_front(length);
+            self.files.confirm(piece.offset, piece.length, now.rows);
             match owner {
                 _ if structure == Structure::InodeTable => {
                     let is_news = !self.logged.contains_key(&piece.offset);
-                    let (causes, inode) =
-                        self.inodes(piece.content, is_news, DEEPEST, &mut now, rows)?;
+                    let (causes, inode) = self.inodes(piece.content, is_news, now)?;
                     let part = Part {
+                        structure,
                         causes,
                         inode,
-                        ..Part::new(structure, Cause::Unknown)
+                        ..Part::default()
                     };
-                    self.files.add_waiting(&piece, part, rows);
+                    self.files.add_waiting(&piece, part, now.rows);
                     if is_news && causes.has(Cause::InodeRemoved) {
-                        self.files.forget(inode, rows);
+                        self.files.forget(inode, now.rows);
                     }
                 }
                 Some(_) if self.logged.contains_key(&piece.offset) => {
-                    self.files.add_owned(&piece, rows);
+                    self.files.add_owned(&piece, now.rows);
                 }
                 Some(owner) if is_read => {
-                    self.files.add_owned(&piece, rows);
-                    self.page(piece.offset, piece.content, owner, DEEPEST, &mut now, rows)?;
+                    self.files.add_owned(&piece, now.rows);
+                    self.page(piece.offset, piece.content, owner, now)?;
                 }
                 Some(_) if structure == Structure::Log => {
-                    self.files.flush(rows);
-                    self.files
-                        .add(&piece, Part::new(structure, Cause::Log), rows);
-                    self.log(&piece, now.disks, rows)?;
+                    self.log(&piece, now)?;
                 }
-                _ => self.files.add_owned(&piece, rows),
+                _ => self.files.add_owned(&piece, now.rows),
             }
             if is_clean(&piece) {
-                self.files.commit(1, rows);
+                self.files.commit(1, now.rows);
             }
         }
         Ok(())

@@ -5,17 +5,12 @@ use super::*;
 impl Nilfs2 {
     /// Explains a write to the segments, up to the next boundary. Returns the length of the
     /// explained part.
-    pub(super) fn log(
-        &mut self,
-        write: &Write<'_>,
-        now: &mut Now<'_, '_>,
-        rows: &mut Rows,
-    ) -> Result<u64> {
+    pub(super) fn log(&mut self, write: &Write<'_>, now: &mut Now<'_, '_>) -> Result<u64> {
         let block_bytes = self.geometry.block_bytes;
         let block = write.offset / block_bytes;
         let rest = write.length;
         if write.content.is_empty() {
-            self.files.add_owned(write, rows);
+            self.files.add_owned(write, now.rows);
             return Ok(rest);
         }
         if !self.payload.contains(&block)
@@ -27,17 +22,16 @@ impl Nilfs2 {
                 transaction: Some(summary.checkpoint),
                 ..Part::new(Structure::SegmentSummary, Cause::Accounting)
             };
-            self.files.add(&write.part(0, length), part, rows);
-            self.begin(block, &summary, rows);
+            self.files.add(&write.part(0, length), part, now.rows);
+            self.begin(block, &summary, now.rows);
             return Ok(length);
         }
         let (owner, length) = self.files.owner(write.offset, rest);
-        let (inode, structure) =
-            owner.map_or((NO_INODE, Structure::Unknown), |o| (o.inode, o.structure));
+        let Owner { inode, structure } = owner.unwrap_or(Owner::no_inode(Structure::Unknown));
         match structure {
             Structure::InodeTable => {
                 let length = (block_bytes - write.offset % block_bytes).min(rest);
-                self.ifile(&write.part(0, length), now, rows)?;
+                self.ifile(&write.part(0, length), now)?;
                 return Ok(length);
             }
             Structure::Directory => self.names(inode, block, write.part(0, length).content),
@@ -49,12 +43,12 @@ impl Nilfs2 {
             false => (block + 1) * block_bytes,
         };
         let length = length.min(end - write.offset);
-        self.files.add_owned(&write.part(0, length), rows);
+        self.files.add_owned(&write.part(0, length), now.rows);
         if structure == Structure::Checkpoint && inode == NO_INODE {
             // The super root: all earlier blocks have been submitted.
             self.open.clear();
             self.open_blocks = 0;
-            self.files.commit(1, rows);
+            self.files.commit(1, now.rows);
         }
         Ok(length)
     }
@@ -75,14 +69,12 @@ impl Nilfs2 {
         self.files.set_new(!summary.has_data_alone);
         self.payload = block + summary.blocks..block + summary.total;
         self.offsets.clear();
+        let block_bytes = self.geometry.block_bytes;
         let mut at = self.payload.start;
         let mut give = |files: &mut Files, count: u64, inode: u64, structure: Structure| {
             let count = count.min((block + summary.total).saturating_sub(at));
-            let (offset, length) = (
-                at * self.geometry.block_bytes,
-                count * self.geometry.block_bytes,
-            );
-            files.own(offset, length, Owner { inode, structure }, rows);
+            let owner = Owner { inode, structure };
+            files.own(at * block_bytes, count * block_bytes, owner, rows);
             let first = at;
             at += count;
             first..at
@@ -119,12 +111,9 @@ impl Nilfs2 {
             give(&mut self.files, nodes, inode, structure);
         }
         if summary.has_super_root {
-            let last = self.payload.end.saturating_sub(1) * self.geometry.block_bytes;
-            let owner = Owner {
-                inode: NO_INODE,
-                structure: Structure::Checkpoint,
-            };
-            self.files.own(last, self.geometry.block_bytes, owner, rows);
+            let last = self.payload.end.saturating_sub(1) * block_bytes;
+            let owner = Owner::no_inode(Structure::Checkpoint);
+            self.files.own(last, block_bytes, owner, rows);
         }
     }
 }

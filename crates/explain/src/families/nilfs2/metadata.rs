@@ -4,31 +4,22 @@ use super::*;
 
 impl Nilfs2 {
     /// Explains a block of inodes.
-    pub(super) fn ifile(
-        &mut self,
-        write: &Write<'_>,
-        now: &mut Now<'_, '_>,
-        rows: &mut Rows,
-    ) -> Result<()> {
+    pub(super) fn ifile(&mut self, write: &Write<'_>, now: &mut Now<'_, '_>) -> Result<()> {
         let mut causes = Causes::NONE;
         let mut changed = Vec::new();
-        let offset = self
-            .offsets
-            .get(&(write.offset / self.geometry.block_bytes));
+        let block = write.offset / self.geometry.block_bytes;
+        let offset = self.offsets.get(&block);
         let first = offset.and_then(|&offset| self.layout.first_inode(offset));
         if let Some(first) = first {
-            for (number, slot) in write
-                .content
-                .chunks_exact(self.geometry.inode_bytes)
-                .enumerate()
-            {
+            let slots = write.content.chunks_exact(self.geometry.inode_bytes);
+            for (number, slot) in slots.enumerate() {
                 let inode = first + number as u64;
                 let Some(version) = ifile::fingerprints(slot) else {
                     if self.inodes.remove(&inode).is_some() {
                         causes = causes.with(Cause::InodeRemoved);
                         changed.push(inode);
                         self.kinds.remove(&inode);
-                        self.files.forget(inode, rows);
+                        self.files.forget(inode, now.rows);
                     }
                     continue;
                 };
@@ -40,29 +31,26 @@ impl Nilfs2 {
                     },
                     before => {
                         if before.is_some() {
-                            self.files.forget(inode, rows);
+                            self.files.forget(inode, now.rows);
                         }
                         Causes::one(Cause::NewInode)
                     }
                 };
                 causes = causes.and(why);
                 changed.push(inode);
-                self.learn_kind(inode, slot, now, rows)?;
+                self.learn_kind(inode, slot, now)?;
             }
         }
         let part = Part {
-            causes: match (first, causes.is_empty()) {
-                (None, _) => Causes::one(Cause::Allocation),
-                (Some(_), true) => Causes::one(Cause::Unchanged),
-                (Some(_), false) => causes,
+            structure: Structure::InodeTable,
+            causes: match first {
+                None => Causes::one(Cause::Allocation),
+                Some(_) => causes.or(Cause::Unchanged),
             },
-            inode: match changed[..] {
-                [inode] => inode,
-                _ => NO_INODE,
-            },
-            ..Part::new(Structure::InodeTable, Cause::Unknown)
+            inode: the_only(&changed),
+            ..Part::default()
         };
-        self.files.add(write, part, rows);
+        self.files.add(write, part, now.rows);
         Ok(())
     }
 
@@ -73,7 +61,6 @@ impl Nilfs2 {
         inode: u64,
         slot: &[u8],
         now: &mut Now<'_, '_>,
-        rows: &mut Rows,
     ) -> Result<()> {
         let structure = kind_of(slot);
         let before = self.kinds.insert(inode, structure);
@@ -85,7 +72,7 @@ impl Nilfs2 {
             let offset = block * self.geometry.block_bytes;
             let owner = Owner { inode, structure };
             self.files
-                .own(offset, self.geometry.block_bytes, owner, rows);
+                .own(offset, self.geometry.block_bytes, owner, now.rows);
             if structure == Structure::Directory {
                 now.read(offset, &mut content)?;
                 self.offsets.insert(block, place);

@@ -4,10 +4,10 @@
 mod journal;
 mod metadata;
 
-use crate::track::files::{Files, Owner, Part, cause_of};
+use crate::track::files::{Files, Owner, Part, cause_of, the_only};
 use crate::track::fingerprints::{Fingerprints, causes_of};
 use crate::track::follower::Follower;
-use crate::{Cause, Causes, Disks, Family, FormattedDisks, NO_INODE, Now, Rows, Structure, Write};
+use crate::{Cause, Causes, Family, FormattedDisks, NO_INODE, Now, Rows, Structure, Write};
 use fscost_ondisk::nilfs2::ifile::{self, Kind, Layout};
 use fscost_ondisk::nilfs2::summary::Summary;
 use fscost_ondisk::nilfs2::superblock::{self, Geometry};
@@ -87,37 +87,28 @@ impl Follower for Nilfs2 {
         &mut self.files
     }
 
-    fn follow(&mut self, write: &Write<'_>, disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
-        let mut now = Now { write, disks };
-        let Geometry {
-            block_bytes,
-            first_block,
-            end_block,
-            backup_at,
-            ..
-        } = self.geometry;
-        let (begin, end) = (
-            first_block * block_bytes,
-            end_block.saturating_mul(block_bytes),
-        );
-        let mut done = 0;
-        while done < write.length {
-            let offset = write.offset + done;
-            let until = |at: u64| at.saturating_sub(offset).min(write.length - done);
-            let (structure, length) = match offset {
-                _ if offset < 4096 => (Structure::Superblock, until(4096)),
-                _ if offset < begin => (Structure::Unused, until(begin)),
-                _ if offset < end && offset < backup_at => {
-                    done +=
-                        self.log(&write.part(done, until(end.min(backup_at))), &mut now, rows)?;
+    fn follow(&mut self, now: &mut Now<'_, '_>) -> Result<()> {
+        let geometry = &self.geometry;
+        let begin = geometry.first_block * geometry.block_bytes;
+        let end = geometry.end_block.saturating_mul(geometry.block_bytes);
+        let backup_at = geometry.backup_at;
+        let mut rest = *now.write;
+        while rest.length > 0 {
+            let (structure, until) = match rest.offset {
+                ..4096 => (Structure::Superblock, 4096),
+                at if at < begin => (Structure::Unused, begin),
+                at if at < end.min(backup_at) => {
+                    let segments = rest.part(0, rest.length.min(end.min(backup_at) - at));
+                    let explained = self.log(&segments, now)?;
+                    rest.take_front(explained);
                     continue;
                 }
-                _ if offset < backup_at => (Structure::Unused, until(backup_at)),
-                _ => (Structure::SuperblockBackup, until(u64::MAX)),
+                at if at < backup_at => (Structure::Unused, backup_at),
+                _ => (Structure::SuperblockBackup, u64::MAX),
             };
+            let piece = rest.take_front(rest.length.min(until - rest.offset));
             let part = Part::new(structure, cause_of(structure));
-            self.files.add(&write.part(done, length), part, rows);
-            done += length;
+            self.files.add(&piece, part, now.rows);
         }
         Ok(())
     }

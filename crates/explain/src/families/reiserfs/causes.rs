@@ -32,18 +32,15 @@ impl Leaves {
             *field = field.rotate_left(1) ^ fingerprint([item.body]) ^ item.object;
         }
         let before = self.0.insert(block, now).unwrap_or_default();
-        let differs = [
+        let found = Causes::of([
             (now.pointers != before.pointers, Cause::SizeOrExtents),
             (now.data != before.data, Cause::Data),
             (now.names != before.names, Cause::DirectoryEntries),
-        ];
-        let found = differs.into_iter().filter(|&(differs, _)| differs);
-        let found = found.fold(Causes::NONE, |causes, (_, cause)| causes.with(cause));
-        match (found.is_empty(), now.stat == before.stat) {
-            (false, _) => found,
+        ]);
+        found.or(match now.stat == before.stat {
             // Times, size and link count are all in one item.
-            (true, false) => Causes::one(Cause::Accounting),
-            (true, true) => Causes::one(Cause::Unchanged),
-        }
+            false => Cause::Accounting,
+            true => Cause::Unchanged,
+        })
     }
 }

@@ -11,11 +11,8 @@ impl Reiserfs {
             return None;
         }
         let bytes = self.geometry.block_bytes;
-        let tree = Owner {
-            inode: NO_INODE,
-            structure: Structure::FsTree,
-        };
         if block < self.geometry.blocks {
+            let tree = Owner::no_inode(Structure::FsTree);
             self.files.own(block * bytes, bytes, tree, rows);
         }
         if level != LEAF {

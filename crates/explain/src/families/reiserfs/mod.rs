@@ -6,10 +6,10 @@ mod journal;
 mod metadata;
 
 use crate::bytes::le16;
-use crate::track::files::{Files, Owner, Part, runs};
+use crate::track::files::{Files, Owner, Part, cause_of, runs};
 use crate::track::follower::{Follower, log_disk};
 use crate::track::names::Entry;
-use crate::{Cause, Causes, Disks, Family, FormattedDisks, NO_INODE, Now, Rows, Structure, Write};
+use crate::{Cause, Causes, Family, FormattedDisks, Now, Rows, Structure, Write};
 use fscost_ondisk::reiserfs as leaf;
 use fscost_ondisk::reiserfs::journal as format;
 use fscost_ondisk::reiserfs::superblock::{self, Geometry};
@@ -114,40 +114,29 @@ impl Follower for Reiserfs {
         &mut self.files
     }
 
-    fn follow(&mut self, write: &Write<'_>, disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
+    fn follow(&mut self, now: &mut Now<'_, '_>) -> Result<()> {
         let bytes = self.geometry.block_bytes;
-        let mut now = Now { write, disks };
-        let mut done = 0;
-        while done < write.length {
-            let offset = write.offset + done;
-            let block = offset / bytes;
-            let rest = write.length - done;
-            let in_journal = Some(write.disk) == self.journal_disk && self.journal.has(block);
-            let is_fixed =
-                write.disk != self.disk || in_journal || area(&self.geometry, block).is_some();
-            // A write-zeroes request may be as long as the disk, and has nothing to read.
-            let length = match write.content.is_empty() && !is_fixed {
-                true => rest,
-                false => (bytes - offset % bytes).min(rest),
+        let mut rest = *now.write;
+        while rest.length > 0 {
+            let block = rest.offset / bytes;
+            let in_journal = Some(rest.disk) == self.journal_disk && self.journal.has(block);
+            let area = match rest.disk == self.disk {
+                true => area(&self.geometry, block),
+                false => Some(Structure::Unused),
             };
-            let piece = write.part(done, length);
-            done += length;
-            if in_journal {
-                self.journal(&piece, block, &mut now, rows)?;
-            } else if write.disk != self.disk {
-                self.files.add(
-                    &piece,
-                    Part::new(Structure::Unused, Cause::Accounting),
-                    rows,
-                );
-            } else if let Some(structure) = area(&self.geometry, block) {
-                let cause = match structure {
-                    Structure::BlockBitmap => Cause::Allocation,
-                    _ => Cause::Accounting,
-                };
-                self.files.add(&piece, Part::new(structure, cause), rows);
-            } else {
-                self.home(&piece, rows);
+            // A write-zeroes request may be as long as the disk, and has nothing to read.
+            let length = match rest.content.is_empty() && !in_journal && area.is_none() {
+                true => rest.length,
+                false => (bytes - rest.offset % bytes).min(rest.length),
+            };
+            let piece = rest.take_front(length);
+            match area {
+                _ if in_journal => self.journal(&piece, block, now)?,
+                Some(structure) => {
+                    let part = Part::new(structure, cause_of(structure));
+                    self.files.add(&piece, part, now.rows);
+                }
+                None => self.home(&piece, now.rows),
             }
         }
         Ok(())
@@ -178,42 +167,36 @@ impl Reiserfs {
     }
 
     /// Explains a block of the journal.
-    fn journal(
-        &mut self,
-        write: &Write<'_>,
-        block: u64,
-        now: &mut Now<'_, '_>,
-        rows: &mut Rows,
-    ) -> Result<()> {
+    fn journal(&mut self, write: &Write<'_>, block: u64, now: &mut Now<'_, '_>) -> Result<()> {
         let (structure, transaction, home) = self.journal.block(block, write.content);
         let part = Part {
             transaction,
             ..Part::new(structure, Cause::Log)
         };
-        let number = self.files.add(write, part, rows);
+        let number = self.files.add(write, part, now.rows);
         match (structure, home) {
-            (_, Some(home)) => self.copy(number, home, write.content, rows),
+            (_, Some(home)) => self.copy(number, home, write.content, now.rows),
             (Structure::Log, _) => self.journal.wait(block, number),
             (Structure::JournalDescriptor, _) => {
                 let bytes = self.geometry.block_bytes;
                 let mut content = vec![0; bytes as usize];
                 for (block, number, (structure, transaction, home)) in self.journal.take_early() {
-                    if let Some(row) = rows.get_mut(number) {
+                    if let Some(row) = now.rows.get_mut(number) {
                         (row.structure, row.transaction) = (structure, transaction);
                     }
                     if let Some(home) = home {
                         now.read(block * bytes, &mut content)?;
-                        self.copy(number, home, &content, rows);
+                        self.copy(number, home, &content, now.rows);
                     }
                 }
             }
             (Structure::JournalCommit, _) => {
-                self.forget_freed(rows);
+                self.forget_freed(now.rows);
                 for inode in std::mem::take(&mut self.gone) {
                     self.inodes.remove(&inode);
-                    self.files.forget(inode, rows);
+                    self.files.forget(inode, now.rows);
                 }
-                self.files.commit(PATIENCE, rows);
+                self.files.commit(PATIENCE, now.rows);
             }
             _ => {}
         }
@@ -223,11 +206,12 @@ impl Reiserfs {
     /// Explains a journal copy, which is newer than the block at home.
     fn copy(&mut self, number: usize, home: u64, content: &[u8], rows: &mut Rows) {
         let (what, causes) = match area(&self.geometry, home) {
-            Some(Structure::BlockBitmap) => {
-                self.bitmap(home, content);
-                (Structure::BlockBitmap, Causes::one(Cause::Allocation))
+            Some(structure) => {
+                if structure == Structure::BlockBitmap {
+                    self.bitmap(home, content);
+                }
+                (structure, Causes::one(cause_of(structure)))
             }
-            Some(other) => (other, Causes::one(Cause::Accounting)),
             None => {
                 let causes = self.node(home, content, rows);
                 let causes = causes.unwrap_or(Causes::one(Cause::Accounting));
@@ -253,18 +237,20 @@ impl Reiserfs {
         // Data may look like a node, but a block owned by an inode is not one.
         let may_be_node = owner.is_none_or(is_tree) && !write.content.is_empty();
         self.files.confirm(write.offset, write.length, rows);
-        match may_be_node
-            .then(|| self.node(block, write.content, rows))
-            .flatten()
-        {
+        let node = match may_be_node {
+            true => self.node(block, write.content, rows),
+            false => None,
+        };
+        match node {
             Some(causes) => {
                 let causes = match (self.copied.remove(&block), causes.only()) {
                     (Some(copied), Some(Cause::Unchanged)) => copied,
                     (copied, _) => causes.and(copied.unwrap_or_default()),
                 };
                 let part = Part {
+                    structure: Structure::FsTree,
                     causes,
-                    ..Part::new(Structure::FsTree, Cause::Unknown)
+                    ..Part::default()
                 };
                 self.files.add_waiting(write, part, rows);
             }
