@@ -91,9 +91,8 @@ pub fn strip(recording: &Recording, out: Output, names: Names, key: &[u8; 32]) -
 /// metadata. Nothing explainable would remain of them.
 fn refuse(explained: &Explained<SortedRows>) -> Result<()> {
     if explained.is_array {
-        return Err(Error::invalid(
-            "a recording of an md array cannot be stripped yet",
-        ));
+        let what = "a recording of an md array cannot be stripped yet";
+        return Err(Error::invalid(what));
     }
     let cannot_be = |family: &&&str| !matches!(**family, "ext" | "xfs" | "btrfs");
     match explained.families.iter().flatten().find(cannot_be) {

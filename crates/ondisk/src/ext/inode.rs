@@ -36,10 +36,6 @@ impl<'a> Inode<'a> {
         le32(self.0, 0x20)
     }
 
-    fn links(self) -> u16 {
-        le16(self.0, 0x1A)
-    }
-
     fn size(self) -> u64 {
         u64::from(le32(self.0, 0x6C)) << 32 | u64::from(le32(self.0, 4))
     }
@@ -81,7 +77,7 @@ impl<'a> Inode<'a> {
             REGULAR | DIRECTORY => !self.is_inline(),
             SYMLINK => !self.is_inline() && !self.is_short_link(),
             // The inodes of bad blocks and of the resize area have no type.
-            0 => self.links() > 0 || self.size() > 0,
+            0 => self.lives() || self.size() > 0,
             _ => false,
         }
     }
@@ -127,7 +123,7 @@ impl<'a> Inode<'a> {
 
     /// Returns whether the inode has links.
     pub fn lives(self) -> bool {
-        self.links() > 0
+        le16(self.0, 0x1A) > 0
     }
 
     /// Returns whether the inode may have blocks: it has links, or was unlinked while it was open.

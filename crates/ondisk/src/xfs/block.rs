@@ -228,13 +228,6 @@ pub fn group_header(geometry: &Geometry, offset: u64, content: &[u8]) -> Option<
     })
 }
 
-impl Kind {
-    /// Returns whether the block is the superblock or a copy.
-    pub fn is_superblock(self) -> bool {
-        matches!(self, Kind::Superblock | Kind::SuperblockBackup)
-    }
-}
-
 impl Block {
     /// Log sequence number, from the block's content, of the checkpoint that last changed the
     /// block. Blocks that are not logged have none.

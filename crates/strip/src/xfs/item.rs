@@ -3,7 +3,7 @@
 
 use super::{block, forks};
 use crate::Secret;
-use fscost_ondisk::xfs::block::{begins_inode, by_magic, identify};
+use fscost_ondisk::xfs::block::{Kind as BlockKind, begins_inode, by_magic, identify};
 use fscost_ondisk::xfs::inode::Core;
 use fscost_ondisk::xfs::log_item::{
     BufferItem, BufferKind, InodeItem, Kind, LoggedFork, MOST_BUFFER_BYTES, Regions,
@@ -70,7 +70,7 @@ fn places(offset: u64, length: usize) -> impl Iterator<Item = u64> {
 /// True if a block that the log changes may begin here: such a block identifies itself.
 fn may_begin_buffer(sector: &[u8], offset: u64, geometry: &Geometry) -> bool {
     begins_inode(sector)
-        || by_magic(sector).is_some_and(|(kind, _)| kind.is_superblock())
+        || by_magic(sector).is_some_and(|(kind, _)| kind == BlockKind::Superblock)
         || identify(geometry, offset, sector).is_some()
 }
 
