@@ -20,32 +20,24 @@ pub struct Output {
 impl Output {
     /// Creates a file. Fails if anything has that name, even a link (`O_EXCL`, open(2)).
     pub fn create(path: &Path) -> Result<Output> {
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(path)
-            .map_err(|e| Error::io("creating", path, e))?;
-        Ok(Output::new(file, path))
+        let mut options = OpenOptions::new();
+        options.create_new(true).mode(0o600);
+        Output::open(options, path, path, "creating")
     }
 
     /// Opens the file behind a descriptor of this process. The holder of the descriptor names the
     /// file `path` once it is complete.
     pub fn of_descriptor(number: i32, path: &Path) -> Result<Output> {
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .open(own_descriptor(number))
-            .map_err(|e| Error::io("opening", path, e))?;
-        Ok(Output::new(file, path))
+        let descriptor = own_descriptor(number);
+        Output::open(OpenOptions::new(), descriptor.as_ref(), path, "opening")
     }
 
-    fn new(file: File, path: &Path) -> Output {
-        Output {
-            file,
-            path: path.to_owned(),
-        }
+    fn open(mut options: OpenOptions, at: &Path, name: &Path, doing: &str) -> Result<Output> {
+        let opened = options.read(true).write(true).open(at);
+        Ok(Output {
+            file: opened.map_err(|e| Error::io(doing, name, e))?,
+            path: name.to_owned(),
+        })
     }
 
     /// Returns the file itself.

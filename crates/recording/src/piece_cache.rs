@@ -26,10 +26,9 @@ const CACHE_SLOTS: usize = 64;
 impl PieceCache {
     /// Creates an empty cache that shares the open file of a recording.
     pub fn new(file: &File, path: &Path) -> Result<Self> {
+        let shared = file.try_clone();
         Ok(Self {
-            file: file
-                .try_clone()
-                .map_err(|e| Error::io("opening", path, e))?,
+            file: shared.map_err(|e| Error::io("opening", path, e))?,
             slots: (0..CACHE_SLOTS).map(|_| Slot::default()).collect(),
             stored: Vec::new(),
         })

@@ -44,13 +44,11 @@ impl Items {
         if self.header < TRANSACTION_HEADER_BYTES {
             let begins = self.header > 0 || le32(payload, 0) == Some(TRANSACTION_MAGIC);
             let left = TRANSACTION_HEADER_BYTES - self.header;
-            self.header = match begins {
-                true => self.header + payload.len(),
-                false => TRANSACTION_HEADER_BYTES,
-            };
             if begins {
+                self.header += payload.len();
                 return Part::Header(left.min(payload.len()));
             }
+            self.header = TRANSACTION_HEADER_BYTES;
         }
         match is_continued {
             true => self.regions.extend(payload),
