@@ -1,12 +1,13 @@
 //! Workloads of the members of an array that a recorded disk stands for.
 
-use crate::members::{Next, OnArray, for_each_request};
+use crate::{
+    UNEXPLAINED,
+    members::{Next, OnArray, for_each_request},
+    part_of,
+};
 use fscost_raid::Operation;
 use fscost_recording::{Recording, Result};
-use fscost_ssd::{Part, Spec, Workload};
-
-/// Tag of all requests: requests to members are not explained.
-const ONLY: u16 = 0;
+use fscost_ssd::{Spec, Workload};
 
 /// Returns the workload of each member, in the units of a device. The intervals named in `measured`
 /// are the workload; requests of all others are its setup. Writes of an interval can wait in the
@@ -19,27 +20,22 @@ pub fn of_array(
 ) -> Result<Vec<Workload>> {
     let of_member = |&bytes: &u64| Workload::new(spec.unit_bytes_for(bytes), bytes);
     let mut workloads: Vec<Workload> = array.geometry.member_bytes.iter().map(of_member).collect();
-    let part = |name: &str| match measured.iter().any(|each| each == name) {
-        true => Part::Cycle,
-        false => Part::Setup,
-    };
-    let mut now = part("before");
+    let mut part = part_of("before", measured);
     for_each_request(recording, Some(array), |next| {
-        match next {
-            Next::Interval(name) => now = part(&name),
-            Next::Request(request) => {
-                if let Some(workload) = workloads.get_mut(request.member) {
-                    match request.operation {
-                        Operation::Write => {
-                            workload.write(now, request.offset, [(request.bytes, ONLY)])
-                        }
-                        Operation::Discard => {
-                            workload.trim(now, request.offset, request.bytes, ONLY)
-                        }
-                        Operation::Flush => workload.flush(now, ONLY),
-                        Operation::Read | Operation::Preread => {}
-                    }
-                }
+        let request = match next {
+            Next::Request(request) => request,
+            Next::Interval(name) => {
+                part = part_of(&name, measured);
+                return Ok(());
+            }
+        };
+        let (offset, bytes) = (request.offset, request.bytes);
+        if let Some(workload) = workloads.get_mut(request.member) {
+            match request.operation {
+                Operation::Write => workload.write(part, offset, [(bytes, UNEXPLAINED)]),
+                Operation::Discard => workload.trim(part, offset, bytes, UNEXPLAINED),
+                Operation::Flush => workload.flush(part, UNEXPLAINED),
+                Operation::Read | Operation::Preread => {}
             }
         }
         Ok(())

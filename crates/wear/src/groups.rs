@@ -35,17 +35,18 @@ pub struct Group {
 }
 
 /// The groups and their tags.
-pub struct Groups<'a> {
+pub(crate) struct Groups<'a> {
     table: &'a Table,
     by: By,
     tags: HashMap<Group, u16>,
-    groups: Vec<Group>,
+    /// Groups, indexed by tag.
+    pub(crate) groups: Vec<Group>,
 }
 
 impl<'a> Groups<'a> {
     /// Builds the groups of a table's rows. If there are more groups than tags, the largest ones
     /// get their own tags.
-    pub fn new(table: &'a Table, by: By) -> Result<Groups<'a>> {
+    pub(crate) fn new(table: &'a Table, by: By) -> Result<Groups<'a>> {
         let mut bytes: HashMap<Group, u64> = HashMap::new();
         let mut found = Groups {
             table,
@@ -65,11 +66,6 @@ impl<'a> Groups<'a> {
         Ok(found)
     }
 
-    /// Returns the groups, indexed by tag.
-    pub fn into_groups(self) -> Vec<Group> {
-        self.groups
-    }
-
     pub(crate) fn tag(&self, row: &Row) -> u16 {
         self.tags.get(&self.group(row)).copied().unwrap_or(OTHERS)
     }
@@ -80,16 +76,16 @@ impl<'a> Groups<'a> {
 
     fn group(&self, row: &Row) -> Group {
         let number = |value: usize| i32::try_from(value).unwrap_or(-1);
-        let home = |row: &Row| row.home.map_or(-1, |home| home as i32);
-        let (name, home) = match self.by {
-            By::Cause => (number(self.table.cause_set(row.causes)), -1),
-            By::Structure => (row.structure as i32, home(row)),
-            By::Path => (
-                row.path.map_or(-1, |path| number(path.index() as usize)),
-                -1,
-            ),
-            By::Step => (number(self.table.timeline.interval(row.event)), -1),
+        let name = match self.by {
+            By::Cause => number(self.table.cause_set(row.causes)),
+            By::Structure => row.structure as i32,
+            By::Path => row.path.map_or(-1, |path| number(path.index() as usize)),
+            By::Step => number(self.table.timeline.interval(row.event)),
         };
-        Group { name, home }
+        let home = row.home.filter(|_| self.by == By::Structure);
+        Group {
+            name,
+            home: home.map_or(-1, |home| home as i32),
+        }
     }
 }

@@ -1,12 +1,10 @@
 //! Requests joined with the rows that explain them, in one pass over both.
 
-use crate::{By, DISCARDS, Group, Groups, OTHERS};
+use crate::{By, DISCARDS, Group, OTHERS, UNEXPLAINED, groups::Groups, part_of};
 use fscost_explain::{Row, RowIter, Table};
 use fscost_recording::{Event, MarkReader, Op, Recording, Result};
 use fscost_ssd::{Part, Workload};
-
-/// Tag of a recording that is not explained.
-const ONLY: u16 = 0;
+use std::iter::Peekable;
 
 /// The requested part of a recording.
 #[derive(Debug, Clone)]
@@ -35,21 +33,24 @@ pub fn of_recording(
     let groups = explained
         .map(|(table, by)| Groups::new(table, by))
         .transpose()?;
-    let mut rows = groups.as_ref().map(|groups| Rows::new(groups.rows()));
-    let is_measured = |name: &str| wanted.measured.iter().any(|each| each == name);
-    let mut part = part(is_measured("before"));
+    let mut rows = groups.as_ref().map(|groups| groups.rows().peekable());
+    let mut part = part_of("before", wanted.measured);
     let mut marks = MarkReader::default();
     let mut number = 0;
     let mut tags = Vec::new();
-    let unexplained = if groups.is_some() { OTHERS } else { ONLY };
+    let unexplained = if groups.is_some() {
+        OTHERS
+    } else {
+        UNEXPLAINED
+    };
     recording.for_each_frame(false, |_, frame| {
         for event in &frame.events {
             if event.op == Op::Mark {
-                part = self::part(is_measured(&marks.mark_of(frame, event)?.name));
+                part = part_of(&marks.mark_of(frame, event)?.name, wanted.measured);
             } else if event.disk == wanted.disk {
                 tags.clear();
                 if let (Some(rows), Some(groups)) = (&mut rows, &groups) {
-                    rows.of_event(number, |row| tags.push((row.length, groups.tag(row))))?;
+                    for_each_row(rows, number, |row| tags.push((row.length, groups.tag(row))))?;
                 }
                 add(&mut workload, part, event, &tags, unexplained);
             }
@@ -57,18 +58,8 @@ pub fn of_recording(
         }
         Ok(true)
     })?;
-    Ok((
-        workload,
-        groups.map(Groups::into_groups).unwrap_or_default(),
-    ))
-}
-
-fn part(is_measured: bool) -> Part {
-    if is_measured {
-        Part::Cycle
-    } else {
-        Part::Setup
-    }
+    let groups = groups.map(|found| found.groups).unwrap_or_default();
+    Ok((workload, groups))
 }
 
 /// Adds an event to the workload. `tags` describes the bytes of a write. A flush is charged to the
@@ -99,33 +90,18 @@ fn add(workload: &mut Workload, part: Part, event: &Event, tags: &[(u64, u16)], 
     }
 }
 
-/// Rows in order of events, returned event by event.
-struct Rows {
-    rest: RowIter,
-    held: Option<Row>,
-}
-
-impl Rows {
-    fn new(rest: RowIter) -> Rows {
-        Rows { rest, held: None }
-    }
-
-    fn of_event(&mut self, number: u64, mut each: impl FnMut(&Row)) -> Result<()> {
-        loop {
-            let row = match self.held.take() {
-                Some(row) => row,
-                None => match self.rest.next() {
-                    Some(row) => row?,
-                    None => return Ok(()),
-                },
-            };
-            if row.event > number {
-                self.held = Some(row);
-                return Ok(());
-            }
-            if row.event == number {
-                each(&row);
-            }
+/// Calls `each` with the rows of an event. Rows come in the order of events.
+fn for_each_row(
+    rows: &mut Peekable<RowIter>,
+    number: u64,
+    mut each: impl FnMut(&Row),
+) -> Result<()> {
+    let is_later = |row: &Result<Row>| row.as_ref().is_ok_and(|row| row.event > number);
+    while let Some(row) = rows.next_if(|row| !is_later(row)) {
+        let row = row?;
+        if row.event == number {
+            each(&row);
         }
     }
+    Ok(())
 }

@@ -16,8 +16,29 @@ mod times;
 mod traces;
 
 pub use array::of_array;
-pub use groups::{By, DISCARDS, Group, Groups, OTHERS};
+pub use groups::{By, DISCARDS, Group, OTHERS};
 pub use join::{Wanted, of_recording};
 pub use members::OnArray;
 pub use times::{IntervalTimes, MemberTimes, times};
 pub use traces::{TracedDisk, of_trace};
+
+use fscost_recording::Error;
+use fscost_ssd::Part;
+
+/// Tag of all requests that are not explained: those to members of an array, and those of traces,
+/// which do not contain the owner of a page.
+const UNEXPLAINED: u16 = 0;
+
+/// Returns the part of a workload to which an interval belongs. `measured` names those of the
+/// workload itself.
+fn part_of(interval: &str, measured: &[String]) -> Part {
+    match measured.iter().any(|each| each == interval) {
+        true => Part::Cycle,
+        false => Part::Setup,
+    }
+}
+
+/// Converts the error of a model that cannot run.
+fn refused(error: impl ToString) -> Error {
+    Error::invalid(error.to_string())
+}

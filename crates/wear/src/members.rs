@@ -1,8 +1,9 @@
 //! Requests of several disks that work in parallel: the recorded disks, or the members of an array
 //! that a recorded disk stands for.
 
+use crate::refused;
 use fscost_raid::{Array, Geometry, MemberRequest, Operation, RowCounts, WritePath};
-use fscost_recording::{Error, Event, MarkReader, Op, Recording, Result};
+use fscost_recording::{Event, MarkReader, Op, Recording, Result};
 
 /// A recorded disk that stands for an array device.
 #[derive(Debug, Clone)]
@@ -34,11 +35,10 @@ pub fn for_each_request(
     array: Option<&OnArray>,
     mut each: impl FnMut(Next) -> Result<()>,
 ) -> Result<RowCounts> {
+    let made = array.map(|on| Array::new(&on.geometry, on.options));
+    let made = made.transpose().map_err(refused)?;
     let mut walk = Walk {
-        array: array
-            .map(|on| Array::new(&on.geometry, on.options).map(|made| (made, on)))
-            .transpose()
-            .map_err(|error| Error::invalid(error.to_string()))?,
+        array: made.zip(array),
         last_ns: 0,
         out: Vec::new(),
     };
@@ -58,10 +58,8 @@ pub fn for_each_request(
     })?;
     walk.settle();
     walk.hand_out(&mut each)?;
-    Ok(walk
-        .array
-        .map(|(array, _)| array.rows())
-        .unwrap_or_default())
+    let rows = walk.array.map(|(array, _)| array.rows());
+    Ok(rows.unwrap_or_default())
 }
 
 struct Walk<'a> {
@@ -105,7 +103,7 @@ impl Walk<'_> {
         if event.op == Op::Flush || event.fua {
             array.flush(out);
         }
-        made.map_err(|error| Error::invalid(error.to_string()))
+        made.map_err(refused)
     }
 }
 

@@ -1,9 +1,13 @@
 //! Busy time of each disk as if it were a device with the given NAND timings.
 
-use crate::members::{Next, OnArray, for_each_request};
+use crate::{
+    members::{Next, OnArray, for_each_request},
+    refused,
+};
 use fscost_raid::{Load, MemberRequest, Operation, Queues, RowCounts};
-use fscost_recording::{Error, Recording, Result};
+use fscost_recording::{Recording, Result};
 use fscost_ssd::{Spec, TimedDevice, Timing};
+use std::mem;
 
 /// Times of one interval.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,6 +19,16 @@ pub struct IntervalTimes {
     pub elapsed_s: f64,
     /// Times of each disk, or of each member of the array.
     pub members: Vec<MemberTimes>,
+}
+
+impl IntervalTimes {
+    fn begin(name: String, members: usize) -> IntervalTimes {
+        IntervalTimes {
+            name,
+            elapsed_s: 0.0,
+            members: vec![MemberTimes::default(); members],
+        }
+    }
 }
 
 /// Activity of one member in one interval.
@@ -40,27 +54,17 @@ pub fn times(
 ) -> Result<(Vec<IntervalTimes>, RowCounts)> {
     let sizes: Vec<u64> = match array {
         Some(on) => on.geometry.member_bytes.clone(),
-        None => recording
-            .header()
-            .disks
-            .iter()
-            .map(|disk| disk.size_bytes)
-            .collect(),
+        None => {
+            let disks = recording.header().disks.iter();
+            disks.map(|disk| disk.size_bytes).collect()
+        }
     };
-    let devices = sizes
-        .iter()
-        .map(|&bytes| TimedDevice::new(spec, timing, bytes));
+    let device = |&bytes: &u64| TimedDevice::new(spec, timing, bytes).map_err(refused);
     let mut players = Players {
-        devices: devices
-            .collect::<std::result::Result<_, _>>()
-            .map_err(refused)?,
+        devices: sizes.iter().map(device).collect::<Result<_>>()?,
         queues: Queues::new(sizes.len()),
         is_flushing: false,
-        current: IntervalTimes {
-            name: "before".to_owned(),
-            elapsed_s: 0.0,
-            members: vec![MemberTimes::default(); sizes.len()],
-        },
+        current: IntervalTimes::begin("before".to_owned(), sizes.len()),
         done: Vec::new(),
     };
     let rows = for_each_request(recording, array, |next| match next {
@@ -72,10 +76,6 @@ pub fn times(
     })?;
     players.end(String::new());
     Ok((players.done, rows))
-}
-
-fn refused(error: fscost_ssd::Error) -> Error {
-    Error::invalid(error.to_string())
 }
 
 struct Players {
@@ -98,15 +98,16 @@ impl Players {
         found.load.add(request);
         let service_s = match request.operation {
             Operation::Read | Operation::Preread => device.read(request.bytes),
-            Operation::Write => device
-                .write(request.offset, request.bytes)
-                .map_err(refused)?,
+            Operation::Write => {
+                let service_s = device.write(request.offset, request.bytes);
+                service_s.map_err(refused)?
+            }
             Operation::Flush => device.flush(),
             Operation::Discard => 0.0,
         };
         // Members are flushed in parallel; later requests wait for all of them.
         let is_flush = request.operation == Operation::Flush;
-        if std::mem::replace(&mut self.is_flushing, is_flush) && !is_flush {
+        if mem::replace(&mut self.is_flushing, is_flush) && !is_flush {
             self.queues.wait_for_all();
         }
         self.queues.submit(member, service_s);
@@ -119,13 +120,9 @@ impl Players {
     /// Ends the interval once all of its work is done.
     fn end(&mut self, next: String) {
         self.queues.wait_for_all();
-        let fresh = IntervalTimes {
-            name: next,
-            elapsed_s: 0.0,
-            members: vec![MemberTimes::default(); self.devices.len()],
-        };
-        let mut ended = std::mem::replace(&mut self.current, fresh);
-        let queues = std::mem::replace(&mut self.queues, Queues::new(self.devices.len()));
+        let count = self.devices.len();
+        let mut ended = mem::replace(&mut self.current, IntervalTimes::begin(next, count));
+        let queues = mem::replace(&mut self.queues, Queues::new(count));
         ended.elapsed_s = queues.now_s();
         for (at, (found, device)) in ended.members.iter_mut().zip(&mut self.devices).enumerate() {
             found.busy_s = queues.busy_s()[at];

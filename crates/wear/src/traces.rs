@@ -1,11 +1,9 @@
 //! A trace of another tool as workloads, one for each of its disks.
 
+use crate::UNEXPLAINED;
 use fscost_ssd::{Part, Spec, Workload};
 use fscost_traces::{Format, Kind, Result, Trace};
 use std::path::Path;
-
-/// Tag of all requests: traces do not contain the owner of a page.
-const TAG: u16 = 0;
 
 /// One disk of a trace.
 #[derive(Debug, Clone)]
@@ -42,13 +40,13 @@ pub fn of_trace(
         match request.kind {
             Kind::Read => {}
             Kind::Write | Kind::Zero => {
-                workload.write(Part::Cycle, offset, [(length, TAG)]);
+                workload.write(Part::Cycle, offset, [(length, UNEXPLAINED)]);
                 if request.fua {
-                    workload.flush(Part::Cycle, TAG);
+                    workload.flush(Part::Cycle, UNEXPLAINED);
                 }
             }
-            Kind::Discard => workload.trim(Part::Cycle, offset, length, TAG),
-            Kind::Flush => workload.flush(Part::Cycle, TAG),
+            Kind::Discard => workload.trim(Part::Cycle, offset, length, UNEXPLAINED),
+            Kind::Flush => workload.flush(Part::Cycle, UNEXPLAINED),
         }
     }
     let names = trace.disks().iter().cloned();
