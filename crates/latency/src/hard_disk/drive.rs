@@ -44,7 +44,6 @@ enum Next {
 #[derive(Debug, Clone)]
 pub(crate) struct Drive {
     model: Electronics,
-    capacity_bytes: u64,
     host: Host,
     arm: Arm,
     /// Instant until which the arm is busy. `None` if it is idle or reads ahead.
@@ -64,12 +63,11 @@ impl Drive {
     pub(crate) fn new(model: &HardDisk, capacity_bytes: u64, seed: u64) -> Drive {
         let electronics = &model.electronics;
         Drive {
-            capacity_bytes,
             host: Host::new(electronics.queue_depth, false),
             arm: Arm::new(&model.mechanics, capacity_bytes, seed),
             busy_until_ns: None,
             commands: Vec::new(),
-            reads: ReadCache::new(electronics),
+            reads: ReadCache::new(electronics, capacity_bytes),
             writes: WriteCache::new(electronics.write_cache_bytes),
             arriving: VecDeque::new(),
             flush: None,
@@ -172,9 +170,8 @@ impl Drive {
         let Some(available_ns) = available_ns.filter(|&at_ns| self.can_wait(now_ns, at_ns)) else {
             return self.queue(ready_ns, request, false);
         };
-        let (geometry, end) = (&self.arm.geometry, first + length);
-        self.reads
-            .wanted(geometry, now_ns, end, self.capacity_bytes);
+        let end = first + length;
+        self.reads.wanted(&self.arm.geometry, now_ns, end);
         if available_ns > now_ns {
             self.busy_until_ns = self.busy_until_ns.max(Some(available_ns));
         }
@@ -274,8 +271,7 @@ impl Drive {
                 self.busy_until_ns = Some(end_ns);
                 self.host.complete(id, end_ns);
                 if !target.is_write {
-                    let range = (target.first, target.end);
-                    self.reads.read(range, end_ns, self.capacity_bytes);
+                    self.reads.read(target.first, target.end, end_ns);
                 }
             }
         }

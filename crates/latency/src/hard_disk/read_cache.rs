@@ -52,16 +52,19 @@ pub(super) struct ReadCache {
     most_segments: usize,
     segment_bytes: u64,
     ahead_bytes: u64,
+    /// Size of the disk, at which reading ahead ends.
+    capacity_bytes: u64,
     ahead: Option<Ahead>,
 }
 
 impl ReadCache {
-    pub(super) fn new(model: &Electronics) -> ReadCache {
+    pub(super) fn new(model: &Electronics, capacity_bytes: u64) -> ReadCache {
         ReadCache {
             segments: Vec::new(),
             most_segments: model.read_segments as usize,
             segment_bytes: model.read_segment_bytes,
             ahead_bytes: model.read_ahead_bytes,
+            capacity_bytes,
             ahead: None,
         }
     }
@@ -87,14 +90,14 @@ impl ReadCache {
 
     /// Records that a range was read from the medium. The drive then reads on from `end_ns` until
     /// [`stop`](ReadCache::stop).
-    pub(super) fn read(&mut self, (first, end): (u64, u64), end_ns: u64, capacity_bytes: u64) {
+    pub(super) fn read(&mut self, first: u64, end: u64, end_ns: u64) {
         if self.most_segments == 0 {
             return;
         }
         self.segments.truncate(self.most_segments - 1);
         let first = first.max(end.saturating_sub(self.segment_bytes));
         self.segments.insert(0, Segment { first, end });
-        let limit = (end + self.ahead_bytes).min(capacity_bytes).max(end);
+        let limit = (end + self.ahead_bytes).min(self.capacity_bytes).max(end);
         self.ahead = Some(Ahead {
             from: end,
             from_ns: end_ns,
@@ -105,14 +108,8 @@ impl ReadCache {
 
     /// Records that the host wants data being read ahead. A drive that is still reading extends its
     /// limit.
-    pub(super) fn wanted(
-        &mut self,
-        geometry: &Geometry,
-        now_ns: u64,
-        end: u64,
-        capacity_bytes: u64,
-    ) {
-        let limit = (end + self.ahead_bytes).min(capacity_bytes);
+    pub(super) fn wanted(&mut self, geometry: &Geometry, now_ns: u64, end: u64) {
+        let limit = (end + self.ahead_bytes).min(self.capacity_bytes);
         if let Some(ahead) = &mut self.ahead
             && (ahead.from + 1..=ahead.limit).contains(&end)
             && limit > ahead.limit
