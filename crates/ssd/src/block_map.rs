@@ -155,17 +155,14 @@ impl<C: Charge> Translation for BlockMap<C> {
 
     /// Trimmed units need no further copies. A block without any data left is erased.
     fn trim(&mut self, first: u32, count: u32, _: u16) {
-        let Geometry {
-            units_per_block: units,
-            logical_units,
-            ..
-        } = self.nand.geometry;
+        let geometry = self.nand.geometry;
+        let units = geometry.units_per_block;
         for (logical, first, count) in in_blocks(first, count, units) {
             let begin = logical * units;
             let trimmed = self.holds.places(begin + first, count, true).count();
             self.nand.counters.trimmed_units += trimmed as u64;
             self.holds.clear_range(begin + first, count);
-            let whole = units.min(logical_units - begin);
+            let whole = units.min(geometry.logical_units - begin);
             if self.holds.places(begin, whole, true).next().is_some() {
                 continue;
             }

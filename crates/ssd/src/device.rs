@@ -4,6 +4,7 @@ use crate::buffer::Buffer;
 use crate::nand::Nand;
 use crate::{
     BlockMap, Charge, Counters, Error, Geometry, LogBlockMap, LogBlocks, PageMap, PageMapOptions,
+    Scaled,
 };
 
 /// A write of consecutive units.
@@ -100,7 +101,7 @@ impl Mapping {
 
 /// A device: a write buffer in front of a mapping, addressed in bytes.
 pub struct Device<C> {
-    model: Box<dyn Translation<Charges = C>>,
+    mapping: Box<dyn Translation<Charges = C>>,
     buffer: Buffer,
     /// Writes that wait to be performed together.
     batch: Vec<Write>,
@@ -111,14 +112,10 @@ pub struct Device<C> {
 const BATCH: usize = 1024;
 
 impl<C: Charge + 'static> Device<C> {
-    /// Creates a device. If `buffer_units` is 0, every write reaches NAND.
-    pub fn new(
-        geometry: Geometry,
-        mapping: Mapping,
-        buffer_units: u32,
-        charges: C,
-    ) -> Result<Device<C>, Error> {
-        let model: Box<dyn Translation<Charges = C>> = match mapping {
+    /// Creates an unwritten device. Without a buffer, every write reaches NAND.
+    pub fn new(model: &Scaled, charges: C) -> Result<Device<C>, Error> {
+        let geometry = model.geometry;
+        let mapping: Box<dyn Translation<Charges = C>> = match model.mapping {
             Mapping::Page(options) => Box::new(PageMap::new(geometry, options, charges)?),
             Mapping::Block { open_blocks } => {
                 Box::new(BlockMap::new(geometry, open_blocks, charges)?)
@@ -126,8 +123,8 @@ impl<C: Charge + 'static> Device<C> {
             Mapping::Log(options) => Box::new(LogBlockMap::new(geometry, options, charges)?),
         };
         Ok(Device {
-            model,
-            buffer: Buffer::new(buffer_units),
+            mapping,
+            buffer: Buffer::new(model.buffer_units),
             batch: Vec::with_capacity(BATCH),
             absorbed_units: 0,
         })
@@ -178,7 +175,7 @@ impl<C: Charge + 'static> Device<C> {
         self.check(u64::from(first) + u64::from(count))?;
         self.absorbed_units += self.buffer.trim(first, count);
         self.drain_batch(0);
-        self.model.trim(first, count, tag);
+        self.mapping.trim(first, count, tag);
         Ok(())
     }
 
@@ -186,7 +183,7 @@ impl<C: Charge + 'static> Device<C> {
     pub fn flush(&mut self, tag: u16) {
         self.buffer.drain(&mut self.batch);
         self.drain_batch(0);
-        self.model.flush(tag);
+        self.mapping.flush(tag);
     }
 
     /// Performs waiting writes, so that [`counters`](Device::counters) include them. Buffered units
@@ -197,12 +194,12 @@ impl<C: Charge + 'static> Device<C> {
 
     /// Returns the geometry of the device.
     pub fn geometry(&self) -> &Geometry {
-        self.model.geometry()
+        self.mapping.geometry()
     }
 
     /// Returns the totals as of the last [`settle`](Device::settle) or [`flush`](Device::flush).
     pub fn counters(&self) -> Counters {
-        let made = self.model.counters();
+        let made = self.mapping.counters();
         Counters {
             absorbed_units: self.absorbed_units,
             host_units: made.host_units + self.absorbed_units,
@@ -212,12 +209,12 @@ impl<C: Charge + 'static> Device<C> {
 
     /// Returns the erase count of each block.
     pub fn erases(&self) -> &[u32] {
-        self.model.erases()
+        self.mapping.erases()
     }
 
     /// Returns the charges of each tag.
     pub fn charges(&self) -> &C {
-        self.model.charges()
+        self.mapping.charges()
     }
 
     fn check(&self, end: u64) -> Result<(), Error> {
@@ -235,7 +232,7 @@ impl<C: Charge + 'static> Device<C> {
     fn drain_batch(&mut self, keep: usize) {
         if self.batch.len() > keep {
             let batch = std::mem::take(&mut self.batch);
-            self.model.write_all(&batch);
+            self.mapping.write_all(&batch);
             self.batch = batch;
             self.batch.clear();
         }

@@ -86,12 +86,7 @@ fn run<C: Charge + 'static>(
     charges: C,
 ) -> Result<Replay, Error> {
     let mut player = Player {
-        device: Device::new(
-            scaled.geometry,
-            scaled.mapping,
-            scaled.buffer_units,
-            charges,
-        )?,
+        device: Device::new(&scaled, charges)?,
         flushes: !spec.is_power_loss_protected,
     };
     let mut holds = Holds::new(scaled.geometry.logical_units);

@@ -29,12 +29,7 @@ impl TimedDevice {
     /// Creates a device as large as a disk.
     pub fn new(spec: &Spec, timing: Timing, disk_bytes: u64) -> Result<TimedDevice, Error> {
         let scaled = spec.scaled(disk_bytes)?;
-        let mut device = Device::new(
-            scaled.geometry,
-            scaled.mapping,
-            scaled.buffer_units,
-            NoCharges,
-        )?;
+        let mut device = Device::new(&scaled, NoCharges)?;
         let all_units = scaled.geometry.logical_units;
         device.write_units(Write::new(0, all_units, UNATTRIBUTED))?;
         device.flush(UNATTRIBUTED);

@@ -3,8 +3,8 @@
 
 use fscost_ssd::{
     Association, BlockMap, Charge, Charges, ChargesByTag, Collection, Counters, Device, Geometry,
-    LogBlockMap, LogBlocks, Mapping, NoCharges, PageMap, PageMapOptions, Separation, Translation,
-    UNATTRIBUTED, Wear, Write,
+    LogBlockMap, LogBlocks, Mapping, NoCharges, PageMap, PageMapOptions, Scaled, Separation,
+    Translation, UNATTRIBUTED, Wear, Write,
 };
 use proptest::prelude::*;
 use std::collections::{HashMap, HashSet};
@@ -127,6 +127,14 @@ impl Charge for Nand {
     }
 }
 
+fn model(geometry: Geometry, mapping: Mapping, buffer_units: u32) -> Scaled {
+    Scaled {
+        geometry,
+        mapping,
+        buffer_units,
+    }
+}
+
 fn charges_of(charges: &ChargesByTag, tag: u16) -> Charges {
     let totals = charges.totals();
     totals.get(usize::from(tag)).copied().unwrap_or_default()
@@ -151,14 +159,14 @@ proptest! {
 
     #[test]
     fn nothing_is_programmed_twice_without_an_erase(mapping in mappings(), units_per_page in prop::sample::select(vec![1u32, 4]), buffer in 0..50u32, steps in steps()) {
-        let mut device = Device::new(geometry(units_per_page), mapping, buffer, Nand::default()).unwrap();
+        let mut device = Device::new(&model(geometry(units_per_page), mapping, buffer), Nand::default()).unwrap();
         run(&mut device, &steps);
     }
 
     #[test]
     fn charges_add_up_to_the_counters(mapping in mappings(), units_per_page in prop::sample::select(vec![1u32, 4]), buffer in 0..50u32, steps in steps()) {
         let geometry = geometry(units_per_page);
-        let mut device = Device::new(geometry, mapping, buffer, ChargesByTag::new(geometry.physical_units())).unwrap();
+        let mut device = Device::new(&model(geometry, mapping, buffer), ChargesByTag::new(geometry.physical_units())).unwrap();
         run(&mut device, &steps);
         let counters = device.counters();
         let sum = |field: fn(&Charges) -> u64| device.charges().totals().iter().map(field).sum::<u64>();
@@ -173,8 +181,8 @@ proptest! {
     #[test]
     fn charges_change_nothing(mapping in mappings(), buffer in 0..50u32, steps in steps()) {
         let geometry = geometry(1);
-        let mut plain = Device::new(geometry, mapping, buffer, NoCharges).unwrap();
-        let mut charged = Device::new(geometry, mapping, buffer, ChargesByTag::new(geometry.physical_units())).unwrap();
+        let mut plain = Device::new(&model(geometry, mapping, buffer), NoCharges).unwrap();
+        let mut charged = Device::new(&model(geometry, mapping, buffer), ChargesByTag::new(geometry.physical_units())).unwrap();
         run(&mut plain, &steps);
         run(&mut charged, &steps);
         prop_assert_eq!(plain.counters(), charged.counters());
@@ -320,7 +328,7 @@ fn static_levelling_wears_blocks_that_hold_cold_data() {
 #[test]
 fn a_flush_pads_the_open_page_and_a_buffer_absorbs_rewrites() {
     let options = Mapping::Page(PageMapOptions::default());
-    let mut device = Device::new(geometry(4), options, 0, NoCharges).unwrap();
+    let mut device = Device::new(&model(geometry(4), options, 0), NoCharges).unwrap();
     for _ in 0..10 {
         device.write(0, 512, 1, 0).unwrap();
         device.flush(1);
@@ -334,7 +342,7 @@ fn a_flush_pads_the_open_page_and_a_buffer_absorbs_rewrites() {
         "512 bytes cost a page each"
     );
 
-    let mut device = Device::new(geometry(4), options, 16, NoCharges).unwrap();
+    let mut device = Device::new(&model(geometry(4), options, 16), NoCharges).unwrap();
     for _ in 0..10 {
         device.write(0, 512, 1, 0).unwrap();
     }
@@ -352,8 +360,11 @@ fn a_flush_pads_the_open_page_and_a_buffer_absorbs_rewrites() {
 
 #[test]
 fn a_request_beyond_the_end_is_an_error() {
-    let mut device =
-        Device::new(geometry(1), Mapping::Block { open_blocks: 1 }, 0, NoCharges).unwrap();
+    let mut device = Device::new(
+        &model(geometry(1), Mapping::Block { open_blocks: 1 }, 0),
+        NoCharges,
+    )
+    .unwrap();
     let error = device
         .write(u64::from(UNITS) * 4096 - 1, 2, 0, 0)
         .unwrap_err();
