@@ -32,23 +32,18 @@ create_exception!(
 #[pymodule]
 mod _native {
     #[pymodule_export]
-    use super::array::Array;
-    #[pymodule_export]
-    use super::arrow::Batch;
-    #[pymodule_export]
-    use super::explanation::{Batches, Explanation};
-    #[pymodule_export]
-    use super::latency::{latency_check, latency_parameters};
-    #[pymodule_export]
-    use super::names::{causes, structures};
-    #[pymodule_export]
-    use super::recording::Recording;
-    #[pymodule_export]
-    use super::requests::Requests;
-    #[pymodule_export]
-    use super::wear::{Workload, trace_workloads};
-    #[pymodule_export]
-    use super::{RecordingError, import_dm_log_writes};
+    use super::{
+        RecordingError,
+        array::Array,
+        arrow::Batch,
+        explanation::{Batches, Explanation},
+        import_dm_log_writes,
+        latency::{latency_check, latency_parameters},
+        names::{causes, structures},
+        recording::Recording,
+        requests::Requests,
+        wear::{Workload, trace_workloads},
+    };
     use pyo3::{panic::PanicException, prelude::*};
 
     #[pymodule_init]
