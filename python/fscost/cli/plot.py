@@ -1,5 +1,8 @@
 """`fscost plot`: one chart of a run as a picture."""
 
+# ruff: noqa: RUF009  # `option` returns a field of the dataclass.
+
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal, get_args
 
@@ -7,6 +10,7 @@ import typer
 
 from fscost import files, wear
 from fscost.cli import shared
+from fscost.cli.declare import option, with_fields
 from fscost.cli.usage import some_path
 from fscost.errors import InputError, did_you_mean
 from fscost.results import salvaged
@@ -14,50 +18,45 @@ from fscost.results import salvaged
 Form = Literal["png", "svg", "html"]
 
 
-def plot(
-    run: shared.Run,
+@dataclass(frozen=True)
+class Options:
+    """Options of `fscost plot`."""
+
+    run: shared.Run
     out: Annotated[
         Path,
         typer.Option(
-            "--out",
-            "-o",
-            parser=some_path,
-            metavar="FILE",
-            help="Write the picture to this file.",
+            "--out", "-o", parser=some_path, metavar="FILE", help="Write the picture to this file."
         ),
-    ],
-    chart: Annotated[
-        str, typer.Option(metavar="NAME", help="Chart to draw; a wrong name lists all.")
-    ] = "causes",
-    profile: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Profile to show, if the chart is about a single profile. (default: the first)",
-        ),
-    ] = None,
-    format_: Annotated[
-        Form | None,
-        typer.Option(
-            "--format",
-            help="Picture format. (default: from the file's extension)",
-            show_default=False,
-        ),
-    ] = None,
-    ssd: shared.ModelledDevice = None,
-    array: shared.ModelledArray = None,
-    trust: shared.TrustRun = False,
-) -> None:
+    ]
+    chart: str = option(
+        default="causes", metavar="NAME", help="Chart to draw; a wrong name lists all."
+    )
+    profile: str | None = option(
+        metavar="NAME",
+        help="Profile to show, if the chart is about a single profile. (default: the first)",
+    )
+    format: Form | None = option(
+        "--format", help="Picture format. (default: from the file's extension)", show_default=False
+    )
+    ssd: shared.ModelledDevice = None
+    array: shared.ModelledArray = None
+    trust: shared.TrustRun = False
+
+
+@with_fields
+def plot(options: Options) -> None:
     """Draw one chart of a run as PNG, SVG or HTML."""
-    form = format_ or out.suffix.removeprefix(".").lower()
+    run, out, chart, profile = options.run, options.out, options.chart, options.profile
+    form = options.format or out.suffix.removeprefix(".").lower()
     if form not in get_args(Form):
         raise InputError(
             f"{out} has no known picture format",
             "use the extension .png, .svg or .html, or add --format",
         )
     files.check_output(out)
-    device, shape = wear.of_options(ssd, array)
-    results, damage = salvaged(run, trust=trust)
+    device, shape = wear.of_options(options.ssd, options.array)
+    results, damage = salvaged(run, trust=options.trust)
     from fscost.report.figures import figures
     from fscost.report.picture import drawn
     from fscost.view import repeat

@@ -12,19 +12,13 @@ import typer
 from fscost import capture
 from fscost.cli import shared
 from fscost.cli.help import Command
-from fscost.cli.usage import Commands, some_path
+from fscost.cli.usage import group, some_path
 from fscost.errors import FscostError, InputError
 from fscost.report import document
 from fscost.view.grid import plain
 from fscost.view.units import human_bytes
 
-app = typer.Typer(
-    cls=Commands,
-    help="Inspect, check, export, strip and import recordings.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-)
+app = group("Inspect, check, export, strip and import recordings.")
 
 Source = Annotated[
     Path,

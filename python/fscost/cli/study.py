@@ -18,7 +18,7 @@ from fscost.cli.help import Command
 from fscost.cli.lines import print_lines, say
 from fscost.cli.measure import execute, print_commands, say_interrupted
 from fscost.cli.output.emit import STDOUT, Outputs, write
-from fscost.cli.usage import Commands, some_path
+from fscost.cli.usage import group, some_path
 from fscost.errors import InputError
 from fscost.report import study as output
 from fscost.request import AUTO, KERNELS, Prepared, absolute_images, choose_lab, parse_options
@@ -27,14 +27,7 @@ from fscost.view.grid import plain
 from fscost.view.run import Choice
 from fscost.view.study import study_view
 
-app = typer.Typer(
-    name="study",
-    cls=Commands,
-    help="Repeat published experiments, compare the values, and give a verdict for each claim.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-)
+app = group("Repeat published experiments, compare the values, and give a verdict for each claim.")
 
 Json = Annotated[
     bool, typer.Option("--json", help="One JSON object on standard output, in place of the tables.")

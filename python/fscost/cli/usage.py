@@ -80,6 +80,17 @@ class Commands(Group):
             return super().invoke(ctx)
 
 
+def group(summary: str) -> typer.Typer:
+    """Return a command whose subcommands are declared on it."""
+    return typer.Typer(
+        cls=Commands,
+        help=summary,
+        no_args_is_help=True,
+        add_completion=False,
+        rich_markup_mode=None,
+    )
+
+
 @contextlib.contextmanager
 def _until_the_reader_goes() -> Iterator[None]:
     try:

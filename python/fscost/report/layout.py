@@ -73,13 +73,8 @@ def _columns(grid: Grid) -> list[list[str]]:
 
 
 def _longest_word(text: str) -> int:
-    return min(
-        _LONGEST_WORD,
-        max(
-            (len(word) for word in re.split(rf"[ \n]|{_BEHIND_PLUS}", _TIES.sub(_TIE, text))),
-            default=0,
-        ),
-    )
+    words = re.split(rf"[ \n]|{_BEHIND_PLUS}", _TIES.sub(_TIE, text))
+    return min(_LONGEST_WORD, max(map(len, words)))
 
 
 def _width(widths: Sequence[int], chosen: Sequence[int], gap: int) -> int:

@@ -12,6 +12,7 @@ from fscost.results import RunResults
 from fscost.stats import Row
 from fscost.view.run import View
 
+_INTERNAL = ("facts", "samples_sha256", "files_sha256")
 _COLUMNS = [field.name for field in fields(Row)]
 
 
@@ -23,7 +24,7 @@ def json_text(results: RunResults, view: View) -> str:
     skipped = manifest.pop("skipped")
     run = {"folder": str(results.folder), **manifest, "order": [cell["cell"] for cell in cells]}
     failed = [
-        _without(cell, "facts", "samples_sha256", "files_sha256")
+        {name: value for name, value in cell.items() if name not in _INTERNAL}
         for cell in cells
         if cell["status"] == "failed"
     ]
@@ -60,7 +61,3 @@ def csv_of(header: Sequence[str], rows: Iterable[Iterable[Any]]) -> str:
 
 def _cell(value: Any) -> Any:
     return str(value).lower() if isinstance(value, bool) else value
-
-
-def _without(cell: dict[str, Any], *names: str) -> dict[str, Any]:
-    return {key: value for key, value in cell.items() if key not in names}

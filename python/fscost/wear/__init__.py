@@ -12,7 +12,7 @@ from fscost.wear.device import (
     of_file,
 )
 from fscost.wear.groups import GroupWear, grouped, grouping, replayed_disks
-from fscost.wear.life import Life, life
+from fscost.wear.life import life
 from fscost.wear.measure import (
     By,
     Charge,
@@ -34,7 +34,6 @@ __all__ = [
     "Charge",
     "Device",
     "GroupWear",
-    "Life",
     "Parameter",
     "Place",
     "Shape",

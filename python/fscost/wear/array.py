@@ -118,12 +118,8 @@ def _field(text: str) -> tuple[str, str]:
 
 
 def _number(name: str, text: str, least: int, most: int) -> int:
-    if (
-        not text.isascii()
-        or not text.isdecimal()
-        or len(text) > 9
-        or not least <= int(text) <= most
-    ):
+    is_number = text.isascii() and text.isdecimal() and len(text) <= 9
+    if not (is_number and least <= int(text) <= most):
         raise InputError(
             f"--array: {name} is {text!r}", f"give a whole number from {least} to {most}"
         )
@@ -156,12 +152,8 @@ def _layout(level: str, members: int, text: str | None) -> int:
     if level == "raid10":
         name = text or "n2"
         kind, copies = name[:1], name[1:]
-        if (
-            kind not in ("n", "f", "o")
-            or not copies.isdecimal()
-            or not copies.isascii()
-            or not 2 <= int(copies[:3]) <= members
-        ):
+        is_number = copies.isascii() and copies.isdecimal()
+        if kind not in ("n", "f", "o") or not is_number or not 2 <= int(copies[:3]) <= members:
             raise InputError(
                 f"--array: layout is {name!r}",
                 f"n, f or o (near, far, offset) and a number of copies up to {members}: n2",

@@ -193,11 +193,7 @@ def _value(file: str, parameter: Parameter, found: Any) -> Any:
         raise _wrong(
             file, parameter.name, f"is {found!r}", f"one of: {', '.join(_WORDS[parameter.name])}"
         )
-    if (
-        isinstance(found, int)
-        and not isinstance(found, bool)
-        and not parameter.least <= found <= parameter.most
-    ):
+    if isinstance(found, int) and not parameter.least <= found <= parameter.most:
         raise _wrong(
             file,
             parameter.name,

@@ -4,14 +4,14 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from fscost import files
 from fscost.errors import FscostError, InputError
 from fscost.report import machine, markdown, terminal
 from fscost.results import RunResults
 from fscost.view.grid import Grid, plain
-from fscost.view.run import Choice, View, view
+from fscost.view.run import Choice, view
 
 STDOUT = "-"
 
@@ -55,7 +55,8 @@ class Outputs:
         if is_for_people:
             terminal.print_view(shown, sys.stdout, str(results.folder))
         else:
-            _problems(shown, sys.stderr)
+            for line in shown.problems:
+                print(plain(line), file=sys.stderr)
 
     def emit_tables(
         self,
@@ -105,8 +106,3 @@ def write(path: Path, text: str) -> None:
 
 def _csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
     return machine.csv_of(list(rows[0]) if rows else [], (row.values() for row in rows))
-
-
-def _problems(shown: View, file: TextIO) -> None:
-    for line in shown.problems:
-        print(plain(line), file=file)

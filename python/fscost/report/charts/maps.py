@@ -96,50 +96,47 @@ def block_map(blocks: pa.Table, phases: Phases) -> Any:
 def rewrites(table: pa.Table) -> Any:
     """Draw how often the blocks of a disk were written: cells in order of offsets, row by row."""
     most = pc.max(table["most_writes"]).as_py() or 1
-    return (
-        alt.Chart(inline(table.drop_columns(["disk"])))
-        .mark_rect()
-        .encode(
-            x=alt.X("column:O", axis=None, scale=_SOLID),
-            y=alt.Y("row:O", axis=None, scale=_SOLID),
-            color=alt.Color(
-                "most_writes:Q",
-                scale=alt.Scale(scheme="cividis", type="log", domain=[1, max(2, most)]),
-                legend=alt.Legend(title="writes of one block", format="d", gradientLength=200),
-            ),
-            tooltip=[
-                alt.Tooltip("offset_bytes:Q", format=",", title="from byte"),
-                alt.Tooltip("most_writes:Q", title="writes of one block"),
-            ],
-        )
-        .properties(height=200)
-    )
+    return _heat_map(
+        table.drop_columns(["disk"]),
+        x="column:O",
+        y=alt.Y("row:O", axis=None, scale=_SOLID),
+        color=alt.Color(
+            "most_writes:Q",
+            scale=alt.Scale(scheme="cividis", type="log", domain=[1, max(2, most)]),
+            legend=alt.Legend(title="writes of one block", format="d", gradientLength=200),
+        ),
+        tooltip=[
+            alt.Tooltip("offset_bytes:Q", format=",", title="from byte"),
+            alt.Tooltip("most_writes:Q", title="writes of one block"),
+        ],
+    ).properties(height=200)
 
 
 def wear_map(table: pa.Table) -> Any:
     """Draw the mean erases of neighbouring blocks, with a row for each profile or disk: row, cell,
     first_block, last_block, mean_erases."""
     most = pc.max(table["mean_erases"]).as_py() or 1
-    return (
-        alt.Chart(inline(table))
-        .mark_rect()
-        .encode(
-            x=alt.X("cell:O", axis=None, scale=_SOLID),
-            y=alt.Y("row:N", sort=in_order(table, "row"), title=None),
-            color=alt.Color(
-                "mean_erases:Q",
-                scale=alt.Scale(scheme="cividis", domain=[0, most]),
-                legend=alt.Legend(title="erases", gradientLength=200),
-            ),
-            tooltip=[
-                alt.Tooltip("row:N", title="of"),
-                alt.Tooltip("first_block:Q", format=",", title="from block"),
-                alt.Tooltip("last_block:Q", format=",", title="to block"),
-                alt.Tooltip("mean_erases:Q", format=",.2f", title="mean erases"),
-            ],
-        )
-        .properties(height=alt.Step(_WEAR_ROW))
-    )
+    return _heat_map(
+        table,
+        x="cell:O",
+        y=alt.Y("row:N", sort=in_order(table, "row"), title=None),
+        color=alt.Color(
+            "mean_erases:Q",
+            scale=alt.Scale(scheme="cividis", domain=[0, most]),
+            legend=alt.Legend(title="erases", gradientLength=200),
+        ),
+        tooltip=[
+            alt.Tooltip("row:N", title="of"),
+            alt.Tooltip("first_block:Q", format=",", title="from block"),
+            alt.Tooltip("last_block:Q", format=",", title="to block"),
+            alt.Tooltip("mean_erases:Q", format=",.2f", title="mean erases"),
+        ],
+    ).properties(height=alt.Step(_WEAR_ROW))
+
+
+def _heat_map(table: pa.Table, x: str, **channels: Any) -> Any:
+    column = alt.X(x, axis=None, scale=_SOLID)
+    return alt.Chart(inline(table)).mark_rect().encode(x=column, **channels)
 
 
 def writes_per_place(table: pa.Table) -> Any:
