@@ -14,9 +14,10 @@ from fscost.errors import InputError
 from fscost.report.figures import figures
 from fscost.report.html import html_text
 from fscost.request import AUTO, Place, Request, absolute, around, prepared, with_range
-from fscost.results import RunResults, kept_recording
+from fscost.results import RunResults
 from fscost.results import load as _load
 from fscost.run import execute
+from fscost.view.kept import first_recorded
 from fscost.view.page import Page, page
 
 __all__ = ["Request", "Run", "compare", "explain", "load", "report", "wear"]
@@ -48,10 +49,8 @@ class Run:
     def recording(self, profile: str) -> Path:
         """Return the first recording that the run kept of a profile. InputError if there is
         none."""
-        for cell in self.results.manifest.done:
-            path = kept_recording(self.results.folder, cell)
-            if cell.profile == profile and path is not None:
-                return path
+        if (recorded := first_recorded(self.results, profile)) is not None:
+            return recorded[1]
         raise InputError(
             f"{self.results.folder} has no recording of {profile!r}",
             "run `fscost compare` again: --keep one keeps a recording of each profile",

@@ -1,6 +1,6 @@
 """Changes between two runs as Markdown, for a pull request."""
 
-from fscost.report.markdown import escape, table
+from fscost.report.markdown import escape, items, table
 from fscost.view.changes import Changes, grid, headline, reasons
 
 
@@ -10,9 +10,7 @@ def text(found: Changes) -> str:
         f"## {escape(found.before)} → {escape(found.after)}",
         f"**{escape(headline(found))}**",
         table(grid(found)),
-        *(
-            "\n".join(f"- {escape(line)}" for line in each)
-            for each in (reasons(found), found.notes)
-        ),
+        items(reasons(found)),
+        items(found.notes),
     ]
     return "\n\n".join(filter(None, blocks)) + "\n"

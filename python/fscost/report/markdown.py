@@ -27,12 +27,12 @@ def text(view: View, folder: str) -> str:
         ]
     for title, lines in ((view.why_title, view.why), ("Caution", view.cautions)):
         if lines:
-            blocks += [f"{title}:", "\n".join(f"- {escape(line)}" for line in lines)]
+            blocks += [f"{title}:", items(lines)]
     for grid in (view.times, view.live_times, view.disks, view.phases):
         if grid is not None and grid.rows:
             blocks += [f"{escape(grid.title)}:", table(grid)]
     if view.problems:
-        blocks.append("\n".join(f"- {escape(line)}" for line in view.problems))
+        blocks.append(items(view.problems))
     blocks.append("  \n".join(map(escape, [*view.conditions, f"Results: {folder}", *view.way_on])))
     return "\n\n".join(filter(None, blocks)) + "\n"
 
@@ -43,6 +43,11 @@ def parts(title: str, grids: Sequence[Grid], notes: Sequence[str]) -> str:
     for grid in grids[1:]:
         blocks += [f"{escape(grid.title)}:", table(grid)]
     return "\n\n".join(blocks) + "\n"
+
+
+def items(lines: Sequence[str]) -> str:
+    """Write a list."""
+    return "\n".join(f"- {escape(line)}" for line in lines)
 
 
 def table(grid: Grid) -> str:

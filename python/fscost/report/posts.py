@@ -1,6 +1,5 @@
 """Runs of several studies as one Markdown page, with a picture for each study."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import vl_convert
@@ -51,11 +50,11 @@ def text(found: Posts, pictures: dict[str, str], command: str) -> str:
         f"```console\n$ {command}\n```",
         "## Verdicts per study",
         markdown.table(found.summary),
-        "\n".join(f"- {markdown.escape(line)}" for line in found.rules),
+        markdown.items(found.rules),
     ]
     for post in found.posts:
         blocks += _post(post, pictures.get(post.study.name))
-    blocks += ["## What was not run", _items(found.missing)]
+    blocks += ["## What was not run", markdown.items(found.missing)]
     return "\n\n".join(filter(None, blocks)) + "\n"
 
 
@@ -64,7 +63,7 @@ def _post(post: Post, picture: str | None) -> list[str]:
     blocks = [
         f"## {markdown.escape(study.name)}: {markdown.escape(study.title)}",
         f"Published: {markdown.escape(study.source)}. <{study.url}>",
-        _items(post.runs),
+        markdown.items(post.runs),
         markdown.table(post.verdicts),
     ]
     if picture is not None:
@@ -73,12 +72,8 @@ def _post(post: Post, picture: str | None) -> list[str]:
     if post.decided.rows:
         blocks += ["Decided criteria:", markdown.table(post.decided)]
     if post.undecided:
-        blocks += ["Open criteria, counted by reason:", _items(post.undecided)]
+        blocks += ["Open criteria, counted by reason:", markdown.items(post.undecided)]
     return blocks
-
-
-def _items(lines: Sequence[str]) -> str:
-    return "\n".join(f"- {markdown.escape(line)}" for line in lines)
 
 
 def _drawn(post: Post, reports: list[Report]) -> str:

@@ -124,10 +124,9 @@ class _Handler(BaseHTTPRequestHandler):
         except _NotFoundError as error:
             return HTTPStatus.NOT_FOUND, site.problem("Not found", error.what, error.remedy or "")
         except (FscostError, OSError) as error:
-            what = error.what if isinstance(error, FscostError) else str(error)
-            remedy = (error.remedy if isinstance(error, FscostError) else None) or ""
-            title = "This cannot be shown"
-            return HTTPStatus.UNPROCESSABLE_ENTITY, site.problem(title, what, remedy)
+            known = error if isinstance(error, FscostError) else FscostError(str(error))
+            text = site.problem("This cannot be shown", known.what, known.remedy or "")
+            return HTTPStatus.UNPROCESSABLE_ENTITY, text
 
     def log_message(self, *_: Any) -> None:
         """Log no requests."""

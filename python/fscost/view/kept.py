@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import pyarrow as pa
 
@@ -47,19 +48,27 @@ def kept(results: RunResults) -> Kept:
     found: list[Explained] = []
     missing: dict[str, str] = {}
     for profile in results.manifest.profile_names:
-        cells = [cell for cell in results.manifest.done if cell.profile == profile]
-        recorded = [cell for cell in cells if kept_recording(results.folder, cell) is not None]
-        if not recorded:
-            missing[plain(profile)] = _missing_reason(cells)
+        recorded = first_recorded(results, profile)
+        if recorded is None:
+            missing[plain(profile)] = _missing_reason(results, profile)
             continue
         try:
-            found.append(_explained(results, recorded[0], len(found)))
+            found.append(_explained(*recorded, len(found)))
         except FscostError as error:
             missing[plain(profile)] = plain(error.what)
     return Kept(found, missing)
 
 
-def _missing_reason(cells: Sequence[CellRecord]) -> str:
+def first_recorded(results: RunResults, profile: str) -> tuple[CellRecord, Path] | None:
+    """Return the first finished repetition of a profile that has a recording, and the recording."""
+    for cell in results.manifest.done:
+        if cell.profile == profile and (path := kept_recording(results.folder, cell)):
+            return cell, path
+    return None
+
+
+def _missing_reason(results: RunResults, profile: str) -> str:
+    cells = [cell for cell in results.manifest.done if cell.profile == profile]
     if not cells:
         return "no cell of it has finished"
     if any(cell.recording for cell in cells):
@@ -67,9 +76,7 @@ def _missing_reason(cells: Sequence[CellRecord]) -> str:
     return "its recording was not kept (`fscost compare --keep one` keeps one of each profile)"
 
 
-def _explained(results: RunResults, cell: CellRecord, number: int) -> Explained:
-    recording = kept_recording(results.folder, cell)
-    assert recording is not None
+def _explained(cell: CellRecord, recording: Path, number: int) -> Explained:
     whole = analyze.explain(recording)
     report = analyze.report(whole, whole.measured, analyze.By.FILE, LARGEST)
     return Explained(

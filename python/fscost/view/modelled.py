@@ -10,10 +10,11 @@ import pyarrow as pa
 
 from fscost import wear
 from fscost.errors import FscostError
-from fscost.results import TOTAL, RunResults, kept_recording
+from fscost.results import TOTAL, RunResults
 from fscost.stats import Row, summarise
 from fscost.view.breakdown import WRITTEN
 from fscost.view.grid import plain
+from fscost.view.kept import first_recorded
 from fscost.view.tables import Table
 
 MAP_CELLS = 96
@@ -85,9 +86,12 @@ def modelled(
     cells: list[dict[str, object]] = []
     rows = summarise(results.samples, results.manifest.baseline, by_disk=True)
     loads = _of_disks(rows)
-    for profile in results.manifest.profile_names if device is not None else ():
+    for profile in results.manifest.profile_names:
+        recorded = first_recorded(results, profile)
+        if device is None or recorded is None:
+            continue  # the page's section "Where and when" gives the reason
         try:
-            _replay(_recording(results, profile), profile, device, array, (worn, cells, loads))
+            _replay(recorded[1], profile, device, array, (worn, cells, loads))
         except FscostError as error:
             missing[plain(profile)] = plain(error.what)
     what = "" if device is None else f" on {device.name}: {device.summary}"
@@ -102,23 +106,13 @@ def modelled(
     )
 
 
-def _recording(results: RunResults, profile: str) -> Path | None:
-    """Return the recording of the first finished repetition that has one, as `view.kept` chooses
-    it."""
-    cells = [cell for cell in results.manifest.done if cell.profile == profile]
-    found = (kept_recording(results.folder, cell) for cell in cells)
-    return next((path for path in found if path is not None), None)
-
-
 def _replay(
-    path: Path | None,
+    path: Path,
     profile: str,
-    device: wear.Device | None,
+    device: wear.Device,
     array: wear.Shape | None,
     out: tuple[list[dict[str, object]], list[dict[str, object]], list[dict[str, object]]],
 ) -> None:
-    if path is None or device is None:
-        return  # the page's section "Where and when" gives the reason
     worn, cells, loads = out
     if array is None:
         sources = wear.sources(path, is_explained=False)

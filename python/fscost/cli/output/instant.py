@@ -43,64 +43,42 @@ def lines(instant: Instant, title: str, width: int | None) -> Iterator[str]:
 
 
 def _facts(instant: Instant) -> Iterator[tuple[str, str]]:
-    yield (
-        "phase",
-        (
-            f"{instant.phase}, {human_seconds((instant.at_ns - instant.phase_begin_ns) / 1e9)}"
-            " after it began"
-        ),
-    )
-    sizes = [
-        f"{structure} {human_bytes(size)}"
-        for structure, size in instant.phase_written or instant.written
-    ]
-    whole = f"{human_bytes(instant.written_bytes)} since the beginning"
-    told = (
-        f"{whole}; {human_bytes(instant.phase_written_bytes)} in this phase"
-        if instant.phase_written
-        else f"{whole}, nothing yet in this phase"
-    )
-    yield "written", f"{told}: {_first(sizes, _MOST_STRUCTURES)}" if sizes else told
+    since_s = (instant.at_ns - instant.phase_begin_ns) / 1e9
+    yield "phase", f"{instant.phase}, {human_seconds(since_s)} after it began"
+    told = f"{human_bytes(instant.written_bytes)} since the beginning"
+    if instant.phase_written:
+        told += f"; {human_bytes(instant.phase_written_bytes)} in this phase"
+    else:
+        told += ", nothing yet in this phase"
+    sizes = _sizes(instant.phase_written or instant.written)
+    yield "written", f"{told}: {sizes}" if sizes else told
     if (running := instant.running) is not None:
         state = "" if running.state is None else f"; {running.state}"
         so_far = "" if running.state in ("complete", "durable") else " so far"
-        yield (
-            running.unit,
-            (
-                f"{running.name}, first block at {_time(running.begin_ns)},"
-                f" {human_bytes(running.bytes)}{so_far}{state}"
-            ),
-        )
+        told = f"{running.name}, first block at {_time(running.begin_ns)}"
+        yield running.unit, f"{told}, {human_bytes(running.bytes)}{so_far}{state}"
     if instant.recovery is not None:
         told = recovery(instant.recovery)
         least = None if instant.durable_recovery is None else recovery(instant.durable_recovery)
-        yield (
-            "recovery",
-            (
-                told
-                if told == least
-                else f"{told}. If only durable data survives: {least or 'nothing to recover from'}"
-            ),
-        )
+        if told != least:
+            told += f". If only durable data survives: {least or 'nothing to recover from'}"
+        yield "recovery", told
     if instant.behind_superblock:
-        sizes = [
-            f"{structure} {human_bytes(size)}" for structure, size in instant.behind_superblock
-        ]
-        yield (
-            "unreachable",
-            f"not yet reachable from a superblock: {_first(sizes, _MOST_STRUCTURES)}",
-        )
-    flush = (
-        "no flush yet"
-        if instant.last_flush_ns is None
-        else f"last flush ended at {_time(instant.last_flush_ns)}"
-    )
+        sizes = _sizes(instant.behind_superblock)
+        yield "unreachable", f"not yet reachable from a superblock: {sizes}"
+    flush = "no flush yet"
+    if instant.last_flush_ns is not None:
+        flush = f"last flush ended at {_time(instant.last_flush_ns)}"
     if instant.volatile_requests:
-        count = f"{instant.volatile_requests:,} request{'s' * (instant.volatile_requests != 1)}"
+        count = counted(instant.volatile_requests, "request")
         of = _first([_volatile(each) for each in instant.volatile], _MOST_VOLATILE)
         yield "not durable", f"{human_bytes(instant.volatile_bytes)} in {count} ({flush}): {of}"
     else:
         yield "not durable", f"nothing ({flush})"
+
+
+def _sizes(structures: Sequence[tuple[str, int]]) -> str:
+    return _first([f"{name} {human_bytes(size)}" for name, size in structures], _MOST_STRUCTURES)
 
 
 def recovery(state: Recovery) -> str:
