@@ -24,6 +24,7 @@ from fscost.analyze.groups import (
 )
 from fscost.analyze.journal import BTRFS, EXT, Journal
 from fscost.analyze.journal import journal as journal_of
+from fscost.analyze.sums import largest_row
 
 WORTH_SAYING = 0.01
 WORTH_NAMING = 0.1
@@ -170,8 +171,7 @@ def _files(explanation: Explanation, total: int, forced: int) -> Iterator[str]:
     count = files.num_rows
     if not count:
         return
-    largest = pc.select_k_unstable(files, k=1, sort_keys=[("other_sum", "descending")])
-    [worst] = files.take(largest).to_pylist()
+    worst = largest_row(files, "other_sum")
     if worst["other_sum"] >= WORTH_NAMING * total and worst["other_sum"] > worst["data_sum"]:
         times = _ratio(worst["other_sum"] / worst["data_sum"])
         yield (

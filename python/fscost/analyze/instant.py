@@ -15,7 +15,7 @@ from fscost import capture
 from fscost.analyze.explain import Explanation
 from fscost.analyze.recovery import BtrfsRecovery, Recovery, XfsRecovery, place, recovery
 from fscost.analyze.rows import numbers
-from fscost.analyze.sums import Sum
+from fscost.analyze.sums import Sum, largest_row
 
 _CHANGES = ("write", "write_zeroes")
 _WHAT = ("structure", "home_structure", "cause", "path", "transaction")
@@ -342,11 +342,7 @@ class _Rows:
         table = self._transactions.table()
         if table is None:
             return None
-        [newest] = table.take(
-            pc.select_k_unstable(
-                table, k=1, sort_keys=[("time_ns_max", "descending"), ("transaction", "descending")]
-            )
-        ).to_pylist()
+        newest = largest_row(table, "time_ns_max", "transaction")
         number = newest["transaction"]
         whole, state = self._recovery, None
         if self._has_commits:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fscost.analyze.commits import Reasons, Why, reasons
 from fscost.analyze.explain import Explanation
 from fscost.analyze.rows import numbers
-from fscost.analyze.sums import Sum
+from fscost.analyze.sums import Sum, largest_row
 
 EXT, XFS, BTRFS = "ext", "xfs", "btrfs"
 _LOG_OF = {EXT: "journal_", XFS: "log", BTRFS: "log_tree"}
@@ -161,18 +161,13 @@ class Journals:
         self._homes_of = rows.homes
         if not self._block_bytes and rows.is_log.any():
             # Descriptors, commits and copies are whole blocks of the journal.
-            self._block_bytes = (
-                int(np.gcd.reduce(rows.length[rows.is_log & (rows.transaction >= 0)]))
-                if self._family == EXT
-                else 1
-            )
+            whole = rows.length[rows.is_log & (rows.transaction >= 0)]
+            self._block_bytes = int(np.gcd.reduce(whole)) if self._family == EXT else 1
         is_own = rows.is_log & (rows.transaction >= 0)
         is_copy = is_own & (rows.home >= 0)
         # Blocks that an ext transaction wrote in place carry its number; xfs does not record it.
-        is_checkpoint = (
-            ~rows.is_log & (rows.transaction >= 0)
-            if self._family == EXT
-            else ~rows.is_log & ~rows.is_data
+        is_checkpoint = ~rows.is_log & (
+            rows.transaction >= 0 if self._family == EXT else ~rows.is_data
         )
         self._transactions.add(
             _record(
@@ -307,9 +302,7 @@ class Journals:
             return None, None, None, None
         counted = int(pc.sum(homes["copies_sum"]).as_py())
         again = counted - homes.num_rows
-        most = homes.take(
-            pc.select_k_unstable(homes, k=1, sort_keys=[("copies_sum", "descending")])
-        ).to_pylist()[0]
+        most = largest_row(homes, "copies_sum")
         again_bytes = (
             again * self._block_bytes
             if self._family == EXT

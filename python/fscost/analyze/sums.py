@@ -2,10 +2,11 @@
 batches."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.acero  # the first group_by would import it later, while everything waits
+import pyarrow.compute as pc
 
 _MOST_PARTIAL_ROWS = 1 << 18
 """Maximum number of partial sums that wait to be merged. It must exceed the number of groups, or
@@ -48,17 +49,9 @@ class Sum:
                 self._dictionaries[name] = column.dictionary
                 column = column.indices
             columns[name] = column
-        # One thread, because each additional one would build its own table of all groups.
-        self._partial.append(
-            self._renamed(
-                pa.table(columns)
-                .group_by(self._keys, use_threads=False)
-                .aggregate(self._aggregates)
-            )
-        )
-        if sum(table.num_rows for table in self._partial[1:]) > max(
-            _MOST_PARTIAL_ROWS, self._settled // 2
-        ):
+        self._partial.append(self._summed(pa.table(columns), self._aggregates))
+        waiting = sum(table.num_rows for table in self._partial[1:])
+        if waiting > max(_MOST_PARTIAL_ROWS, self._settled // 2):
             self._settle()
 
     def table(self) -> pa.Table | None:
@@ -70,25 +63,29 @@ class Sum:
         for place, name in enumerate(self._keys):
             if name in self._dictionaries:
                 numbers = table[name].combine_chunks()
-                table = table.set_column(
-                    place, name, pa.DictionaryArray.from_arrays(numbers, self._dictionaries[name])
-                )
+                texts = pa.DictionaryArray.from_arrays(numbers, self._dictionaries[name])
+                table = table.set_column(place, name, texts)
         return table
 
     def _settle(self) -> None:
-        again = [(name, how) for name, (_, how) in zip(self._names, self._aggregates, strict=True)]
         if len(self._partial) > 1:
-            self._partial = [
-                self._renamed(
-                    pa.concat_tables(self._partial)
-                    .group_by(self._keys, use_threads=False)
-                    .aggregate(again)
-                )
-            ]
+            hows = (how for _, how in self._aggregates)
+            again = list(zip(self._names, hows, strict=True))
+            self._partial = [self._summed(pa.concat_tables(self._partial), again)]
         self._settled = self._partial[0].num_rows
 
-    def _renamed(self, table: pa.Table) -> pa.Table:
-        """Order the columns with keys first and constant names, independent of the version of
+    def _summed(self, table: pa.Table, aggregates: Sequence[Aggregate]) -> pa.Table:
+        """Group a table. Keys come first and names are constant, independent of the version of
         Arrow."""
-        found = [name for name in table.column_names if name not in self._keys]
-        return table.select([*self._keys, *found]).rename_columns([*self._keys, *self._names])
+        # One thread, because each additional one would build its own table of all groups.
+        groups = table.group_by(self._keys, use_threads=False)
+        found = groups.aggregate(list(aggregates))
+        others = [name for name in found.column_names if name not in self._keys]
+        return found.select([*self._keys, *others]).rename_columns([*self._keys, *self._names])
+
+
+def largest_row(table: pa.Table, *columns: str) -> dict[str, Any]:
+    """Row with the largest value of the first column; the other columns break ties."""
+    order = [(name, "descending") for name in columns]
+    [row] = table.take(pc.select_k_unstable(table, k=1, sort_keys=order)).to_pylist()
+    return dict(row)

@@ -66,10 +66,8 @@ def commands(spec: RunSpec, lab: Lab) -> dict[str, list[str]]:
 
 def _first_cells(spec: RunSpec) -> list[Cell]:
     """Cells of the first repetition, in the order in which the user named the profiles."""
-    cells = {
-        cell.profile.name: cell
-        for cell in next(matrix.repetitions(spec.profiles, spec.workload, spec.seed))
-    }
+    first = next(matrix.repetitions(spec.profiles, spec.workload, spec.seed))
+    cells = {cell.profile.name: cell for cell in first}
     return [cells[profile.name] for profile in spec.profiles]
 
 
@@ -145,19 +143,16 @@ class _Run:
             because = self._repeat(store)
         except KeyboardInterrupt as signal:
             is_terminated = isinstance(signal, Terminated)
-            self._end(
-                store, "interrupted", f"interrupted by {'SIGTERM' if is_terminated else 'Ctrl-C'}"
-            )
+            by = "SIGTERM" if is_terminated else "Ctrl-C"
+            self._end(store, "interrupted", f"interrupted by {by}")
             return RunOutcome(store.results, interrupted=True, terminated=is_terminated)
         except FscostError as error:
             if store.manifest.done:
                 with suppress(HostError):  # the disk may be full
                     self._end(store, "stopped", error.what)
-                error = type(error)(
-                    error.what,
-                    f"{error.remedy + '; ' if error.remedy else ''}finished cells are kept:"
-                    f" continue with --resume {self.spec.folder}",
-                )
+                before = f"{error.remedy}; " if error.remedy else ""
+                kept = f"finished cells are kept: continue with --resume {self.spec.folder}"
+                error = type(error)(error.what, before + kept)
             raise error
         # A resumed run makes the same input again.
         run_folder.remove_inputs(store)
@@ -192,20 +187,16 @@ class _Run:
             # An interrupted repetition is completed first: the earlier part of the run had decided
             # to begin it.
             if not any(cell.id in finished for cell in cells):
-                because = why_stop(
-                    spec.stopping, store.results, running, repetition, self._lanes(running)
-                )
+                lanes = self._lanes(running)
+                because = why_stop(spec.stopping, store.results, running, repetition, lanes)
                 if because is not None:
                     return because
             todo = [
                 cell for cell in cells if cell.profile.name in running and cell.id not in finished
             ]
-            for number, ran in enumerate(
-                run_cells(
-                    self.lab, todo, partial(self._starts, store, running), self.listener.step
-                ),
-                1,
-            ):
+            starts = partial(self._starts, store, running)
+            # No variable holds the generator, so that an exception closes it at once.
+            for number, ran in enumerate(run_cells(self.lab, todo, starts, self.listener.step), 1):
                 self._ends(store, ran, running, len(todo) - number)
             if not store.manifest.done:
                 return "every profile failed in its first repetition"
@@ -241,17 +232,14 @@ class _Run:
         lanes = self._lanes(running)
         store.manifest.elapsed_s = round(store.manifest.elapsed_s + kept.duration_s / lanes, 3)
         store.add(kept, rows)
-        self.listener.cell_ends(
-            kept,
-            remaining_s(
-                self.spec.stopping, store.results, running, cell.repetition, cells_left, lanes
-            ),
+        left_s = remaining_s(
+            self.spec.stopping, store.results, running, cell.repetition, cells_left, lanes
         )
+        self.listener.cell_ends(kept, left_s)
         if kept.status == "failed":
             if kept.kind in RUN_ENDING_KINDS:
-                raise HostError(
-                    kept.because, "free some space there" + fewer_recordings(self.spec.keep)
-                )
+                remedy = "free some space there" + fewer_recordings(self.spec.keep)
+                raise HostError(kept.because, remedy)
             because = why_give_up(_failures(store, kept.profile))
             if because is not None:
                 self.listener.gives_up(kept.profile, because)
@@ -266,10 +254,8 @@ class _Run:
 
     def _with_input(self, store: RunStore) -> Workload:
         """Prepare the workload's input once, outside of every measurement."""
-        workload = self.spec.workload
-        return replace(
-            workload, input=inputs.prepare(workload, store.folder / INPUTS, self.listener.prepares)
-        )
+        workload, folder = self.spec.workload, store.folder / INPUTS
+        return replace(workload, input=inputs.prepare(workload, folder, self.listener.prepares))
 
 
 def _make_cell_dir(folder: Path) -> None:

@@ -28,8 +28,5 @@ def plan(profile: Profile, flags: list[Flag], main_bytes: int, seed: int) -> For
     """
     del seed
     require_size(profile, main_bytes, _MINIMUM_BYTES, "mkfs.exfat refuses it")
-    return format_plan(
-        profile,
-        ("mkfs.exfat", *words_of(flags), "{disk.main}"),
-        superblock=("stat", "--file-system", "{dir}"),
-    )
+    mkfs = ("mkfs.exfat", *words_of(flags), "{disk.main}")
+    return format_plan(profile, mkfs, superblock=("stat", "--file-system", "{dir}"))

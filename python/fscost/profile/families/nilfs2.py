@@ -28,8 +28,5 @@ def plan(profile: Profile, flags: list[Flag], main_bytes: int, seed: int) -> For
     del seed
     if not values_of(flags, "-b", "-B"):
         require_size(profile, main_bytes, _MINIMUM_BYTES, "mkfs.nilfs2 needs 16 segments of 8 MiB")
-    return format_plan(
-        profile,
-        ("mkfs.nilfs2", "-f", "-q", *words_of(flags), "{disk.main}"),
-        superblock=("nilfs-tune", "-l", "{disk.main}"),
-    )
+    mkfs = ("mkfs.nilfs2", "-f", "-q", *words_of(flags), "{disk.main}")
+    return format_plan(profile, mkfs, superblock=("nilfs-tune", "-l", "{disk.main}"))

@@ -33,8 +33,5 @@ def plan(profile: Profile, flags: list[Flag], main_bytes: int, seed: int) -> For
     del seed
     require_size(profile, main_bytes, _MINIMUM_BYTES, "mkfs.ntfs refuses it")
     # -F: a whole disk, not a partition.
-    return format_plan(
-        profile,
-        ("mkfs.ntfs", "-Q", "-q", "-F", *words_of(flags), "{disk.main}"),
-        superblock=("ntfsinfo", "-m", "-f", "{disk.main}"),
-    )
+    mkfs = ("mkfs.ntfs", "-Q", "-q", "-F", *words_of(flags), "{disk.main}")
+    return format_plan(profile, mkfs, superblock=("ntfsinfo", "-m", "-f", "{disk.main}"))

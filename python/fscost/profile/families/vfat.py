@@ -39,8 +39,5 @@ def plan(profile: Profile, flags: list[Flag], main_bytes: int, seed: int) -> For
     ours: list[Flag] = [("-I", "")]  # allow a disk without partitions
     if not values_of(flags, "-i", "--invariant"):
         ours.append(("-i", seeded_uuid(seed, "file system")[:8]))
-    return format_plan(
-        profile,
-        ("mkfs.vfat", *words_of(ours), *words_of(flags), "{disk.main}"),
-        superblock=("fsck.fat", "-n", "-v", "{disk.main}"),
-    )
+    mkfs = ("mkfs.vfat", *words_of(ours), *words_of(flags), "{disk.main}")
+    return format_plan(profile, mkfs, superblock=("fsck.fat", "-n", "-v", "{disk.main}"))
