@@ -63,7 +63,7 @@ def read(kind: Any, value: Any, file: Path, place: str = "") -> Any:
             raise wrong(file, place, f"is {value}, not a finite number")
         return float(value)
     if base is list:
-        return [_entry(inner[0], each, file, f"{place}[{i}]") for i, each in enumerate(value)]
+        return _entries(inner[0], value, file, place)
     return value
 
 
@@ -77,10 +77,10 @@ def _values(kind: Any, value: dict[str, Any], file: Path, prefix: str) -> dict[s
     return found
 
 
-def _entry(kind: Any, value: Any, file: Path, place: str) -> Any:
-    if kind is not str:
-        _check_object(value, file, place)
-    return read(kind, value, file, place)
+def _entries(kind: Any, values: list[Any], file: Path, place: str) -> list[Any]:
+    for index, value in enumerate(values if kind is not str else ()):
+        _check_object(value, file, f"{place}[{index}]")
+    return [read(kind, value, file, f"{place}[{index}]") for index, value in enumerate(values)]
 
 
 def _check_object(value: Any, file: Path, place: str) -> None:
