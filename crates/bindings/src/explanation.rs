@@ -3,7 +3,7 @@
 use crate::{
     arrow::{Batch, column, flags, named, nullable, texts},
     detached,
-    recording::{MarkTexts, mark_texts},
+    intervals::{MarkTexts, mark_texts},
     wear::grouping,
 };
 use arrow_data::ArrayData;

@@ -5,6 +5,7 @@
 mod array;
 mod arrow;
 mod explanation;
+mod intervals;
 mod latency;
 mod names;
 mod recording;

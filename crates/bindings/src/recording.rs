@@ -5,6 +5,7 @@ use crate::{
     array::{self, Shape},
     detached, error,
     explanation::Explanation,
+    intervals::{MarkTexts, interval_entries, mark_texts, named_totals},
     recovery, refused, replay,
     requests::Requests,
     wear::{self, Device, Workload},
@@ -14,16 +15,13 @@ use fscost_recording::{self as recording, FrameInfo, Output, dm_log_writes};
 use fscost_replay::Waits;
 use fscost_strip::Names;
 use fscost_wear::{Wanted, of_array, of_recording};
-use pyo3::{
-    prelude::*,
-    types::{IntoPyDict as _, PyDict},
-};
-use std::path::PathBuf;
+use pyo3::{prelude::*, types::PyDict};
+use std::{path::PathBuf, sync::Arc};
 
 /// A recording opened for reading. A truncated or damaged recording opens up to the damage.
 #[pyclass(frozen, module = "fscost._native")]
 pub struct Recording {
-    pub inner: recording::Recording,
+    inner: Arc<recording::Recording>,
 }
 
 #[pymethods]
@@ -31,7 +29,7 @@ impl Recording {
     #[new]
     fn new(path: PathBuf) -> PyResult<Self> {
         Ok(Self {
-            inner: recording::Recording::open(&path).map_err(error)?,
+            inner: Arc::new(recording::Recording::open(&path).map_err(error)?),
         })
     }
 
@@ -80,8 +78,8 @@ impl Recording {
 
     /// Return the requests in record batches: `event` (its number, marks counted), `submit_ns`,
     /// `complete_ns`, `disk`, `op`, `offset`, `length`, `fua`.
-    fn requests(slf: Bound<'_, Self>) -> PyResult<Requests> {
-        Requests::of(slf)
+    fn requests(&self) -> PyResult<Requests> {
+        Requests::of(Arc::clone(&self.inner))
     }
 
     /// Explain each written byte.
@@ -283,61 +281,6 @@ impl Recording {
         let out = Output::of_descriptor(descriptor, &path).map_err(error)?;
         detached(py, || dm_log_writes::export(&self.inner, disk, out))
     }
-}
-
-pub fn interval_entries<'py>(
-    py: Python<'py>,
-    source: &recording::Recording,
-    intervals: &[recording::Interval],
-) -> PyResult<Vec<Bound<'py, PyDict>>> {
-    let entry = |interval: &recording::Interval| {
-        let entry = PyDict::new(py);
-        entry.set_item("name", &interval.mark.name)?;
-        entry.set_item("begin_ns", interval.begin_ns)?;
-        entry.set_item("end_ns", interval.end_ns)?;
-        entry.set_item("first_write_bytes", interval.first_write_bytes)?;
-        entry.set_item("detail", detail(&interval.mark))?;
-        entry.set_item("disks", named_totals(py, source, &interval.totals)?)?;
-        Ok(entry)
-    };
-    intervals.iter().map(entry).collect()
-}
-
-fn named_totals<'py>(
-    py: Python<'py>,
-    source: &recording::Recording,
-    totals: &[recording::Totals],
-) -> PyResult<Bound<'py, PyDict>> {
-    let named = PyDict::new(py);
-    for (disk, t) in source.header().disks.iter().zip(totals) {
-        let totals = [
-            ("read_requests", t.read_requests),
-            ("read_bytes", t.read_bytes),
-            ("write_requests", t.write_requests),
-            ("write_bytes", t.write_bytes),
-            ("zero_requests", t.zero_requests),
-            ("zero_bytes", t.zero_bytes),
-            ("discard_requests", t.discard_requests),
-            ("discard_bytes", t.discard_bytes),
-            ("punch_requests", t.punch_requests),
-            ("punch_bytes", t.punch_bytes),
-            ("flushes", t.flushes),
-        ];
-        named.set_item(&disk.name, totals.into_py_dict(py)?)?;
-    }
-    Ok(named)
-}
-
-/// Time, name, and detail as JSON.
-pub type MarkTexts = (u64, String, Option<String>);
-
-pub fn mark_texts(marks: &[(u64, recording::Mark)]) -> Vec<MarkTexts> {
-    let texts = |(at_ns, mark): &(u64, recording::Mark)| (*at_ns, mark.name.clone(), detail(mark));
-    marks.iter().map(texts).collect()
-}
-
-fn detail(mark: &recording::Mark) -> Option<String> {
-    (!mark.detail.is_null()).then(|| mark.detail.to_string())
 }
 
 fn end_text(end: &recording::End) -> String {

@@ -3,17 +3,18 @@
 use crate::{
     arrow::{Batch, column, flags, named, texts},
     detached,
-    recording::{Recording, interval_entries},
+    intervals::interval_entries,
 };
 use arrow_data::ArrayData;
 use arrow_schema::DataType::{Int8, Int32, UInt64};
-use fscost_recording::{self as recording, Event, Op, Survey};
+use fscost_recording::{Event, Frame, Op, Recording, Result, Survey};
 use pyo3::{prelude::*, types::PyDict};
+use std::sync::Arc;
 
 /// An iterator of record batches.
 #[pyclass(module = "fscost._native")]
 pub struct Requests {
-    recording: Py<Recording>,
+    recording: Arc<Recording>,
     reader: Reader,
     disks: ArrayData,
     ops: ArrayData,
@@ -40,8 +41,8 @@ const OPS: [Op; 6] = [
 const BATCH_EVENTS: usize = 1 << 18;
 
 impl Requests {
-    pub fn of(recording: Bound<'_, Recording>) -> PyResult<Self> {
-        let disks = &recording.get().inner.header().disks;
+    pub fn of(recording: Arc<Recording>) -> PyResult<Self> {
+        let disks = &recording.header().disks;
         Ok(Self {
             disks: texts(disks.iter().map(|disk| &disk.name))?,
             ops: texts(OPS.map(Op::name))?,
@@ -50,7 +51,7 @@ impl Requests {
                 event: 0,
                 survey: Survey::new(disks.len()),
             },
-            recording: recording.unbind(),
+            recording,
         })
     }
 }
@@ -62,7 +63,7 @@ impl Requests {
     }
 
     fn __next__(&mut self, py: Python<'_>) -> PyResult<Option<Batch>> {
-        let (recording, reader) = (&self.recording.get().inner, &mut self.reader);
+        let (recording, reader) = (&*self.recording, &mut self.reader);
         let columns = detached(py, || reader.columns(recording))?;
         if columns.event.is_empty() {
             return Ok(None);
@@ -84,7 +85,7 @@ impl Requests {
     /// After the last batch, they cover the whole recording.
     fn intervals<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
         let intervals = self.reader.survey.intervals();
-        interval_entries(py, &self.recording.get().inner, intervals)
+        interval_entries(py, &self.recording, intervals)
     }
 }
 
@@ -115,8 +116,8 @@ impl Columns {
 
 impl Reader {
     /// Returns the columns of the next requests; empty columns after the last request.
-    fn columns(&mut self, source: &recording::Recording) -> recording::Result<Columns> {
-        let mut frame = recording::Frame::default();
+    fn columns(&mut self, source: &Recording) -> Result<Columns> {
+        let mut frame = Frame::default();
         let mut columns = Columns::default();
         while columns.event.len() < BATCH_EVENTS && self.next < source.frames().len() {
             source.read_frame(self.next, false, &mut frame)?;
