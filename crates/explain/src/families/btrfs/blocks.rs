@@ -7,7 +7,7 @@ use super::commit::{Follower, Step};
 use super::item::{FileExtent, is_fs_tree, kind, tree};
 use super::owner::owner_of;
 use crate::track::waiting::Piece;
-use crate::{Cause, Causes, Disks, PathId, Row, Rows, Structure};
+use crate::{Cause, Causes, PathId, Row, Rows, Structure};
 use fscost_recording::Result;
 use std::ops::Range;
 
@@ -35,16 +35,11 @@ impl Found {
     fn complete(&self, row: &mut Row) {
         // Inodes in the tree of roots hold the free space cache, version 1.
         let is_cache = self.tree == tree::ROOT;
-        row.structure = if is_cache {
-            Structure::FreeSpaceCache
-        } else {
-            Structure::FileData
+        let (structure, cause) = match is_cache {
+            true => (Structure::FreeSpaceCache, Cause::Allocation),
+            false => (Structure::FileData, Cause::Data),
         };
-        let cause = if is_cache {
-            Cause::Allocation
-        } else {
-            Cause::Data
-        };
+        row.structure = structure;
         because_written(row, cause);
         row.tree = self.tree;
         row.inode = self.inode;
@@ -128,11 +123,9 @@ impl Follower {
     /// Attributes waiting data to the files that own it according to a leaf.
     pub fn claim_extents(
         &mut self,
-        step: &mut Step<'_>,
+        step: &mut Step<'_, '_>,
         leaf: &Block,
         owner: u64,
-        disks: &mut Disks<'_>,
-        rows: &mut Rows,
     ) -> Result<()> {
         let may_own = is_fs_tree(owner) || owner == tree::ROOT;
         if self.pending.is_empty() || !may_own || leaf.header.level > 0 {
@@ -166,20 +159,13 @@ impl Follower {
                 };
                 let run = run.clamp(1, bytes - at);
                 for spot in &spots {
-                    let disk = self.volume.disk(spot.devid);
+                    let disk = self.volume.devices.disk(spot.devid);
                     let Some(disk) = disk.filter(|&d| self.pending.touches(d, spot.offset, run))
                     else {
                         continue;
                     };
                     if path.is_none() {
-                        let names = self.names(step, owner, disks)?;
-                        path = Some(self.paths.path(
-                            &mut self.volume,
-                            disks,
-                            names,
-                            key.objectid,
-                            &mut rows.paths,
-                        )?);
+                        path = Some(self.path(step, owner, key.objectid)?);
                     }
                     let found = Found {
                         tree: owner,
@@ -189,7 +175,7 @@ impl Follower {
                         generation: Some(extent.generation).filter(|&g| g >= since),
                     };
                     self.pending
-                        .claim(disk, spot.offset, run, rows, |row| found.complete(row));
+                        .claim(disk, spot.offset, run, step.rows, |row| found.complete(row));
                 }
                 at += run;
             }
@@ -199,24 +185,19 @@ impl Follower {
 
     /// Settles waiting data after a commit. Data that no written leaf points to was written in
     /// place, or is already freed.
-    pub fn settle(
-        &mut self,
-        step: &mut Step<'_>,
-        disks: &mut Disks<'_>,
-        rows: &mut Rows,
-    ) -> Result<()> {
-        let (old, new) = self.roots(step, tree::EXTENT, disks)?;
+    pub fn settle(&mut self, step: &mut Step<'_, '_>) -> Result<()> {
+        let (old, new) = self.roots(step, tree::EXTENT)?;
         let waiting = self.pending.waiting();
-        self.find_data(&waiting, rows);
+        self.find_data(&waiting, step.rows);
         let mut settled = Settled::default();
         for (disk, waiting) in waiting {
             let mut at = 0;
             while at < waiting.length {
                 let piece = (disk, waiting);
-                at += self.settle_part(step, piece, at, [old, new], disks, rows, &mut settled)?;
+                at += self.settle_part(step, piece, at, [old, new], &mut settled)?;
             }
         }
-        settled.complete(rows);
+        settled.complete(step.rows);
         self.pending.grow_old(COMMITS_TO_WAIT);
         Ok(())
     }
@@ -240,15 +221,12 @@ impl Follower {
         }
     }
 
-    #[allow(clippy::too_many_arguments)]
     fn settle_part(
         &mut self,
-        step: &mut Step<'_>,
+        step: &mut Step<'_, '_>,
         (disk, waiting): (u16, Piece),
         at: u64,
         extent_roots: [Option<u64>; 2],
-        disks: &mut Disks<'_>,
-        rows: &mut Rows,
         settled: &mut Settled,
     ) -> Result<u64> {
         let (offset, rest) = (waiting.offset + at, waiting.length - at);
@@ -259,7 +237,7 @@ impl Follower {
         let run = place.run.min(rest);
         let Some(logical) = place.logical else {
             // The chunk was unknown when the row was written.
-            self.pending.claim(disk, offset, run, rows, |row| {
+            self.pending.claim(disk, offset, run, step.rows, |row| {
                 row.structure = Structure::Parity;
                 row.copy = place.copy;
                 because_written(row, Cause::Accounting);
@@ -270,7 +248,7 @@ impl Follower {
             return Ok(run);
         }
         for root in extent_roots.into_iter().flatten() {
-            let Some(owner) = owner_of(&mut self.volume, disks, root, logical)? else {
+            let Some(owner) = owner_of(&mut self.volume, step.disks, root, logical)? else {
                 continue;
             };
             let run = (owner.end - logical).min(place.run).min(rest);
@@ -280,18 +258,14 @@ impl Follower {
                 self.pending.renew(disk, waiting);
                 return Ok(run);
             }
-            let names = self.names(step, owner.tree, disks)?;
-            let path =
-                self.paths
-                    .path(&mut self.volume, disks, names, owner.inode, &mut rows.paths)?;
             let found = Found {
                 tree: owner.tree,
                 inode: owner.inode,
-                path,
+                path: self.path(step, owner.tree, owner.inode)?,
                 copy: place.copy,
                 generation: None,
             };
-            settled.add(self.pending.take(disk, offset, run, rows), found);
+            settled.add(self.pending.take(disk, offset, run, step.rows), found);
             return Ok(run);
         }
         Ok(sector)

@@ -4,7 +4,7 @@ use super::block::{Block, Cursor};
 use super::commit::{Follower, Step};
 use super::item::{self, Key, kind, tree};
 use super::items::Reasons;
-use super::metadata::Volume;
+use super::metadata::{Volume, keys_of};
 use super::superblock::Super;
 use crate::Disks;
 use crate::bytes::is_zero;
@@ -18,24 +18,23 @@ impl Follower {
     /// Compares a leaf with the previous items of the same keys.
     pub fn compare(
         &mut self,
-        step: &mut Step<'_>,
+        step: &mut Step<'_, '_>,
         leaf: &Rc<Block>,
         owner: u64,
         reasons: &mut Reasons,
-        disks: &mut Disks<'_>,
     ) -> Result<()> {
         let (Some(first), Some(last)) = (leaf.key(0), leaf.key(leaf.len().saturating_sub(1)))
         else {
             return Ok(());
         };
-        let (old_root, new_root) = self.roots(step, owner, disks)?;
+        let (old_root, new_root) = self.roots(step, owner)?;
         let (old_log, _) = step.log_roots.get(&owner).copied().unwrap_or_default();
         let is_log = leaf.header.owner == tree::LOG;
         let mut old = Vec::new();
         for root in [old_log.filter(|_| is_log), old_root].into_iter().flatten() {
             let leaves = self
                 .volume
-                .leaves(disks, root, first, last, MAX_OLD_LEAVES)?;
+                .leaves(step.disks, root, first, last, MAX_OLD_LEAVES)?;
             old.push(leaves);
         }
         let cursors = old.iter().map(|leaves| Cursor::new(leaves, &first));
@@ -62,7 +61,7 @@ impl Follower {
                 let inside = first < key && key < last;
                 let gone = inside
                     || match new_root {
-                        Some(root) => !self.volume.has(disks, root, key, &mut neighbour)?,
+                        Some(root) => !self.volume.has(step.disks, root, key, &mut neighbour)?,
                         None => false,
                     };
                 if gone {
@@ -82,9 +81,8 @@ impl Follower {
     /// root of its source.
     pub fn roots(
         &mut self,
-        step: &mut Step<'_>,
+        step: &mut Step<'_, '_>,
         owner: u64,
-        disks: &mut Disks<'_>,
     ) -> Result<(Option<u64>, Option<u64>)> {
         if let Some(&roots) = step.roots.get(&owner) {
             return Ok(roots);
@@ -93,11 +91,11 @@ impl Follower {
             (None, _) => Ok(None),
             (Some(s), tree::ROOT) => Ok(Some(s.root)),
             (Some(s), tree::CHUNK) => Ok(Some(s.chunk_root)),
-            (Some(s), _) => self.volume.root_of(disks, s.root, owner),
+            (Some(s), _) => self.volume.root_of(step.disks, s.root, owner),
         };
         let mut roots = (root_of(step.old)?, root_of(step.new)?);
         if let (None, Some(old), Some(new)) = (roots.0, step.old, step.new) {
-            let (is_snapshot, origin) = self.origin(old, new, owner, disks)?;
+            let (is_snapshot, origin) = self.origin(old, new, owner, step.disks)?;
             roots.0 = origin;
             if is_snapshot {
                 step.snapshots.insert(owner);
@@ -115,10 +113,7 @@ impl Follower {
         owner: u64,
         disks: &mut Disks<'_>,
     ) -> Result<(bool, Option<u64>)> {
-        let (from, to) = (
-            Key::new(owner, kind::ROOT_ITEM, 0),
-            Key::new(owner, kind::ROOT_ITEM, u64::MAX),
-        );
+        let (from, to) = keys_of(owner, kind::ROOT_ITEM);
         let uuids = |_, item: &[u8]| Some(item::uuids(item));
         let uuids = self.volume.look_up(disks, new.root, from, to, uuids)?;
         let parent = uuids.flatten().map(|(_, parent)| parent);
@@ -140,26 +135,24 @@ impl Follower {
 
     /// Finds the tree that each block of a log belongs to, by walking from the tree of logs through
     /// the blocks that were just written.
-    pub fn find_logged(&mut self, step: &mut Step<'_>, disks: &mut Disks<'_>) -> Result<()> {
+    pub fn find_logged(&mut self, step: &mut Step<'_, '_>) -> Result<()> {
         let log_root = |s: Option<&Super>| s.map(|s| s.log_root).filter(|&root| root != 0);
         let (old, new) = (log_root(step.old), log_root(step.new));
         let Some(new) = new else { return Ok(()) };
-        for (id, root) in logs_at(&mut self.volume, disks, new)? {
-            let before = match old {
-                Some(old) => {
-                    let key = Key::new(tree::LOG, kind::ROOT_ITEM, id);
-                    let bytenr = |_, item: &[u8]| item::root(item);
-                    self.volume.look_up(disks, old, key, key, bytenr)?
-                }
-                None => None,
-            };
+        for (id, root) in logs_at(&mut self.volume, step.disks, new)? {
+            let mut before = None;
+            if let Some(old) = old {
+                let key = Key::new(tree::LOG, kind::ROOT_ITEM, id);
+                let bytenr = |_, item: &[u8]| item::root(item);
+                before = self.volume.look_up(step.disks, old, key, key, bytenr)?;
+            }
             step.log_roots.insert(id, (before, Some(root)));
             let mut next = vec![root];
             while let Some(bytenr) = next.pop() {
                 if !self.written.contains_key(&bytenr) || step.logged.insert(bytenr, id).is_some() {
                     continue;
                 }
-                if let Some(block) = self.volume.block(disks, bytenr)? {
+                if let Some(block) = self.volume.block(step.disks, bytenr)? {
                     next.extend(block.children());
                 }
             }

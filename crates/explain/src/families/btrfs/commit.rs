@@ -8,7 +8,7 @@ use super::paths::{Names, PathFinder};
 use super::pending::Pending;
 use super::superblock::{SUPER_BYTES, SUPER_OFFSETS, Super};
 use crate::hash::{HashMap, HashSet};
-use crate::{Cause, Causes, Disks, NO_INODE, Row, Rows, Structure};
+use crate::{Cause, Causes, Disks, NO_INODE, PathId, Row, Rows, Structure};
 use fscost_recording::Result;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -43,10 +43,9 @@ fn beyond_what_follows(causes: Causes) -> Causes {
 
 /// Sets the fields of a row that a tree block's header determines.
 pub fn describe(row: &mut Row, header: &Header) {
-    row.structure = if header.is_relocated() {
-        Structure::RelocationTree
-    } else {
-        structure_of(header.owner)
+    row.structure = match header.is_relocated() {
+        true => Structure::RelocationTree,
+        false => structure_of(header.owner),
     };
     row.tree = header.owner;
     row.transaction = Some(header.generation);
@@ -61,14 +60,17 @@ pub struct Follower {
     pub written: BTreeMap<u64, Vec<usize>>,
     pub pending: Pending,
     pub paths: PathFinder,
-    superblock_causes: Causes,
+    /// Causes of the last superblock.
+    pub superblock_causes: Causes,
 }
 
 /// Transition from one superblock to the next.
-pub struct Step<'a> {
+pub struct Step<'a, 'd> {
     pub old: Option<&'a Super>,
     /// The new superblock; None if the recording ends before it.
     pub new: Option<&'a Super>,
+    pub disks: &'a mut Disks<'d>,
+    pub rows: &'a mut Rows,
     /// True if a transaction was committed; false if only a log was.
     pub full: bool,
     /// Roots of each tree before and after.
@@ -87,12 +89,18 @@ pub struct Step<'a> {
     following: Vec<usize>,
 }
 
-impl<'a> Step<'a> {
-    fn new(old: Option<&'a Super>, new: Option<&'a Super>, full: bool) -> Step<'a> {
+impl<'a, 'd> Step<'a, 'd> {
+    fn new(
+        (old, new): (Option<&'a Super>, Option<&'a Super>),
+        disks: &'a mut Disks<'d>,
+        rows: &'a mut Rows,
+    ) -> Step<'a, 'd> {
         Step {
             old,
             new,
-            full,
+            disks,
+            rows,
+            full: true,
             roots: HashMap::default(),
             log_roots: HashMap::default(),
             logged: HashMap::default(),
@@ -107,10 +115,9 @@ impl<'a> Step<'a> {
     /// single reason, this is the cause: without it, none of these blocks would have been written.
     fn follows_from(&self) -> Causes {
         let reasons = beyond_what_follows(self.primary);
-        if reasons.only().is_some() {
-            reasons
-        } else {
-            Causes::one(Cause::Accounting)
+        match reasons.only() {
+            Some(_) => reasons,
+            None => Causes::one(Cause::Accounting),
         }
     }
 }
@@ -131,15 +138,11 @@ impl Follower {
         push_bounded(self.written.entry(bytenr).or_default(), row);
     }
 
-    pub fn superblock_causes(&self) -> Causes {
-        self.superblock_causes
-    }
-
     /// Handles the end of mkfs, whose superblock is the first. mkfs wrote through the page cache,
     /// so its writes come in any order and may be split anywhere.
     pub fn begin(&mut self, disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
         let mut bytes = [0; SUPER_BYTES as usize];
-        for disk in (0..disks.count()).filter(|&d| self.volume.owns(d)) {
+        for disk in (0..disks.count()).filter(|&d| self.volume.devices.owns(d)) {
             disks.read(disk, SUPER_OFFSETS[0], &mut bytes)?;
             self.current = Super::parse(&bytes).or(self.current.take());
         }
@@ -147,21 +150,21 @@ impl Follower {
             return Ok(());
         };
         self.volume.follow_chunks(disks, &superblock)?;
-        let mut step = Step::new(None, Some(&superblock), true);
+        let mut step = Step::new((None, Some(&superblock)), disks, rows);
         for (bytenr, written) in std::mem::take(&mut self.written) {
-            let Some(block) = self.volume.block(disks, bytenr)? else {
+            let Some(block) = self.volume.block(step.disks, bytenr)? else {
                 continue;
             };
             for &number in &written {
-                let copy = self.copy_of(number, rows);
-                if let Some(row) = rows.get_mut(number) {
+                let copy = self.copy_of(number, step.rows);
+                if let Some(row) = step.rows.get_mut(number) {
                     describe(row, &block.header);
                     row.copy = copy.unwrap_or(row.copy);
                 }
             }
-            self.claim_extents(&mut step, &block, block.header.owner, disks, rows)?;
+            self.claim_extents(&mut step, &block, block.header.owner)?;
         }
-        self.settle(&mut step, disks, rows)
+        self.settle(&mut step)
     }
 
     /// Handles a superblock: a commit, or a log made durable by fsync. Further copies of the
@@ -173,16 +176,9 @@ impl Follower {
         rows: &mut Rows,
     ) -> Result<()> {
         let old = self.current.take();
-        let same = |o: &Super| {
-            (o.generation, o.root, o.chunk_root, o.log_root)
-                == (
-                    superblock.generation,
-                    superblock.root,
-                    superblock.chunk_root,
-                    superblock.log_root,
-                )
-        };
-        if old.as_ref().is_some_and(same) || superblock.fsid != self.volume.fsid {
+        let roots = |s: &Super| (s.generation, s.root, s.chunk_root, s.log_root);
+        if old.as_ref().map(roots) == Some(roots(superblock)) || superblock.fsid != self.volume.fsid
+        {
             self.current = old;
             return Ok(());
         }
@@ -190,8 +186,9 @@ impl Follower {
             .as_ref()
             .is_none_or(|o| o.root != superblock.root || o.generation != superblock.generation);
         self.volume.follow_chunks(disks, superblock)?;
-        let mut step = Step::new(old.as_ref(), Some(superblock), full);
-        self.explain(&mut step, disks, rows)?;
+        let mut step = Step::new((old.as_ref(), Some(superblock)), disks, rows);
+        step.full = full;
+        self.explain(&mut step)?;
         self.superblock_causes = step.follows_from();
         self.current = Some(superblock.clone());
         Ok(())
@@ -201,22 +198,16 @@ impl Follower {
     /// never completed.
     pub fn end(&mut self, disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
         let old = self.current.clone();
-        let mut step = Step::new(old.as_ref(), None, true);
-        self.explain(&mut step, disks, rows)
+        self.explain(&mut Step::new((old.as_ref(), None), disks, rows))
     }
 
-    fn explain(
-        &mut self,
-        step: &mut Step<'_>,
-        disks: &mut Disks<'_>,
-        rows: &mut Rows,
-    ) -> Result<()> {
+    fn explain(&mut self, step: &mut Step<'_, '_>) -> Result<()> {
         self.paths.forget();
         step.waiting_within = self.waiting_within();
-        self.find_logged(step, disks)?;
+        self.find_logged(step)?;
         let mut snapshots = Vec::new();
         for (bytenr, written) in std::mem::take(&mut self.written) {
-            let Some(block) = self.volume.block(disks, bytenr)? else {
+            let Some(block) = self.volume.block(step.disks, bytenr)? else {
                 continue;
             };
             // Blocks of the transaction may be written early; they take effect with its commit.
@@ -224,64 +215,53 @@ impl Follower {
                 self.written.insert(bytenr, written);
                 continue;
             }
-            let owner = self.explain_block(step, &block, &written, disks, rows)?;
-            self.roots(step, owner, disks)?;
+            let owner = self.explain_block(step, &block, &written)?;
+            self.roots(step, owner)?;
             // A snapshot also has the data that was written through its source, so it is handled
             // last.
             if step.snapshots.contains(&owner) {
                 snapshots.push((owner, bytenr));
             } else {
-                self.claim_extents(step, &block, owner, disks, rows)?;
+                self.claim_extents(step, &block, owner)?;
             }
         }
         for (owner, bytenr) in snapshots {
-            if let Some(block) = self.volume.block(disks, bytenr)? {
-                self.claim_extents(step, &block, owner, disks, rows)?;
+            if let Some(block) = self.volume.block(step.disks, bytenr)? {
+                self.claim_extents(step, &block, owner)?;
             }
         }
         let follows = step.follows_from();
         for row in step.following.drain(..) {
-            if let Some(row) = rows.get_mut(row) {
-                row.causes = if follows == Causes::one(Cause::Accounting) {
-                    row.causes
-                } else {
-                    follows
-                };
+            if let Some(row) = step.rows.get_mut(row) {
+                if follows != Causes::one(Cause::Accounting) {
+                    row.causes = follows;
+                }
             }
         }
-        if step.full {
-            self.settle(step, disks, rows)
-        } else {
-            Ok(())
+        match step.full {
+            true => self.settle(step),
+            false => Ok(()),
         }
     }
 
     fn explain_block(
         &mut self,
-        step: &mut Step<'_>,
+        step: &mut Step<'_, '_>,
         block: &Rc<Block>,
         written: &[usize],
-        disks: &mut Disks<'_>,
-        rows: &mut Rows,
     ) -> Result<u64> {
         let header = block.header;
         let owner = match header.owner {
-            tree::LOG => step
-                .logged
-                .get(&header.bytenr)
-                .copied()
-                .unwrap_or(tree::LOG),
+            tree::LOG => *step.logged.get(&header.bytenr).unwrap_or(&tree::LOG),
             owner => owner,
         };
         let mut reasons = Reasons::new(owner);
         if header.level > 0 || owner == tree::LOG {
             reasons.causes = Causes::one(Cause::Accounting);
         } else {
-            self.compare(step, block, owner, &mut reasons, disks)?;
+            self.compare(step, block, owner, &mut reasons)?;
         }
-        if reasons.causes.is_empty() {
-            reasons.causes = Causes::one(Cause::Unchanged);
-        }
+        reasons.causes = reasons.causes.or(Cause::Unchanged);
         let own = beyond_what_follows(reasons.causes);
         let follows = own.is_empty();
         if !follows {
@@ -298,14 +278,11 @@ impl Follower {
         let inode = reasons.inode();
         let mut path = None;
         if let Some(inode) = inode {
-            let names = self.names(step, owner, disks)?;
-            path = self
-                .paths
-                .path(&mut self.volume, disks, names, inode, &mut rows.paths)?;
+            path = self.path(step, owner, inode)?;
         }
         for &number in written {
-            let copy = self.copy_of(number, rows);
-            let Some(row) = rows.get_mut(number) else {
+            let copy = self.copy_of(number, step.rows);
+            let Some(row) = step.rows.get_mut(number) else {
                 continue;
             };
             describe(row, &header);
@@ -327,23 +304,26 @@ impl Follower {
         Some(self.volume.place(row.disk, row.offset)?.copy)
     }
 
-    /// Returns the roots used to look up the names of a tree.
-    pub fn names(
+    /// Returns the path of an inode of a tree.
+    pub fn path(
         &mut self,
-        step: &mut Step<'_>,
+        step: &mut Step<'_, '_>,
         owner: u64,
-        disks: &mut Disks<'_>,
-    ) -> Result<Names> {
-        let (old_root, new_root) = self.roots(step, owner, disks)?;
+        inode: u64,
+    ) -> Result<Option<PathId>> {
+        let (old_root, new_root) = self.roots(step, owner)?;
         let root_tree = step.new.or(step.old).map_or(0, |s| s.root);
         let log_root = step.log_roots.get(&owner).and_then(|&(_, new)| new);
-        Ok(Names {
+        let names = Names {
             tree: owner,
             log_root,
             fs_root: new_root,
             old_root,
             root_tree,
-        })
+        };
+        let paths = &mut step.rows.paths;
+        self.paths
+            .path(&mut self.volume, step.disks, names, inode, paths)
     }
 }
 

@@ -82,10 +82,9 @@ impl Reasons {
 
     fn fs_item_cause(&mut self, key: Key, old: Option<&[u8]>, new: Option<&[u8]>) -> Cause {
         if key.kind == kind::INODE_ITEM {
-            let cause = if old.is_some() {
-                Cause::InodeRemoved
-            } else {
-                Cause::NewInode
+            let cause = match old {
+                Some(_) => Cause::InodeRemoved,
+                None => Cause::NewInode,
             };
             self.whole = Some((key.objectid, cause));
             return cause;
@@ -139,10 +138,9 @@ fn inode_causes(old: &[u8], new: &[u8]) -> Causes {
     }
     if differs(inode::SIZE_AND_BYTES) {
         // A directory's size is the total length of its names.
-        causes = causes.with(if inode::is_directory(new) {
-            Cause::DirectoryEntries
-        } else {
-            Cause::SizeOrExtents
+        causes = causes.with(match inode::is_directory(new) {
+            true => Cause::DirectoryEntries,
+            false => Cause::SizeOrExtents,
         });
     }
     causes.or(if differs(inode::OTHER_TIMES) {

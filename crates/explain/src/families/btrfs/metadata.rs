@@ -18,12 +18,18 @@ const CACHE_BYTES: usize = 64 << 20;
 /// TiB.
 const MAX_CHUNK_BLOCKS: usize = 1024;
 
+/// Returns the first and the last key of this kind that an object may have.
+pub fn keys_of(objectid: u64, kind: u8) -> (Key, Key) {
+    let key = |offset| Key::new(objectid, kind, offset);
+    (key(0), key(u64::MAX))
+}
+
 /// One file system on its devices.
 pub struct Volume {
     pub fsid: [u8; 16],
     pub node_bytes: u32,
     pub sector_bytes: u32,
-    devices: Devices,
+    pub devices: Devices,
     pub chunks: ChunkMap,
     chunk_root: u64,
     cache: HashMap<u64, Rc<Block>>,
@@ -46,32 +52,9 @@ impl Volume {
         }
     }
 
-    pub fn owns(&self, disk: u16) -> bool {
-        self.devices.owns(disk)
-    }
-
-    /// Records that a superblock identifies a disk as the device `devid`.
-    pub fn is_device(&mut self, disk: u16, devid: u64) {
-        self.devices.is(disk, devid);
-    }
-
-    /// Removes a disk that is no longer a device of the file system.
-    pub fn has_left(&mut self, disk: u16) {
-        self.devices.leave(disk);
-    }
-
-    /// Returns the device whose chunks lie on a disk.
-    pub fn devid(&self, disk: u16) -> Option<u64> {
-        self.devices.devid(disk)
-    }
-
-    pub fn disk(&self, devid: u64) -> Option<u16> {
-        self.devices.disk(devid)
-    }
-
     /// Looks up a place on a disk in the chunk map.
     pub fn place(&self, disk: u16, offset: u64) -> Option<Place> {
-        self.chunks.place(self.devid(disk)?, offset)
+        self.chunks.place(self.devices.devid(disk)?, offset)
     }
 
     /// Reads from the device tree which device is being replaced.
@@ -135,7 +118,7 @@ impl Volume {
         let spots: Vec<_> = self.chunks.copies(bytenr).collect();
         let mut bytes = vec![0; self.node_bytes as usize];
         for spot in spots {
-            let Some(disk) = self.disk(spot.devid) else {
+            let Some(disk) = self.devices.disk(spot.devid) else {
                 continue;
             };
             disks.read(disk, spot.offset, &mut bytes)?;
@@ -199,10 +182,8 @@ impl Volume {
         let mut nodes = 0;
         let mut next = vec![(root, u8::MAX)];
         while let Some((bytenr, below)) = next.pop() {
-            let Some(block) = self
-                .block(disks, bytenr)?
-                .filter(|b| b.header.level < below)
-            else {
+            let block = self.block(disks, bytenr)?;
+            let Some(block) = block.filter(|b| b.header.level < below) else {
                 continue;
             };
             if block.header.level == 0 {
@@ -217,10 +198,9 @@ impl Volume {
                 break;
             }
             let first = block.child_for(&from);
-            let last = if to == from {
-                first
-            } else {
-                block.child_for(&to)
+            let last = match to == from {
+                true => first,
+                false => block.child_for(&to),
             };
             let last = last.min(first.saturating_add(limit - 1));
             for number in (first..=last).rev() {
@@ -275,10 +255,7 @@ impl Volume {
         root_tree: u64,
         id: u64,
     ) -> Result<Option<u64>> {
-        let (from, to) = (
-            Key::new(id, kind::ROOT_ITEM, 0),
-            Key::new(id, kind::ROOT_ITEM, u64::MAX),
-        );
+        let (from, to) = keys_of(id, kind::ROOT_ITEM);
         let mut last = None;
         self.look_up(disks, root_tree, from, to, |_, item| {
             last = item::root(item);

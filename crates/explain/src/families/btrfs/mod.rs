@@ -17,7 +17,8 @@ mod recovery;
 
 pub use recovery::{Logged, Recovery};
 
-use crate::{Cause, Causes, Disks, Family, FormattedDisks, Row, Rows, Structure, Write};
+use crate::bytes::is_zero;
+use crate::{Cause, Causes, Disks, Family, FormattedDisks, Now, Row, Rows, Structure, Write};
 use commit::Follower;
 use devices::{Devices, superblock_of};
 use fscost_ondisk::btrfs::{block, chunk, item, superblock};
@@ -55,7 +56,7 @@ impl Family for Btrfs {
     }
 
     fn owns(&self, disk: u16) -> bool {
-        self.follower.volume.owns(disk)
+        self.follower.volume.devices.owns(disk)
     }
 
     fn reads_all(&self) -> bool {
@@ -74,30 +75,19 @@ impl Family for Btrfs {
             self.follower.begin(disks, rows)?;
         }
         // Tools prepare a disk before it becomes a device.
-        let formatting = write.formatting || self.follower.volume.devid(write.disk).is_none();
-        let mut at = 0;
-        while at < write.length {
-            let content = write.content.get(at as usize..).unwrap_or_default();
-            let volume = &self.follower.volume;
-            let (piece, bytes) = first_piece(
-                volume,
-                write.disk,
-                write.offset + at,
-                write.length - at,
-                content,
-            );
-            let cause = if formatting {
-                Cause::Format
-            } else {
-                Cause::Unknown
-            };
-            let row = Row {
-                offset: write.offset + at,
-                length: bytes.clamp(1, write.length - at),
-                ..write.row(Structure::Unknown, Causes::one(cause))
-            };
-            at += row.length;
-            self.piece(piece, row, content, disks, rows)?;
+        let devices = &self.follower.volume.devices;
+        let cause = match write.formatting || devices.devid(write.disk).is_none() {
+            true => Cause::Format,
+            false => Cause::Unknown,
+        };
+        let now = &mut Now { write, disks, rows };
+        let mut rest = *write;
+        while rest.length > 0 {
+            let content = rest.content;
+            let (piece, bytes) = first_piece(&self.follower.volume, &rest);
+            let part = rest.take_front(bytes.clamp(1, rest.length));
+            let row = part.row(Structure::Unknown, Causes::one(cause));
+            self.piece(piece, row, content, now)?;
         }
         Ok(())
     }
@@ -117,26 +107,29 @@ impl Btrfs {
         piece: Piece,
         mut row: Row,
         content: &[u8],
-        disks: &mut Disks<'_>,
-        rows: &mut Rows,
+        now: &mut Now<'_, '_>,
     ) -> Result<()> {
+        let part = content.get(..row.length as usize);
         match piece {
             Piece::Superblock { copy } => {
-                self.superblock(&mut row, copy, content, disks, rows)?;
-                rows.push(row);
+                self.superblock(&mut row, copy, content, now)?;
             }
             Piece::Block { header, copy } => {
-                if let Some(bytes) = content.get(..row.length as usize) {
+                if let Some(bytes) = part {
                     self.follower.volume.put(bytes);
                 }
                 commit::describe(&mut row, &header);
                 row.copy = copy;
-                self.follower.block_written(header.bytenr, rows.push(row));
+                let number = now.rows.push(row);
+                self.follower.block_written(header.bytenr, number);
+                return Ok(());
             }
             Piece::PartOfBlock { bytenr, copy } => {
                 self.follower.volume.forget(bytenr);
                 row.copy = copy;
-                self.follower.block_written(bytenr, rows.push(row));
+                let number = now.rows.push(row);
+                self.follower.block_written(bytenr, number);
+                return Ok(());
             }
             Piece::Data { copy } => {
                 row.copy = copy;
@@ -144,33 +137,26 @@ impl Btrfs {
                 if !self.formatting {
                     row.causes = Causes::one(Cause::Data);
                 }
-                self.follower.pending.push(row, rows);
+                self.follower.pending.push(row, now.rows);
+                return Ok(());
             }
-            Piece::Unmapped
-                if row.causes.has(Cause::Format)
-                    && content
-                        .get(..row.length as usize)
-                        .is_some_and(crate::bytes::is_zero) =>
-            {
+            Piece::Unmapped if row.causes.has(Cause::Format) && part.is_some_and(is_zero) => {
                 row.structure = Structure::Unused;
-                rows.push(row);
             }
-            Piece::Unmapped => self.follower.pending.push(row, rows),
+            Piece::Unmapped => {
+                self.follower.pending.push(row, now.rows);
+                return Ok(());
+            }
             Piece::Parity => {
                 row.structure = Structure::Parity;
                 if !self.formatting {
                     row.causes = Causes::one(Cause::Accounting);
                 }
-                rows.push(row);
             }
-            Piece::Zeros => {
-                row.structure = Structure::Unused;
-                rows.push(row);
-            }
-            Piece::Unknown => {
-                rows.push(row);
-            }
+            Piece::Zeros => row.structure = Structure::Unused,
+            Piece::Unknown => {}
         }
+        now.rows.push(row);
         Ok(())
     }
 
@@ -180,31 +166,29 @@ impl Btrfs {
         row: &mut Row,
         copy: u8,
         content: &[u8],
-        disks: &mut Disks<'_>,
-        rows: &mut Rows,
+        now: &mut Now<'_, '_>,
     ) -> Result<()> {
-        row.structure = if copy == 0 {
-            Structure::Superblock
-        } else {
-            Structure::SuperblockBackup
+        row.structure = match copy {
+            0 => Structure::Superblock,
+            _ => Structure::SuperblockBackup,
         };
         row.copy = copy;
         if self.formatting {
             return Ok(());
         }
         let Some(superblock) = Super::parse(content) else {
-            self.follower.volume.has_left(row.disk);
+            self.follower.volume.devices.leave(row.disk);
             row.causes = Causes::one(Cause::Accounting);
             return Ok(());
         };
         row.transaction = Some(superblock.generation);
         let volume = &mut self.follower.volume;
         if superblock.fsid == volume.fsid {
-            volume.is_device(row.disk, superblock.devid);
-            volume.follow_replacement(disks, &superblock)?;
+            volume.devices.is(row.disk, superblock.devid);
+            volume.follow_replacement(now.disks, &superblock)?;
         }
-        self.follower.superblock(&superblock, disks, rows)?;
-        row.causes = self.follower.superblock_causes();
+        self.follower.superblock(&superblock, now.disks, now.rows)?;
+        row.causes = self.follower.superblock_causes;
         Ok(())
     }
 }

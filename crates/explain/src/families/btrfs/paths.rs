@@ -2,7 +2,7 @@
 //! demand.
 
 use super::item::{Key, kind, name_of, subvolume_name, tree};
-use super::metadata::Volume;
+use super::metadata::{Volume, keys_of};
 use crate::escape::escaped;
 use crate::hash::HashMap;
 use crate::{Disks, PathId, Paths};
@@ -88,28 +88,22 @@ impl PathFinder {
             if (names.tree, inode) == (tree::FS, ROOT_DIRECTORY) {
                 break String::new();
             }
-            let found = if inode != ROOT_DIRECTORY {
-                parent_of(volume, disks, names, inode)?
-            } else {
-                let found = subvolume_parent(volume, disks, names)?;
-                crossed = true;
-                match found {
-                    Some((parent_tree, directory, name)) => {
-                        names = Names {
-                            tree: parent_tree,
-                            log_root: None,
-                            fs_root: volume.root_of(disks, names.root_tree, parent_tree)?,
-                            old_root: None,
-                            ..names
-                        };
-                        Some((directory, name))
-                    }
-                    None => None,
-                }
+            let found = match inode {
+                ROOT_DIRECTORY => subvolume_parent(volume, disks, names)?,
+                _ => parent_of(volume, disks, names, inode)?,
             };
-            let Some((parent, name)) = found else {
+            let Some((parent_tree, parent, name)) = found else {
                 return Ok(None);
             };
+            if inode == ROOT_DIRECTORY {
+                crossed = true;
+                names = Names {
+                    tree: parent_tree,
+                    fs_root: volume.root_of(disks, names.root_tree, parent_tree)?,
+                    root_tree: names.root_tree,
+                    ..Names::default()
+                };
+            }
             bytes += name.len() + 1;
             if bytes > MAX_PATH_BYTES || way.len() >= MAX_DEPTH {
                 return Ok(None);
@@ -135,23 +129,24 @@ impl PathFinder {
     }
 }
 
+/// Tree and inode of a directory, and a name in it.
+type Parent = (u64, u64, String);
+
 fn parent_of(
     volume: &mut Volume,
     disks: &mut Disks<'_>,
     names: Names,
     inode: u64,
-) -> Result<Option<(u64, String)>> {
+) -> Result<Option<Parent>> {
     let (from, to) = (
         Key::new(inode, kind::INODE_REF, 0),
         Key::new(inode, kind::INODE_EXTREF, u64::MAX),
     );
-    for root in [names.log_root, names.fs_root, names.old_root]
-        .into_iter()
-        .flatten()
-    {
+    let roots = [names.log_root, names.fs_root, names.old_root];
+    for root in roots.into_iter().flatten() {
         let found = volume.look_up(disks, root, from, to, |key, item| {
             let (parent, name) = name_of(key, item)?;
-            Some((parent, escaped(name).into_owned()))
+            Some((names.tree, parent, escaped(name).into_owned()))
         })?;
         if found.is_some() {
             return Ok(found);
@@ -160,16 +155,13 @@ fn parent_of(
     Ok(None)
 }
 
-/// Returns the parent tree, directory and name of a subvolume.
+/// Returns the parent and the name of a subvolume.
 fn subvolume_parent(
     volume: &mut Volume,
     disks: &mut Disks<'_>,
     names: Names,
-) -> Result<Option<(u64, u64, String)>> {
-    let (from, to) = (
-        Key::new(names.tree, kind::ROOT_BACKREF, 0),
-        Key::new(names.tree, kind::ROOT_BACKREF, u64::MAX),
-    );
+) -> Result<Option<Parent>> {
+    let (from, to) = keys_of(names.tree, kind::ROOT_BACKREF);
     volume.look_up(disks, names.root_tree, from, to, |key, item| {
         let (directory, name) = subvolume_name(item)?;
         Some((key.offset, directory, escaped(name).into_owned()))

@@ -4,6 +4,7 @@ use super::block::Header;
 use super::chunk::flag;
 use super::metadata::Volume;
 use super::superblock::{Super, copy_at, next_copy};
+use crate::Write;
 use crate::bytes::is_zero;
 
 /// Kind of a piece of a write, determined by its place and first bytes.
@@ -34,15 +35,15 @@ pub enum Piece {
     Unknown,
 }
 
-/// Returns the first piece of `length` bytes at `offset` of a disk, and the length of the piece.
-/// `content` is empty for a write-zeroes request.
-pub fn first_piece(
-    volume: &Volume,
-    disk: u16,
-    offset: u64,
-    length: u64,
-    content: &[u8],
-) -> (Piece, u64) {
+/// Returns the first piece of a write, and the length of the piece.
+pub fn first_piece(volume: &Volume, write: &Write<'_>) -> (Piece, u64) {
+    let Write {
+        disk,
+        offset,
+        length,
+        content,
+        ..
+    } = *write;
     if let Some((copy, bytes)) = copy_at(offset) {
         let bytes = bytes.min(length);
         // The magic is missing while mkfs is not done, or after a device was removed.
@@ -58,16 +59,10 @@ pub fn first_piece(
         return (Piece::Zeros, limit);
     }
     let Some(place) = volume.place(disk, offset) else {
-        let until = volume
-            .devid(disk)
-            .map_or(u64::MAX, |devid| volume.chunks.next_stripe(devid, offset));
-        return run_until_block(
-            volume,
-            content,
-            limit.min(until - offset),
-            Piece::Unmapped,
-            0,
-        );
+        let devid = volume.devices.devid(disk);
+        let until = devid.map_or(u64::MAX, |devid| volume.chunks.next_stripe(devid, offset));
+        let limit = limit.min(until - offset);
+        return run_until_block(volume, content, limit, Piece::Unmapped, 0);
     };
     let limit = limit.min(place.run);
     let Some(logical) = place.logical else {
@@ -112,10 +107,8 @@ pub fn is_read(volume: &Volume, disk: u16, offset: u64, length: u64) -> bool {
 }
 
 fn block_at(volume: &Volume, content: &[u8], limit: u64) -> Option<Header> {
-    if limit < u64::from(volume.node_bytes) {
-        return None;
-    }
-    volume.header(content)
+    let is_whole = limit >= u64::from(volume.node_bytes);
+    is_whole.then(|| volume.header(content)).flatten()
 }
 
 /// Returns the block at the start of `content`, or else a piece that extends to the next block.
