@@ -62,13 +62,10 @@ impl Error {
 
     /// Creates an error for an operating-system failure while `doing` something to `path`.
     pub fn io(doing: &str, path: &Path, source: io::Error) -> Self {
-        let full = matches!(
-            source.kind(),
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge
-        );
-        let kind = match full {
-            true => ErrorKind::HostDiskFull,
-            false => ErrorKind::Io,
+        use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+        let kind = match source.kind() {
+            StorageFull | QuotaExceeded | FileTooLarge => ErrorKind::HostDiskFull,
+            _ => ErrorKind::Io,
         };
         Self {
             kind,
@@ -80,10 +77,8 @@ impl Error {
     /// Prefixes the error with the name of its file.
     pub fn in_file(mut self, path: &Path) -> Self {
         let name = path.display().to_string();
-        let is_first = self
-            .context
-            .strip_prefix(&name)
-            .is_some_and(|rest| rest.starts_with([':', ' ']));
+        let rest = self.context.strip_prefix(&name);
+        let is_first = rest.is_some_and(|rest| rest.starts_with([':', ' ']));
         if !is_first && !self.context.contains(&format!(" {name}: ")) {
             self.context = format!("{name}: {}", self.context);
         }

@@ -16,13 +16,8 @@ impl Regions {
 
     /// Extends the last region.
     pub fn extend(&mut self, bytes: &[u8]) {
-        match self.ends.last_mut() {
-            Some(end) => {
-                self.bytes.extend_from_slice(bytes);
-                *end = self.bytes.len();
-            }
-            None => self.push(bytes),
-        }
+        self.ends.pop();
+        self.push(bytes);
     }
 
     /// Removes all regions but keeps the buffer.
