@@ -14,8 +14,8 @@ FLAG = "--disk"
 RAM = "ram"
 _NAME = re.compile(r"[a-z][a-z0-9]*")
 _EXAMPLE = "write it as --disk journal=sata-ssd,size=1906M"
-_BLOCK_BYTES = 4096
-_SMALLEST_BYTES, _LARGEST_BYTES = 64 << 10, 1 << 40
+BLOCK_BYTES = 4096
+SMALLEST_BYTES, LARGEST_BYTES = 64 << 10, 1 << 40
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ def _size_bytes(text: str, size: str) -> int:
         found = parse_size_bytes(size)
     except InputError as error:
         raise InputError(f"{FLAG} {text}: {error.what}", error.remedy) from None
-    if not _SMALLEST_BYTES <= found <= _LARGEST_BYTES or found % _BLOCK_BYTES:
+    if not SMALLEST_BYTES <= found <= LARGEST_BYTES or found % BLOCK_BYTES:
         raise InputError(
             f"{FLAG} {text}: a disk of {found} bytes cannot be made",
             "give 64K to 1T, in whole 4 KiB blocks",

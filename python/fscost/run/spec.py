@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from fscost.errors import InputError, did_you_mean
+from fscost.profile.disks import BLOCK_BYTES, LARGEST_BYTES, SMALLEST_BYTES
 from fscost.profile.model import Profile
 from fscost.results import METRICS, TOTAL, Combine, written
 from fscost.wear.device import Device
 from fscost.workload.model import Workload
 
 DEFAULT_DISK_BYTES = 4 << 30
-SMALLEST_DISK_BYTES = 64 << 10
-LARGEST_DISK_BYTES = 1 << 40
 SMALLEST_RECORDING_BYTES = 1 << 20
 KEEP = ("all", "one", "none")
 SETTLE = ("sync", "remount", "none")
@@ -213,9 +212,8 @@ def _check_options(spec: RunSpec) -> None:
             "name a folder in UTF-8: the manifest and the plan of a cell are JSON",
         ) from None
     size = spec.disk_size_bytes
-    if spec.device is None and (
-        not SMALLEST_DISK_BYTES <= size <= LARGEST_DISK_BYTES or size % 4096
-    ):
+    is_possible = SMALLEST_BYTES <= size <= LARGEST_BYTES and size % BLOCK_BYTES == 0
+    if spec.device is None and not is_possible:
         raise InputError(
             f"a disk of {size} bytes cannot be made",
             "--size takes 64K to 1T, in whole 4 KiB blocks",

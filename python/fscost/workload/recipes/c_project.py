@@ -7,9 +7,10 @@ from pathlib import Path
 from fscost.workload.recipes.git import FILE, new_repository
 from fscost.workload.recipes.request import Request
 from fscost.workload.recipes.text import vocabulary
+from fscost.workload.recipes.tree import branches
 
 _MODULES_PER_DIRECTORY = 6
-_FAN_OUT = 5
+_FOLDERS = "abcde"
 _FUNCTIONS = 3  # per module
 _COMMENT_LINES = 30  # per function
 _INCLUDES = 12  # per source; make reads them, which updates atimes
@@ -45,13 +46,9 @@ def make(folder: Path, request: Request) -> None:
         importer.commit("The program", _first_files(modules, request))
         for change in range(1, _COMMITS + 1):
             touched = sorted(rng.sample(range(modules), max(1, modules // 10)))
-            importer.commit(
-                f"Change {change}",
-                [
-                    _source(module, modules, request.rng(f"source/{module}/{change}"))
-                    for module in touched
-                ],
-            )
+            rngs = {module: request.rng(f"source/{module}/{change}") for module in touched}
+            sources = [_source(module, modules, rng) for module, rng in rngs.items()]
+            importer.commit(f"Change {change}", sources)
 
 
 def _first_files(modules: int, request: Request) -> Iterator[tuple[bytes, bytes, bytes]]:
@@ -122,13 +119,8 @@ def _function(module: int, index: int, others: list[int], rng: random.Random) ->
 def _path(module: int) -> str:
     """Path of a module, breadth first through nested directories: src/m0, … src/a/m6 … It is also
     the path in #include."""
-    parts: list[str] = []
-    index = module // _MODULES_PER_DIRECTORY
-    while index > 0:
-        index -= 1
-        parts.append("abcdefgh"[index % _FAN_OUT])
-        index //= _FAN_OUT
-    return "/".join(("src", *reversed(parts), f"m{module}"))
+    folders = branches(module // _MODULES_PER_DIRECTORY, _FOLDERS)
+    return "/".join(("src", *folders, f"m{module}"))
 
 
 def _some(rng: random.Random, below: int, count: int) -> list[int]:

@@ -2,7 +2,7 @@
 
 import io
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from fscost.workload.recipes.request import Request
@@ -11,7 +11,7 @@ from fscost.workload.recipes.text import text
 # Default, for workloads that do not set the number of directories. It is close to the
 # published 126,229 files in 22,683 directories of the study nine-filesystems.
 FILES_PER_DIRECTORY = 6
-_FAN_OUT = 8
+_NAMES = tuple(f"d{number}" for number in range(8))
 _MTIME_S = 1_230_768_000  # 2009-01-01: any time in the past, so that a fresh atime is newer
 
 
@@ -32,9 +32,9 @@ def entries(request: Request) -> Iterator[tuple[str, bytes | None]]:
     """Yield directories, which have no content, before their files."""
     rng = request.rng("tree")
     mean, files = request.number("file_bytes"), request.number("files")
-    directories = (
-        min(request.number("directories"), files) if "directories" in request.values else None
-    )
+    directories = None
+    if "directories" in request.values:
+        directories = min(request.number("directories"), files)
     made: set[str] = set()
     for i in range(files):
         directory = _directory(
@@ -50,12 +50,17 @@ def entries(request: Request) -> Iterator[tuple[str, bytes | None]]:
 
 def _directory(index: int) -> str:
     """Path of the index-th directory, breadth first: tree, tree/d0 … tree/d7, tree/d0/d0 …"""
+    return "/".join(("tree", *branches(index, _NAMES)))
+
+
+def branches(index: int, names: Sequence[str]) -> list[str]:
+    """Names on the way to the index-th directory, breadth first, if each has one subdirectory for
+    each of `names`."""
     parts: list[str] = []
     while index > 0:
-        index -= 1
-        parts.append(f"d{index % _FAN_OUT}")
-        index //= _FAN_OUT
-    return "/".join(("tree", *reversed(parts)))
+        index, place = divmod(index - 1, len(names))
+        parts.append(names[place])
+    return parts[::-1]
 
 
 def _entry(name: str, kind: bytes, mode: int) -> tarfile.TarInfo:
