@@ -6,6 +6,7 @@
 
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
+mod geometry;
 mod map;
 mod member;
 mod mirrored;
@@ -14,7 +15,8 @@ mod striped;
 mod superblock;
 mod write_path;
 
-pub use map::{Geometry, Level, Map, Piece, Place, Role};
+pub use geometry::{Geometry, Level, Piece, Place, Role};
+pub use map::Map;
 pub use member::{Area, Member};
 pub use superblock::{PLACES, Superblock};
 pub use write_path::{
