@@ -1,7 +1,7 @@
 //! Frame read-ahead on other threads. Unpacking takes most of the time of any walk that looks at
 //! all content.
 
-use crate::{Contents, Error, Event, Frame, Recording, Result};
+use crate::{Contents, Error, Expected, Frame, Recording, Result};
 use std::{
     num::NonZero,
     sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel},
@@ -13,9 +13,6 @@ const MAX_THREADS: usize = 4;
 /// Unpacked frames that wait to be visited, per thread. With the one being filled and the one being
 /// visited, a thread has four, each of at most 1.25 MiB.
 const WAITING_FRAMES: usize = 2;
-
-/// Predicts whether the content of an event will be read.
-pub type Expected<'e> = dyn Fn(&Event) -> bool + Sync + 'e;
 
 impl Recording {
     /// Visits all events and their content in order of completion, like

@@ -1,8 +1,8 @@
 //! The content of a disk at a past instant, as a view of the log.
 
 use crate::{
-    Contents, Error, ErrorKind, Event, ExtentMap, Location, Op, Recording, Result,
-    piece_cache::PieceCache, reader::Frame,
+    Contents, Error, ErrorKind, Event, ExtentMap, Frame, Location, Op, Recording, Result,
+    piece_cache::PieceCache,
 };
 use std::{collections::BTreeSet, fs::File, io, os::unix::fs::FileExt as _};
 

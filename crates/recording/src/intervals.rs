@@ -112,10 +112,8 @@ mod tests {
         // One frame per request: sectors written in one frame must be known in the next.
         for each in requests.chunks(1) {
             let events = each.iter().map(event).collect();
-            let frame = Frame {
-                events,
-                ..Frame::default()
-            };
+            let mut frame = Frame::default();
+            frame.events = events;
             survey.add(&frame).unwrap();
         }
         survey.intervals()[0].first_write_bytes

@@ -30,10 +30,10 @@ mod raw_frame;
 mod reader;
 mod room;
 mod totals;
+mod unpacked;
 mod verify;
 mod writer;
 
-pub use ahead::Expected;
 pub use error::{Error, ErrorKind, Result};
 pub use event::{Event, Mark, Op};
 pub use extent_map::{ExtentMap, Location, Segment};
@@ -43,8 +43,9 @@ pub use format::{DiskInfo, Header, MAX_DISKS, MAX_REQUEST_BYTES, SECTOR_BYTES, S
 pub use image::{Image, Instant};
 pub use intervals::{Interval, Survey, intervals};
 pub use pack::Packer;
-pub use reader::{Contents, End, Frame, FrameInfo, MarkReader, Recording};
+pub use reader::{End, FrameInfo, Recording};
 pub use room::Room;
 pub use totals::Totals;
+pub use unpacked::{Contents, Expected, Frame, MarkReader};
 pub use verify::{Report, verify};
 pub use writer::{Summary, Writer};

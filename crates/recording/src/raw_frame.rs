@@ -1,12 +1,11 @@
 //! A frame as stored: its verified header and piece table, and functions to unpack it.
 
 use crate::{
-    Error, Event, Op, Result,
+    Error, Result,
     format::{
         FRAME_HEADER_BYTES, FRAME_MAX_PIECES, PIECE_BYTES, PIECE_ENTRY_BYTES, RawEvent,
         RawFrameHeader, RawPiece,
     },
-    reader::{Contents, Frame},
 };
 use std::{cell::RefCell, fs::File, io, os::unix::fs::FileExt as _};
 use zerocopy::{FromBytes, FromZeros as _, IntoBytes as _};
@@ -54,56 +53,35 @@ impl RawFrame {
             + u64::from(self.header.events_stored_bytes.get())
     }
 
-    pub(crate) fn unpack(
+    /// Unpacks the events into `events`; `stored` is a buffer for the piece table and the events as
+    /// stored.
+    pub(crate) fn unpack_events(
         &self,
         file: &File,
-        disks: &[crate::DiskInfo],
-        contents: Contents,
-        frame: &mut Frame,
+        stored: &mut Vec<u8>,
+        events: &mut Vec<RawEvent>,
     ) -> Result<()> {
-        let index = &mut frame.stored;
-        index.resize((self.content_at() - self.table_at()) as usize, 0);
-        file.read_exact_at(index, self.table_at())
+        stored.resize((self.content_at() - self.table_at()) as usize, 0);
+        file.read_exact_at(stored, self.table_at())
             .map_err(|e| Error::io_at(self.at, e))?;
-        if crc32c::crc32c(index) != self.header.index_crc32c.get() {
+        if crc32c::crc32c(stored) != self.header.index_crc32c.get() {
             let what = "the checksum of a frame's events is wrong";
             return Err(Error::corrupt(self.at, what));
         }
-        let events = &mut frame.raw;
         events.resize(
             self.header.event_count.get() as usize,
             RawEvent::new_zeroed(),
         );
-        let stored = &index[self.pieces.len() * PIECE_ENTRY_BYTES..];
-        let count = decompress(stored, events.as_mut_bytes())
+        let packed = &stored[self.pieces.len() * PIECE_ENTRY_BYTES..];
+        let count = decompress(packed, events.as_mut_bytes())
             .map_err(|e| Error::corrupt(self.at, format!("a frame's events do not unpack: {e}")))?;
         if count != events.as_bytes().len() {
             return Err(Error::corrupt(self.at, "a frame's events are too few"));
         }
-        let content_bytes = self.header.content_raw_bytes.get() as usize;
-        frame.events.clear();
-        frame.events.reserve(events.len());
-        for raw in events {
-            raw.parse_into(&mut frame.events, disks, content_bytes)
-                .map_err(|what| Error::corrupt(self.at, what))?;
-        }
-        check_content(&frame.events, content_bytes)
-            .map_err(|what| Error::corrupt(self.at, what))?;
-        frame.packed.clear();
-        let has_mark = || frame.events.iter().any(|e| e.op == Op::Mark);
-        if contents == Contents::OfMarks && !has_mark() {
-            frame.content.clear();
-            return Ok(());
-        }
-        frame.content.resize(content_bytes, 0);
-        match contents {
-            Contents::Packed => frame.packed.read(self, file),
-            Contents::OfMarks | Contents::All => self.unpack_content(file, &mut frame.content),
-        }
-        .inspect_err(|_| frame.content.clear())
+        Ok(())
     }
 
-    fn unpack_content(&self, file: &File, content: &mut [u8]) -> Result<()> {
+    pub(crate) fn unpack_content(&self, file: &File, content: &mut [u8]) -> Result<()> {
         let mut at = self.content_at();
         let mut stored = Vec::new();
         for (piece, into) in self.pieces.iter().zip(content.chunks_mut(PIECE_BYTES)) {
@@ -130,25 +108,6 @@ pub(crate) fn stored_bytes(pieces: &[RawPiece]) -> u64 {
         .iter()
         .map(|piece| u64::from(piece.stored_bytes.get()))
         .sum()
-}
-
-/// Checks that each byte of a frame's content belongs to exactly one event. Otherwise a small frame
-/// could unpack to a large one.
-fn check_content(events: &[Event], content_bytes: usize) -> std::result::Result<(), &'static str> {
-    let mut end = 0;
-    for event in events.iter().filter(|e| e.op.has_content() && e.length > 0) {
-        if u64::from(event.content_offset) != end {
-            return Err("an event's content does not follow that of the one before");
-        }
-        end += event.length;
-    }
-    if end != content_bytes as u64 {
-        return Err("a frame has content that belongs to no event");
-    }
-    match events.iter().position(|e| e.op == Op::Mark) {
-        Some(first) if first + 1 < events.len() => Err("a mark is not the last event of its frame"),
-        _ => Ok(()),
-    }
 }
 
 thread_local! {

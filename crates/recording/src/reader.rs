@@ -1,9 +1,8 @@
 //! Reader of a recording, as far as it is intact.
 
 use crate::{
-    DiskInfo, Error, ErrorKind, Event, Expected, Mark, Op, Result, file,
-    format::{FRAME_HEADER_BYTES, FrameKind, HEADER_BYTES, Header, RawEvent, RawFrameHeader},
-    packed::PackedPieces,
+    Contents, DiskInfo, Error, Frame, Mark, MarkReader, Op, Result, file,
+    format::{FRAME_HEADER_BYTES, FrameKind, HEADER_BYTES, Header, RawFrameHeader},
     piece_cache::PieceCache,
     raw_frame::RawFrame,
 };
@@ -57,81 +56,6 @@ pub struct Recording {
     frames: Vec<FrameInfo>,
     end: End,
     file_bytes: u64,
-}
-
-/// The part of a frame's content to unpack.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Contents {
-    /// All content of frames with a mark; otherwise none.
-    OfMarks,
-    /// None for now: [`Frame::unpack`] unpacks it later. Checksums are verified nevertheless.
-    Packed,
-    /// All content.
-    All,
-}
-
-/// One frame, unpacked.
-#[derive(Debug, Clone, Default)]
-pub struct Frame {
-    /// Events of the frame, in order of completion.
-    pub events: Vec<Event>,
-    /// Content of the frame; [`content_of`](Self::content_of) returns that of an event.
-    pub content: Vec<u8>,
-    /// Pieces that are still packed.
-    pub(crate) packed: PackedPieces,
-    /// Reused buffers: piece table and events as stored, and events unpacked.
-    pub(crate) stored: Vec<u8>,
-    pub(crate) raw: Vec<RawEvent>,
-}
-
-impl Frame {
-    /// Unpacks the content of one of this frame's events, in a walk that leaves content packed.
-    /// Before that, [`content_of`](Self::content_of) returns meaningless bytes.
-    pub fn unpack(&mut self, event: &Event) -> Result<()> {
-        self.packed.unpack(event.content_range(), &mut self.content)
-    }
-
-    /// Unpacks the content that is expected to be read. Content that cannot be unpacked stays
-    /// packed, so that its reader gets the error.
-    pub(crate) fn unpack_expected(&mut self, expected: &Expected<'_>) {
-        if self.packed.is_empty() {
-            return;
-        }
-        for event in self.events.iter().filter(|event| expected(event)) {
-            let _ = self.packed.unpack(event.content_range(), &mut self.content);
-        }
-    }
-
-    /// Returns the content of one of this frame's events; empty if it has none.
-    pub fn content_of(&self, event: &Event) -> &[u8] {
-        self.content.get(event.content_range()).unwrap_or_default()
-    }
-
-    /// Returns the mark that an event of this frame carries.
-    pub fn mark_of(&self, event: &Event) -> Result<Mark> {
-        Mark::from_bytes(self.content_of(event))
-    }
-}
-
-/// Reads marks for callers that keep all of them. It rejects more marks than any real recording
-/// needs, since a mark takes a few bytes in the file and up to ten times its length in memory.
-#[derive(Debug, Default)]
-pub struct MarkReader {
-    bytes: u64,
-}
-
-impl MarkReader {
-    const MAX_BYTES: u64 = 8 << 20;
-
-    /// Returns the next mark, which an event of this frame carries.
-    pub fn mark_of(&mut self, frame: &Frame, event: &Event) -> Result<Mark> {
-        self.bytes += event.length;
-        if self.bytes > Self::MAX_BYTES {
-            let what = format!("more than {} MiB of marks", Self::MAX_BYTES >> 20);
-            return Err(Error::new(ErrorKind::Corrupt, what));
-        }
-        frame.mark_of(event)
-    }
 }
 
 impl Recording {
@@ -253,7 +177,7 @@ impl Recording {
         let missing = || Error::invalid(format!("there is no frame {index}")).in_file(&self.path);
         let info = self.frames.get(index).ok_or_else(missing)?;
         let unpacked = RawFrame::read(&self.file, info.at_byte)
-            .and_then(|raw| raw.unpack(&self.file, &self.header.disks, contents, frame));
+            .and_then(|raw| frame.unpack_from(&raw, &self.file, &self.header.disks, contents));
         unpacked.map_err(|e| e.in_file(&self.path))
     }
 
