@@ -232,10 +232,10 @@ impl Follower {
         }
         let follows = step.follows_from();
         for row in step.following.drain(..) {
-            if let Some(row) = step.rows.get_mut(row) {
-                if follows != Causes::one(Cause::Accounting) {
-                    row.causes = follows;
-                }
+            if follows != Causes::one(Cause::Accounting)
+                && let Some(row) = step.rows.get_mut(row)
+            {
+                row.causes = follows;
             }
         }
         match step.full {
