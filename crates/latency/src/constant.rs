@@ -1,6 +1,6 @@
 //! A device with a constant latency for each kind of request, independent of load.
 
-use crate::{Completion, Error, Op, Request, completions::Completions, fields::Fields};
+use crate::{Error, Op, Request, fields::Fields};
 
 /// Latency of each kind of request. All zero: `ram`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -23,7 +23,7 @@ impl Constant {
         })
     }
 
-    fn latency_ns(&self, request: &Request) -> u64 {
+    pub(crate) fn latency_ns(&self, request: &Request) -> u64 {
         match request.op {
             Op::Read => self.read_ns,
             Op::Write | Op::WriteZeroes if request.fua => self.fua_ns,
@@ -31,34 +31,5 @@ impl Constant {
             Op::Discard => self.discard_ns,
             Op::Flush => self.flush_ns,
         }
-    }
-}
-
-/// A running device that serves any number of requests in parallel.
-#[derive(Debug, Clone)]
-pub(crate) struct ConstantDevice {
-    latency: Constant,
-    completions: Completions,
-}
-
-impl ConstantDevice {
-    pub(crate) fn new(latency: Constant) -> ConstantDevice {
-        ConstantDevice {
-            latency,
-            completions: Completions::default(),
-        }
-    }
-
-    pub(crate) fn submit(&mut self, now_ns: u64, request: &Request) {
-        let at_ns = now_ns.saturating_add(self.latency.latency_ns(request));
-        self.completions.add(request.id, at_ns);
-    }
-
-    pub(crate) fn next_ns(&self) -> Option<u64> {
-        self.completions.next_ns()
-    }
-
-    pub(crate) fn advance(&mut self, now_ns: u64, done: &mut Vec<Completion>) {
-        done.extend(std::iter::from_fn(|| self.completions.pop(now_ns)));
     }
 }

@@ -1,9 +1,10 @@
 //! A running instance of a model.
 
 use crate::{
-    Completion, Model, Request, constant::ConstantDevice, flash::FlashDrive, hard_disk::Drive,
-    model::Kind,
+    Completion, Model, Request, completions::Completions, constant::Constant, flash::FlashDrive,
+    hard_disk::Drive, model::Kind,
 };
+use std::iter;
 
 /// Largest device: 1 PiB. Bytes beyond the end of a device are not transferred.
 pub(crate) const LARGEST_BYTES: u64 = 1 << 50;
@@ -22,7 +23,8 @@ pub struct Device {
 
 #[derive(Debug, Clone)]
 enum Engine {
-    Constant(ConstantDevice),
+    /// Serves any number of requests in parallel.
+    Constant(Constant, Completions),
     HardDisk(Box<Drive>),
     Flash(Box<FlashDrive>),
 }
@@ -33,7 +35,7 @@ impl Device {
     pub fn new(model: &Model, capacity_bytes: u64, seed: u64) -> Device {
         let capacity_bytes = capacity_bytes.min(LARGEST_BYTES);
         let engine = match &model.kind {
-            Kind::Constant(latency) => Engine::Constant(ConstantDevice::new(*latency)),
+            Kind::Constant(latency) => Engine::Constant(*latency, Completions::default()),
             Kind::HardDisk(model) => {
                 Engine::HardDisk(Box::new(Drive::new(model, capacity_bytes, seed)))
             }
@@ -57,7 +59,10 @@ impl Device {
             ..request
         };
         match &mut self.engine {
-            Engine::Constant(device) => device.submit(now_ns, &request),
+            Engine::Constant(latency, completions) => {
+                let at_ns = now_ns.saturating_add(latency.latency_ns(&request));
+                completions.add(request.id, at_ns);
+            }
             Engine::HardDisk(drive) => drive.submit(now_ns, request),
             Engine::Flash(drive) => drive.submit(now_ns, request),
         }
@@ -71,7 +76,7 @@ impl Device {
     #[must_use]
     pub fn next_ns(&self) -> Option<u64> {
         match &self.engine {
-            Engine::Constant(device) => device.next_ns(),
+            Engine::Constant(_, completions) => completions.next_ns(),
             Engine::HardDisk(drive) => drive.next_ns(),
             Engine::Flash(drive) => drive.next_ns(),
         }
@@ -95,7 +100,9 @@ impl Device {
     /// Appends all completions up to `now_ns`, in order of time.
     pub fn advance(&mut self, now_ns: u64, done: &mut Vec<Completion>) {
         match &mut self.engine {
-            Engine::Constant(device) => device.advance(now_ns, done),
+            Engine::Constant(_, completions) => {
+                done.extend(iter::from_fn(|| completions.pop(now_ns)));
+            }
             Engine::HardDisk(drive) => drive.advance(now_ns, done),
             Engine::Flash(drive) => drive.advance(now_ns, done),
         }
