@@ -13,37 +13,42 @@ pub(crate) struct Disk {
     times: DiskTimes,
 }
 
-/// Completion time of each request in the model, by its index. For a request in flight, the
-/// submission time with [`IN_FLIGHT`] set.
+/// The items, and their times in the model.
 #[derive(Debug, Clone)]
-pub(crate) struct Ran(Vec<u64>);
+pub(crate) struct Ran<'a> {
+    items: &'a [Item],
+    /// Completion time of each request, by its index. For a request in flight, the submission time
+    /// with [`IN_FLIGHT`] set.
+    times_ns: Vec<u64>,
+}
 
 /// Bit that marks a submission time. The model's instants are far below it.
 const IN_FLIGHT: u64 = 1 << 63;
 
-impl Ran {
-    pub(crate) fn new(count: usize) -> Ran {
-        Ran(vec![0; count])
+impl Ran<'_> {
+    pub(crate) fn new(items: &[Item]) -> Ran<'_> {
+        let times_ns = vec![0; items.len()];
+        Ran { items, times_ns }
     }
 
     pub(crate) fn submit(&mut self, place: usize, now_ns: u64) {
-        self.0[place] = now_ns | IN_FLIGHT;
+        self.times_ns[place] = now_ns | IN_FLIGHT;
     }
 
     /// Records the completion of a request in flight, and returns its latency.
     fn complete(&mut self, place: usize, at_ns: u64) -> u64 {
-        let submit_ns = std::mem::replace(&mut self.0[place], at_ns) & !IN_FLIGHT;
+        let submit_ns = std::mem::replace(&mut self.times_ns[place], at_ns) & !IN_FLIGHT;
         at_ns.saturating_sub(submit_ns)
     }
 
     /// Records the instant of an item that takes no time.
     pub(crate) fn pass(&mut self, place: usize, at_ns: u64) {
-        self.0[place] = at_ns;
+        self.times_ns[place] = at_ns;
     }
 
     /// Returns the completion time of a request; `None` while it is in flight.
     pub(crate) fn completion_ns(&self, place: usize) -> Option<u64> {
-        Some(self.0[place]).filter(|ns| ns & IN_FLIGHT == 0)
+        Some(self.times_ns[place]).filter(|ns| ns & IN_FLIGHT == 0)
     }
 }
 
@@ -58,16 +63,9 @@ impl Disk {
         }
     }
 
-    pub(crate) fn submit(
-        &mut self,
-        now_ns: u64,
-        place: usize,
-        op: Op,
-        items: &[Item],
-        ran: &mut Ran,
-    ) {
-        let item = &items[place];
-        self.advance(now_ns, items, ran);
+    pub(crate) fn submit(&mut self, now_ns: u64, place: usize, op: Op, ran: &mut Ran<'_>) {
+        let item = &ran.items[place];
+        self.advance(now_ns, ran);
         if self.in_flight == 0 {
             self.busy_since_ns = now_ns;
         }
@@ -86,7 +84,7 @@ impl Disk {
     }
 
     /// Runs the device until a request has completed, and returns the completion time.
-    pub(crate) fn wait_for(&mut self, place: u32, items: &[Item], ran: &mut Ran) -> u64 {
+    pub(crate) fn wait_for(&mut self, place: u32, ran: &mut Ran<'_>) -> u64 {
         loop {
             if let Some(at_ns) = ran.completion_ns(place as usize) {
                 return at_ns;
@@ -96,23 +94,23 @@ impl Disk {
                 // A device with nothing in flight has lost a request: it would never complete.
                 return u64::MAX;
             }
-            self.count(items, ran);
+            self.count(ran);
         }
     }
 
-    pub(crate) fn advance(&mut self, now_ns: u64, items: &[Item], ran: &mut Ran) {
+    pub(crate) fn advance(&mut self, now_ns: u64, ran: &mut Ran<'_>) {
         if self.in_flight > 0 {
             self.device.advance(now_ns, &mut self.done);
-            self.count(items, ran);
+            self.count(ran);
         }
     }
 
     /// Counts the latest completions.
-    fn count(&mut self, items: &[Item], ran: &mut Ran) {
+    fn count(&mut self, ran: &mut Ran<'_>) {
         for completion in &self.done {
             let place = completion.id as usize;
             let latency_ns = ran.complete(place, completion.at_ns);
-            if let Some(op) = items[place].op {
+            if let Some(op) = ran.items[place].op {
                 self.times.latencies[DiskTimes::index(op)].add(latency_ns);
             }
             self.in_flight -= 1;
@@ -124,8 +122,8 @@ impl Disk {
     }
 
     /// Ends an interval and returns its measurements.
-    pub(crate) fn take(&mut self, now_ns: u64, items: &[Item], ran: &mut Ran) -> DiskTimes {
-        self.advance(now_ns, items, ran);
+    pub(crate) fn take(&mut self, now_ns: u64, ran: &mut Ran<'_>) -> DiskTimes {
+        self.advance(now_ns, ran);
         if self.in_flight > 0 {
             busy_until(&mut self.times, &mut self.busy_since_ns, now_ns);
         }

@@ -74,7 +74,7 @@ impl Requests {
             requests: self,
             waits,
             disks: disks.collect(),
-            ran: Ran::new(self.items.len()),
+            ran: Ran::new(&self.items),
             all: Waited::default(),
             flushes: Waited::default(),
             now_ns: 0,
@@ -117,7 +117,7 @@ struct Replay<'a> {
     requests: &'a Requests,
     waits: Waits,
     disks: Vec<Disk>,
-    ran: Ran,
+    ran: Ran<'a>,
     all: Waited,
     /// Completions of flushes and writes with FUA.
     flushes: Waited,
@@ -151,19 +151,17 @@ impl Replay<'_> {
     }
 
     fn submit(&mut self, place: usize, item: &Item, op: Op) {
-        let (items, ran) = (&self.requests.items, &mut self.ran);
         match self.disks.get_mut(usize::from(item.disk)) {
-            Some(disk) => disk.submit(self.now_ns, place, op, items, ran),
-            None => ran.pass(place, self.now_ns),
+            Some(disk) => disk.submit(self.now_ns, place, op, &mut self.ran),
+            None => self.ran.pass(place, self.now_ns),
         }
     }
 
     /// Ends an interval at an instant of the recording.
     fn interval(&mut self, name: &str, begin: &mut Instants, recorded_ns: u64) -> IntervalTimes {
-        let (items, ran) = (&self.requests.items, &mut self.ran);
         let now_ns = self.now_ns;
         let disks = self.disks.iter_mut();
-        let disks = disks.map(|disk| disk.take(now_ns, items, ran)).collect();
+        let disks = disks.map(|disk| disk.take(now_ns, &mut self.ran));
         let end = Instants {
             recorded_ns,
             modelled_ns: now_ns,
@@ -173,7 +171,7 @@ impl Replay<'_> {
             name: name.to_owned(),
             recorded_ns: end.recorded_ns.saturating_sub(begin.recorded_ns),
             modelled_ns: end.modelled_ns.saturating_sub(begin.modelled_ns),
-            disks,
+            disks: disks.collect(),
         }
     }
 
@@ -208,9 +206,7 @@ impl Replay<'_> {
             waited.next += 1;
             if is_waited_for(completed) {
                 let modelled_ns = match self.disks.get_mut(usize::from(completed.disk)) {
-                    Some(disk) if completed.op.is_some() => {
-                        disk.wait_for(at, &requests.items, &mut self.ran)
-                    }
+                    Some(disk) if completed.op.is_some() => disk.wait_for(at, &mut self.ran),
                     _ => self.ran.completion_ns(at as usize).unwrap_or(u64::MAX),
                 };
                 waited.recorded_ns = completed.complete_ns;
