@@ -96,15 +96,13 @@ impl<C: Charge> LogBlockMap<C> {
         let full = self.nand.geometry.units_per_block as usize;
         match self.options.association {
             Association::Block => {
-                if let Some(at) = self.logs.iter().position(|log| log.logical == logical) {
-                    // `position` found the entry, so there is one to remove.
-                    if let Some(log) = self.logs.remove(at) {
-                        if log.units.len() < full {
-                            self.logs.push_back(log);
-                            return self.logs.len() - 1;
-                        }
-                        self.merge_log(log);
+                let found = self.logs.iter().position(|log| log.logical == logical);
+                if let Some(log) = found.and_then(|at| self.logs.remove(at)) {
+                    if log.units.len() < full {
+                        self.logs.push_back(log);
+                        return self.logs.len() - 1;
                     }
+                    self.merge_log(log);
                 }
             }
             Association::Full => {

@@ -239,19 +239,16 @@ impl<C: Charge> PageMap<C> {
             let block_end = (self.block_of(physical) + 1) * self.nand.geometry.units_per_block;
             let longest = (end - at).min((block_end - physical) as usize);
             let run = run_length(&self.map[at..at + longest], physical);
-            self.invalidate(physical, run as u32, tag);
+            let run_units = run as u32;
+            if run_units == 1 {
+                self.valid.clear(physical);
+            } else {
+                self.valid.clear_range(physical, run_units);
+            }
+            self.blocks.remove_valid(self.block_of(physical), run_units);
+            self.nand.charges.invalidated(physical, run_units, tag);
             at += run;
         }
-    }
-
-    fn invalidate(&mut self, physical: u32, count: u32, tag: u16) {
-        if count == 1 {
-            self.valid.clear(physical);
-        } else {
-            self.valid.clear_range(physical, count);
-        }
-        self.blocks.remove_valid(self.block_of(physical), count);
-        self.nand.charges.invalidated(physical, count, tag);
     }
 
     /// Programs consecutive logical units into a frontier that has room for them. Returns their
