@@ -29,18 +29,14 @@ impl Map {
     /// Creates the map of an array. `None` if the geometry is inconsistent or the kernel rejects
     /// it.
     pub fn new(geometry: &Geometry) -> Option<Map> {
-        let Geometry {
-            level,
-            chunk_bytes,
-            member_bytes,
-            ..
-        } = geometry;
+        let (level, chunk_bytes) = (geometry.level, geometry.chunk_bytes);
+        let member_bytes = &geometry.member_bytes;
         let is_chunked = !matches!(level, Level::Linear | Level::Raid1);
         let is_sound = (1..=MOST_MEMBERS).contains(&member_bytes.len())
             && member_bytes.iter().all(|&bytes| bytes <= MOST_MEMBER_BYTES)
-            && *chunk_bytes <= MOST_MEMBER_BYTES
+            && chunk_bytes <= MOST_MEMBER_BYTES
             && chunk_bytes.is_multiple_of(SECTOR_BYTES)
-            && (*chunk_bytes > 0 || !is_chunked);
+            && (chunk_bytes > 0 || !is_chunked);
         if !is_sound {
             return None;
         }

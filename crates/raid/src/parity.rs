@@ -170,33 +170,31 @@ impl Parity {
     }
 
     fn stripe(&self, number: u64) -> Stripe {
-        let Layout {
-            turn,
-            is_symmetric,
-            q,
-        } = self.layout;
-        let members = self.members;
+        let (layout, members) = (self.layout, self.members);
         // Number of members among which P rotates.
-        let round = members - u64::from(q == Q::Last);
-        let p = match turn {
+        let round = members - u64::from(layout.q == Q::Last);
+        let p = match layout.turn {
             Turn::First => 0,
             Turn::Last => members - self.parities,
             Turn::Left => round - 1 - number % round,
             Turn::Right => number % round,
             Turn::LeftFromSecond => round - 1 - (number + 1) % round,
         };
-        let q = match q {
+        let q = match layout.q {
             Q::None => None,
             Q::BehindP => Some((p + 1) % members),
             Q::BeforeP => Some((p + members - 1) % members),
             Q::Last => Some(members - 1),
         };
-        let begin = if is_symmetric { (p + 1) % members } else { 0 };
         Stripe {
             members,
             p,
             q,
-            begin,
+            begin: if layout.is_symmetric {
+                (p + 1) % members
+            } else {
+                0
+            },
         }
     }
 }
