@@ -196,20 +196,16 @@ impl Blocks {
 
     #[inline]
     fn unlink(&mut self, block: u32) {
-        let Block {
-            previous,
-            next,
-            valid,
-            ..
-        } = self.table[block as usize];
-        let list = &mut self.lists[valid as usize];
+        let entry = self.table[block as usize];
+        let (previous, next) = (entry.previous, entry.next);
+        let list = &mut self.lists[entry.valid as usize];
         if previous == NONE {
             list.oldest = next;
         } else {
             self.table[previous as usize].next = next;
         }
         if next == NONE {
-            self.lists[valid as usize].newest = previous;
+            list.newest = previous;
         } else {
             self.table[next as usize].previous = previous;
         }

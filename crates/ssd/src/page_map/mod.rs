@@ -97,28 +97,21 @@ struct Frontier {
 #[derive(Debug, Clone, Copy)]
 struct Divisor {
     value: u32,
-    shift: u32,
+    /// Exponent, if `value` is a power of two.
+    shift: Option<u32>,
 }
 
 impl Divisor {
     fn new(value: u32) -> Divisor {
-        let is_power = value.is_power_of_two();
-        Divisor {
-            value,
-            shift: if is_power {
-                value.trailing_zeros()
-            } else {
-                u32::MAX
-            },
-        }
+        let shift = value.is_power_of_two().then(|| value.trailing_zeros());
+        Divisor { value, shift }
     }
 
     #[inline]
     fn divide(self, number: u32) -> u32 {
-        if self.shift == u32::MAX {
-            number / self.value
-        } else {
-            number >> self.shift
+        match self.shift {
+            Some(shift) => number >> shift,
+            None => number / self.value,
         }
     }
 }
