@@ -99,10 +99,8 @@ def largest(explanation: Explanation, by: By, top: int | None) -> tuple[list[Gro
         if by is By.STRUCTURE
         else mapped(sums["structure"], lambda structure: kind(explanation, str(structure)))
     )
-    order = None
-    if by is By.PHASE:
-        order = pa.array(explanation.phases, pa.string())
-    elif by is By.TIME:
+    order = pa.array(explanation.phases, pa.string()) if by is By.PHASE else None
+    if by is By.TIME:
         order = name.unique().sort()
     return _collected(name, part, sums["length_sum"].combine_chunks(), order, top)
 

@@ -45,7 +45,7 @@ def make_folder(path: Path) -> None:
             sync_folder(each.parent)
 
 
-def remove_folders(folder: Path, inside: str, is_ours: Callable[[str], bool]) -> None:
+def remove_folders(folder: Path, inside: str, is_ours: Callable[[str], object]) -> None:
     """Remove the folders in `folder`/`inside` whose names are ours, then `inside` if it is empty.
     Links are not followed; anything that cannot be removed stays."""
     with suppress(OSError), descriptor(folder, _OPEN) as parent:

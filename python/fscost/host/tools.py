@@ -36,9 +36,9 @@ def install_command(tools: Iterable[str]) -> str:
 def kernel_has(file_system: str) -> bool:
     """True if mount(2) would find the type: built in, loaded, or a module that the kernel would
     load by its alias `fs-TYPE`."""
-    for line in Path("/proc/filesystems").read_text().splitlines():
-        if line.split()[-1] == file_system:
-            return True
+    known = Path("/proc/filesystems").read_text().splitlines()
+    if any(line.split()[-1] == file_system for line in known):
+        return True
     modprobe = tool("modprobe")
     if modprobe is None:
         return False

@@ -112,8 +112,8 @@ def reopen(spec: RunSpec, lab: Lab) -> RunStore:
 def discard(folder: Path, existed: bool) -> None:
     """Remove what a run without finished cells left behind. A folder that existed before stays, as
     does anything that others put into it."""
-    files.remove_folders(folder, CELLS, _is_cell)
-    files.remove_folders(folder, INPUTS, _is_input)
+    files.remove_folders(folder, CELLS, _CELL.fullmatch)
+    files.remove_folders(folder, INPUTS, _INPUT.fullmatch)
     for name in (SAMPLES, MANIFEST):
         (folder / name).unlink(missing_ok=True)
     if not existed:
@@ -123,21 +123,15 @@ def discard(folder: Path, existed: bool) -> None:
 
 def remove_inputs(store: RunStore) -> None:
     """Remove the prepared inputs of the workload. They are large, and not part of the results."""
-    files.remove_folders(store.folder, INPUTS, _is_input)
+    files.remove_folders(store.folder, INPUTS, _INPUT.fullmatch)
 
 
 def remove_unfinished(store: RunStore) -> None:
     """Remove the folders of cells that began but did not finish."""
     finished = {record.cell for record in store.manifest.cells}
-    files.remove_folders(store.folder, CELLS, lambda name: _is_cell(name) and name not in finished)
-
-
-def _is_cell(name: str) -> bool:
-    return _CELL.fullmatch(name) is not None
-
-
-def _is_input(name: str) -> bool:
-    return _INPUT.fullmatch(name) is not None
+    files.remove_folders(
+        store.folder, CELLS, lambda name: _CELL.fullmatch(name) and name not in finished
+    )
 
 
 def _workload(spec: RunSpec) -> dict[str, Any]:

@@ -44,11 +44,9 @@ def plan(
 ) -> RunSpec:
     """Plan one run with all profiles, interleaved, under each of `kernels`. `options` are options
     of the workload and override those of the scale, as `source` does."""
-    most = (
-        max(min_repetitions or 0, scale.max_repetitions)
-        if max_repetitions is None
-        else max_repetitions
-    )
+    most = max_repetitions
+    if most is None:
+        most = max(min_repetitions or 0, scale.max_repetitions)
     least = min(scale.min_repetitions, most) if min_repetitions is None else min_repetitions
     given = dict(options or {})
     disks = [profile.parse_disk(text) for text in scale.disks]

@@ -66,6 +66,4 @@ def aged(workload: Workload, days: float) -> Workload:
         # Wait a second, because an access time in the same tick as the ctime is not newer.
         shell += f"; sleep 1; {find} -type f -exec cat {{}} + >/dev/null"
         shell += f"; {find} -type d -exec ls {{}} + >/dev/null"
-    step = Step(TIMES, shell, measured=False, settle="remount")
-    first = next(i for i, each in enumerate(workload.steps) if each.measured)
-    return replace(workload, steps=(*workload.steps[:first], step, *workload.steps[first:]))
+    return workload.before_measured(Step(TIMES, shell, measured=False, settle="remount"))

@@ -1,6 +1,6 @@
 """Steps and workloads that run on the file system under test."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 
@@ -52,3 +52,8 @@ class Workload:
     write_bytes_estimate: int | None = None
     needs_tools: tuple[str, ...] = field(default=())
     only_types: tuple[str, ...] = field(default=())  # empty: any file system
+
+    def before_measured(self, step: Step) -> "Workload":
+        """Insert a step before the first measured one, or at the end if there is none."""
+        first = next((at for at, each in enumerate(self.steps) if each.measured), len(self.steps))
+        return replace(self, steps=(*self.steps[:first], step, *self.steps[first:]))

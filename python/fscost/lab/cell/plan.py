@@ -185,11 +185,7 @@ def with_probe_alone(cell: Cell, options: LabOptions) -> Cell:
     """Insert `PROBE_ALONE` before the cell's first phase if a probe is requested."""
     if options.probe_interval_ms is None:
         return cell
-    steps = cell.workload.steps
-    first = next((number for number, step in enumerate(steps) if step.measured), len(steps))
-    return replace(
-        cell, workload=replace(cell.workload, steps=(*steps[:first], PROBE_ALONE, *steps[first:]))
-    )
+    return replace(cell, workload=cell.workload.before_measured(PROBE_ALONE))
 
 
 def interval_names(cell: Cell) -> list[str]:

@@ -74,11 +74,8 @@ def of_files(image: Path, modules: Path) -> GuestKernel:
         raise InputError(
             f"{image}: {error.strerror}", "name a kernel's image: --kernel VMLINUZ --modules DIR"
         ) from None
-    folders = (
-        [modules]
-        if (modules / "modules.builtin").is_file()
-        else sorted(modules.glob("lib/modules/*"))
-    )
+    is_itself = (modules / "modules.builtin").is_file()
+    folders = [modules] if is_itself else sorted(modules.glob("lib/modules/*"))
     if len(folders) != 1 or not (folders[0] / "modules.builtin").is_file():
         raise InputError(
             f"{modules} is not a kernel's module folder: it has no modules.builtin",
@@ -87,8 +84,7 @@ def of_files(image: Path, modules: Path) -> GuestKernel:
     digest = hashlib.sha256(content).hexdigest()[:16]
 
     def make(folder: Path) -> None:
-        (folder / "vmlinux").write_bytes(vmlinux.unpack(content, str(image)))
-        (folder / "vmlinux").chmod(0o644)  # QEMU may be another user
+        _write_kernel(folder, content, str(image))
 
     unpacked = _checked(cache.root() / "kernels" / digest, make, lambda _: None) / "vmlinux"
     return GuestKernel(
@@ -133,10 +129,14 @@ def _make(package: str, made: Path) -> None:
             f"{versioned} has {len(images)} kernels and {len(folders)} folders of modules, not one"
             " of each"
         )
-    (made / "vmlinux").write_bytes(vmlinux.unpack(images[0].read_bytes(), images[0].name))
-    (made / "vmlinux").chmod(0o644)  # QEMU may be another user
+    _write_kernel(made, images[0].read_bytes(), images[0].name)
     shutil.move(folders[0], made / "modules")
     (made / "VERSION").write_text(folders[0].name + "\n")
+
+
+def _write_kernel(folder: Path, image: bytes, name: str) -> None:
+    (folder / "vmlinux").write_bytes(vmlinux.unpack(image, name))
+    (folder / "vmlinux").chmod(0o644)  # QEMU may be another user
 
 
 def _versioned(package: str) -> str:
