@@ -5,7 +5,6 @@ import csv
 import tomllib
 from collections.abc import Iterator, Mapping
 from importlib import resources
-from importlib.resources.abc import Traversable
 from io import StringIO
 from typing import Any
 
@@ -36,14 +35,19 @@ UNITS = {
 }
 """Units of published values, as the sources name them. MB of 2009's lifetime counter is 2^20 bytes
 (e2fsprogs, misc/dumpe2fs.c); GB of `df -h` is 2^30."""
+_FILES = ("study.toml", "published.csv")
 _CSV_COLUMNS = ["profile", "phase", "metric", "value", "unit", "note"]
 
 
 def catalogue() -> list[Study]:
     """Return all studies, by name."""
     folder = resources.files("fscost.study") / "published"
-    folders = sorted(folder.iterdir(), key=lambda entry: entry.name)
-    return [_load(entry) for entry in folders if entry.is_dir()]
+    entries = sorted(folder.iterdir(), key=lambda entry: entry.name)
+    return [
+        read(entry.name, *((entry / file).read_text("utf-8") for file in _FILES))
+        for entry in entries
+        if entry.is_dir()
+    ]
 
 
 def load(name: str) -> Study:
@@ -55,14 +59,6 @@ def load(name: str) -> Study:
             f"no study is called '{name}'", f"{remedy} (`fscost study list` lists all)"
         )
     return found[name]
-
-
-def _load(folder: Traversable) -> Study:
-    return read(
-        folder.name,
-        (folder / "study.toml").read_text("utf-8"),
-        (folder / "published.csv").read_text("utf-8"),
-    )
 
 
 def read(name: str, toml: str, published: str) -> Study:

@@ -37,21 +37,15 @@ class DiskServer:
     def __init__(self, command: Sequence[str], errors: Path) -> None:
         self.name = f"fscost-{secrets.token_hex(8)}"
         self._ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        end = theirs.fileno()
+        options = ["--nbd", f"@{self.name}", "--control-fd", str(end), "--ppid", str(os.getpid())]
         with theirs, files.growing(errors, again=True) as stderr:
             self._process = subprocess.Popen(
-                [
-                    *command,
-                    "--nbd",
-                    f"@{self.name}",
-                    "--control-fd",
-                    str(theirs.fileno()),
-                    "--ppid",
-                    str(os.getpid()),
-                ],
+                [*command, *options],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=stderr,
-                pass_fds=[theirs.fileno()],
+                pass_fds=[end],
                 process_group=0,
             )
         self._relay: list[threading.Thread] = []
@@ -103,16 +97,13 @@ class DiskServer:
         """Plug in each disk as a virtio-blk device whose serial number is the disk's name."""
         for number, disk in enumerate(disks):
             node = f"disk{number}"
-            server = {"type": "unix", "path": self.name, "abstract": True}
             machine.monitor.execute(
                 "blockdev-add",
-                **{
-                    "driver": "nbd",
-                    "node-name": node,
-                    "server": server,
-                    "export": disk.name,
-                    "discard": "unmap",
-                },
+                driver="nbd",
+                server={"type": "unix", "path": self.name, "abstract": True},
+                export=disk.name,
+                discard="unmap",
+                **{"node-name": node},
             )
             machine.plug(
                 "virtio-blk-pci",
