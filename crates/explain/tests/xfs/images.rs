@@ -11,9 +11,9 @@ use std::process::Command;
 const SIZE_BYTES: u64 = 320 << 20;
 const PIECE: usize = 64 << 10;
 
-/// What `mkfs.xfs` makes with these arguments and a directory of files in it, as one recording.
-/// None, said aloud, where there is no such program.
-fn made(folder: &Path, arguments: &[&str]) -> Option<Recording> {
+/// What `mkfs.xfs` makes with these arguments and a directory of files in it, as one recording of
+/// writes of at most `piece` bytes. None, said aloud, where there is no such program.
+fn made(folder: &Path, arguments: &[&str], piece: usize) -> Option<Recording> {
     let image = folder.join("image");
     let files = folder.join("some");
     std::fs::write(&files, vec![7; 70_000]).unwrap();
@@ -55,16 +55,16 @@ fn made(folder: &Path, arguments: &[&str]) -> Option<Recording> {
     };
     let mut writer = Writer::create(&path, &header).unwrap();
     let content = std::fs::read(&image).unwrap();
-    for (number, piece) in content.chunks(PIECE).enumerate() {
-        if piece.iter().all(|&byte| byte == 0) {
+    for (number, content) in content.chunks(piece).enumerate() {
+        if content.iter().all(|&byte| byte == 0) {
             continue;
         }
-        writer.space()[..piece.len()].copy_from_slice(piece);
+        writer.space()[..content.len()].copy_from_slice(content);
         let event = Event {
             submit_ns: 0,
             complete_ns: 0,
-            offset: (number * PIECE) as u64,
-            length: piece.len() as u64,
+            offset: (number * piece) as u64,
+            length: content.len() as u64,
             content_offset: 0,
             disk: 0,
             op: Op::Write,
@@ -91,6 +91,7 @@ fn a_realtime_section_is_known_by_its_inodes() {
     let Some(recording) = made(
         folder.path(),
         &["-r", &realtime, "-m", "reflink=0,rmapbt=0"],
+        PIECE,
     ) else {
         return;
     };
@@ -105,7 +106,7 @@ fn a_realtime_section_is_known_by_its_inodes() {
 #[test]
 fn what_has_no_checksums_is_not_claimed_to_be_understood() {
     let folder = tempfile::tempdir().unwrap();
-    let Some(recording) = made(folder.path(), &["-m", "crc=0"]) else {
+    let Some(recording) = made(folder.path(), &["-m", "crc=0"], PIECE) else {
         return;
     };
     let explained = explain(&recording).unwrap();
@@ -117,4 +118,13 @@ fn what_has_no_checksums_is_not_claimed_to_be_understood() {
             .iter()
             .all(|r| r.structure == Structure::Unknown)
     );
+}
+
+#[test]
+fn writes_shorter_than_an_inode_are_covered() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(recording) = made(folder.path(), &["-i", "size=2048"], 512) else {
+        return;
+    };
+    assert_conserved(&recording, &explain(&recording).unwrap());
 }

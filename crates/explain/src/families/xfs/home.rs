@@ -64,7 +64,8 @@ impl Home<'_, '_> {
                 let whole = (whole.min(rest.len() as u64)) as usize;
                 return self.metadata_block(offset, &rest[..whole], block);
             }
-            if is_inode(geometry, offset, content) {
+            // A write by anything but xfs may end within an inode.
+            if rest.len() as u64 >= geometry.inode_bytes && is_inode(geometry, offset, content) {
                 return self.inode_blocks(offset, rest);
             }
             if is_quota(geometry, content) {
