@@ -83,14 +83,16 @@ pub fn explain_streamed(
                 engine.zeroes.mark(frame_number, &mark);
                 engine.mark(event_number)?;
             }
-            let request = Request {
-                number: event_number,
-                frame: frame_number as u32,
-                event,
+            let write = Write {
+                event: event_number,
+                time_ns: event.complete_ns,
+                disk: event.disk,
+                offset: event.offset,
                 content,
+                length: event.length,
                 formatting,
             };
-            engine.event(&request)?;
+            engine.event(&write, event, frame_number as u32)?;
             engine.disks.apply(frame_number as u32, event);
             event_number += 1;
         }
@@ -103,16 +105,6 @@ pub fn explain_streamed(
 
 /// Placeholder for content that no family reads.
 static NOT_READ: [u8; MAX_REQUEST_BYTES] = [0; MAX_REQUEST_BYTES];
-
-/// Event other than a mark.
-struct Request<'r> {
-    number: u64,
-    /// Number of the frame that holds the event.
-    frame: u32,
-    event: &'r Event,
-    content: &'r [u8],
-    formatting: bool,
-}
 
 struct Engine<'a> {
     disks: Disks<'a>,
@@ -127,7 +119,7 @@ impl<'a> Engine<'a> {
     /// Detects each disk's file system by its superblock at the mark `mount` (when mkfs has
     /// finished), or at the end of the recording.
     fn detect(&mut self, formatted: &FormattedDisks<'a>) -> Result<()> {
-        for array in formatted.arrays() {
+        for array in &formatted.arrays {
             self.disks.add(formatted.empty(array)?);
             self.arrays.push(Array::new(array.clone()));
         }
@@ -178,7 +170,7 @@ impl<'a> Engine<'a> {
     /// Passes the writes that arrays held back to the families.
     fn release(&mut self) -> Result<()> {
         for array in &mut self.arrays {
-            let disk = array.disk();
+            let disk = array.shape.disk;
             array.release(&mut Above {
                 family: self.families.iter_mut().find(|f| f.owns(disk)),
                 disks: &mut self.disks,
@@ -188,26 +180,11 @@ impl<'a> Engine<'a> {
         Ok(())
     }
 
-    fn event(&mut self, request: &Request<'_>) -> Result<()> {
-        let Request {
-            number,
-            event,
-            content,
-            formatting,
-            ..
-        } = *request;
+    /// Handles an event. `write` is the event as a write, and `frame` the frame that holds it.
+    fn event(&mut self, write: &Write<'_>, event: &Event, frame: u32) -> Result<()> {
         let array = self.arrays.iter_mut().find(|array| array.has(event.disk));
-        let disk = array.as_ref().map_or(event.disk, |array| array.disk());
+        let disk = array.as_ref().map_or(event.disk, |array| array.shape.disk);
         let family = self.families.iter_mut().find(|f| f.owns(disk));
-        let write = Write {
-            event: number,
-            time_ns: event.complete_ns,
-            disk: event.disk,
-            offset: event.offset,
-            content,
-            length: event.length,
-            formatting,
-        };
         let is_in_use = || match (family.as_deref(), &array) {
             (None, _) => false,
             (Some(family), None) => family.is_in_use(disk, event.offset, event.length),
@@ -232,16 +209,14 @@ impl<'a> Engine<'a> {
                 rows: &mut self.rows,
             };
             return match event.op {
-                _ if is_written => array.write(&write, event, request.frame, above),
+                _ if is_written => array.write(write, event, frame, above),
                 Op::Discard | Op::Punch => array.discard(event, above),
-                Op::Flush => array.flush(event.disk, number, above),
+                Op::Flush => array.flush(event.disk, write.event, above),
                 _ => Ok(()),
             };
         }
         match (event.op, family) {
-            (_, Some(family)) if is_written => {
-                family.write(&write, &mut self.disks, &mut self.rows)
-            }
+            (_, Some(family)) if is_written => family.write(write, &mut self.disks, &mut self.rows),
             (_, None) if is_written => {
                 self.rows
                     .push(write.row(Structure::Unknown, Causes::one(Cause::Unknown)));
@@ -250,7 +225,7 @@ impl<'a> Engine<'a> {
             (Op::Discard | Op::Punch, Some(family)) => {
                 family.discard(event.disk, event.offset, event.length, &mut self.rows)
             }
-            (Op::Flush, Some(family)) => family.flush(event.disk, number, &mut self.rows),
+            (Op::Flush, Some(family)) => family.flush(event.disk, write.event, &mut self.rows),
             _ => Ok(()),
         }
     }
@@ -276,7 +251,7 @@ impl<'a> Engine<'a> {
             paths,
             families,
             is_array,
-            punched_bytes: self.zeroes.into_bytes(),
+            punched_bytes: self.zeroes.bytes,
         })
     }
 
@@ -285,11 +260,9 @@ impl<'a> Engine<'a> {
         let recorded = 0..self.disks.count() - self.arrays.len() as u16;
         let family = |disk| {
             let array = self.arrays.iter().find(|array| array.has(disk));
-            let disk = array.map_or(disk, |array| array.disk());
-            self.families
-                .iter()
-                .find(|f| f.owns(disk))
-                .map(|f| f.name())
+            let disk = array.map_or(disk, |array| array.shape.disk);
+            let family = self.families.iter().find(|f| f.owns(disk));
+            family.map(|f| f.name())
         };
         recorded.map(family).collect()
     }

@@ -8,7 +8,7 @@ use fscost_recording::{ExtentMap, Image, Op, Recording, Result};
 pub struct FormattedDisks<'a> {
     recording: &'a Recording,
     maps: Vec<ExtentMap>,
-    arrays: Vec<Shape>,
+    pub(crate) arrays: Vec<Shape>,
 }
 
 impl<'a> FormattedDisks<'a> {
@@ -32,11 +32,6 @@ impl<'a> FormattedDisks<'a> {
         self.maps.len() as u16
     }
 
-    /// Returns the arrays.
-    pub fn arrays(&self) -> &[Shape] {
-        &self.arrays
-    }
-
     /// Returns the recording.
     pub fn recording(&self) -> &'a Recording {
         self.recording
@@ -44,10 +39,10 @@ impl<'a> FormattedDisks<'a> {
 
     /// Returns the image of one disk.
     pub fn image(&self, disk: u16) -> Result<Image<'a>> {
-        let array = self.arrays.iter().find(|array| array.disk() == disk);
+        let array = self.arrays.iter().find(|array| array.disk == disk);
         let recorded = self.recording.header().disks.get(usize::from(disk));
         let size_bytes = match (array, recorded) {
-            (Some(array), _) => array.size_bytes(),
+            (Some(array), _) => array.map.size_bytes(),
             (None, recorded) => recorded.map_or(0, |disk| disk.size_bytes),
         };
         let map = self.maps.get(usize::from(disk)).cloned();
@@ -57,9 +52,9 @@ impl<'a> FormattedDisks<'a> {
 
     /// Returns the image of an array before its first write.
     pub fn empty(&self, array: &Shape) -> Result<Image<'a>> {
-        let (disk, size_bytes) = (array.disk(), array.size_bytes());
+        let size_bytes = array.map.size_bytes();
         self.recording
-            .assembled(disk, size_bytes, ExtentMap::default())
+            .assembled(array.disk, size_bytes, ExtentMap::default())
     }
 
     /// Iterates over all disks except `disk`: the candidates for its external journal.
@@ -67,6 +62,19 @@ impl<'a> FormattedDisks<'a> {
         let others = (0..self.count()).filter(move |&other| other != disk);
         others.map(|other| Ok((other, self.image(other)?)))
     }
+}
+
+/// Reads bytes of an image. Returns None if they are not all within it.
+pub(crate) fn read_bytes<const N: usize>(
+    image: &mut Image<'_>,
+    offset: u64,
+) -> Result<Option<[u8; N]>> {
+    let mut bytes = [0; N];
+    if offset.saturating_add(N as u64) > image.size_bytes() {
+        return Ok(None);
+    }
+    image.read_at(offset, &mut bytes)?;
+    Ok(Some(bytes))
 }
 
 fn maps(recording: &Recording) -> Result<Vec<ExtentMap>> {

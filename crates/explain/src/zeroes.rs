@@ -19,8 +19,9 @@ pub struct Zeroes<'a> {
     /// Share of each disk. It stays empty until a hole is punched in the interval: most intervals
     /// have none, and the share requires reading ahead to the mark that ends it.
     shares: Vec<Share>,
-    /// Bytes classified as zeroes, in each interval so far.
-    bytes: Vec<u64>,
+    /// Bytes classified as zeroes, in each interval so far. The first is the interval before the
+    /// first mark.
+    pub bytes: Vec<u64>,
 }
 
 /// Share of punched holes that were writes of zeroes.
@@ -101,12 +102,6 @@ impl<'a> Zeroes<'a> {
         };
         let of_each = totals.iter().zip(self.before.iter().zip(&after));
         Ok(of_each.map(|(t, (b, a))| share(t, *b, *a)).collect())
-    }
-
-    /// Returns the bytes classified as zeroes in each interval. The first is the interval before
-    /// the first mark.
-    pub fn into_bytes(self) -> Vec<u64> {
-        self.bytes
     }
 }
 
@@ -232,6 +227,6 @@ mod tests {
             }
         }
         look(&mut zeroes);
-        assert_eq!(zeroes.into_bytes(), [4096, 4096, 4096]);
+        assert_eq!(zeroes.bytes, [4096, 4096, 4096]);
     }
 }

@@ -1,7 +1,7 @@
 //! Parts of writes to an array, held back until the writes are whole again.
 
 use crate::Write;
-use fscost_recording::{Event, Op};
+use fscost_recording::Event;
 use std::collections::BTreeMap;
 
 /// Maximum time from the completion of held parts to the submission of more parts. md submits the
@@ -11,36 +11,24 @@ const WINDOW_NS: u64 = 1_000_000_000;
 const MOST_BYTES: u64 = 16 << 20;
 const MOST_PARTS: usize = 4096;
 
-/// Held parts by their place in the array, without overlap.
+/// Held writes of one part each, by their place in the array, without overlap.
 #[derive(Debug, Default)]
 pub struct Held {
-    parts: BTreeMap<u64, Part>,
+    parts: BTreeMap<u64, Whole>,
     bytes: u64,
     /// Time when the last part completed, in nanoseconds.
     until_ns: u64,
 }
 
-/// Origin of a part.
-#[derive(Debug, Clone, Copy)]
-pub struct Origin {
+/// A part of a write.
+#[derive(Debug)]
+pub struct Part {
     /// Number of the part in [`super::Placed`].
     pub placed: usize,
-    /// Frame that holds the content; `content_offset` is the content's place in the frame.
+    /// Frame that holds the content.
     pub frame: u32,
-    pub content_offset: u32,
-    pub op: Op,
-}
-
-/// A part of a write to the array.
-#[derive(Debug)]
-struct Part {
-    origin: Origin,
-    event: u64,
-    time_ns: u64,
-    length: u64,
-    formatting: bool,
-    /// Content of the part; empty for zeroes.
-    content: Vec<u8>,
+    /// The part as a request to the array.
+    pub event: Event,
 }
 
 /// A write to the array, reassembled from its parts.
@@ -51,9 +39,10 @@ pub struct Whole {
     offset: u64,
     length: u64,
     formatting: bool,
+    /// Content of the write; empty for zeroes.
     content: Vec<u8>,
-    /// Parts of the write: place in the array, length, origin.
-    pub parts: Vec<(u64, u64, Origin)>,
+    /// Parts of the write, by their place in the array.
+    pub parts: Vec<Part>,
 }
 
 impl Held {
@@ -73,18 +62,19 @@ impl Held {
     }
 
     /// Adds a write to the array. No held part may overlap it.
-    pub fn push(&mut self, write: &Write<'_>, origin: Origin) {
+    pub fn push(&mut self, write: &Write<'_>, part: Part) {
         self.bytes += write.length;
         self.until_ns = self.until_ns.max(write.time_ns);
         self.parts.insert(
             write.offset,
-            Part {
-                origin,
+            Whole {
                 event: write.event,
                 time_ns: write.time_ns,
+                offset: write.offset,
                 length: write.length,
                 formatting: write.formatting,
                 content: write.content.to_vec(),
+                parts: vec![part],
             },
         );
     }
@@ -93,13 +83,10 @@ impl Held {
     /// events.
     pub fn take(&mut self) -> Vec<Whole> {
         let mut wholes: Vec<Whole> = Vec::new();
-        for (offset, part) in std::mem::take(&mut self.parts) {
-            match wholes
-                .last_mut()
-                .filter(|whole| whole.continues(offset, &part))
-            {
-                Some(whole) => whole.join(offset, part),
-                None => wholes.push(Whole::new(offset, part)),
+        for next in std::mem::take(&mut self.parts).into_values() {
+            match wholes.last_mut() {
+                Some(whole) if whole.continues(&next) => whole.join(next),
+                _ => wholes.push(next),
             }
         }
         self.bytes = 0;
@@ -110,31 +97,19 @@ impl Held {
 }
 
 impl Whole {
-    fn new(offset: u64, part: Part) -> Whole {
-        Whole {
-            event: part.event,
-            time_ns: part.time_ns,
-            offset,
-            length: part.length,
-            formatting: part.formatting,
-            content: part.content,
-            parts: vec![(offset, part.length, part.origin)],
-        }
+    fn continues(&self, next: &Whole) -> bool {
+        self.offset + self.length == next.offset
+            && self.formatting == next.formatting
+            && self.content.is_empty() == next.content.is_empty()
     }
 
-    fn continues(&self, offset: u64, part: &Part) -> bool {
-        self.offset + self.length == offset
-            && self.formatting == part.formatting
-            && self.content.is_empty() == part.content.is_empty()
-    }
-
-    fn join(&mut self, offset: u64, part: Part) {
-        if part.event < self.event {
-            (self.event, self.time_ns) = (part.event, part.time_ns);
+    fn join(&mut self, next: Whole) {
+        if next.event < self.event {
+            (self.event, self.time_ns) = (next.event, next.time_ns);
         }
-        self.length += part.length;
-        self.content.extend_from_slice(&part.content);
-        self.parts.push((offset, part.length, part.origin));
+        self.length += next.length;
+        self.content.extend_from_slice(&next.content);
+        self.parts.extend(next.parts);
     }
 
     /// Returns the write as a family sees it, with the number of the first event that contributed a
@@ -149,22 +124,5 @@ impl Whole {
             length: self.length,
             formatting: self.formatting,
         }
-    }
-
-    /// Returns the effect of each part on the array's content, with the part's frame.
-    pub fn events(&self, disk: u16) -> impl Iterator<Item = (u32, Event)> {
-        self.parts.iter().map(move |&(offset, length, origin)| {
-            let event = Event {
-                submit_ns: 0,
-                complete_ns: 0,
-                offset,
-                length,
-                content_offset: origin.content_offset,
-                disk,
-                op: origin.op,
-                fua: false,
-            };
-            (origin.frame, event)
-        })
     }
 }

@@ -16,13 +16,13 @@ pub use shape::Shape;
 use crate::{Cause, Causes, Disks, Family, Rows, Structure, Write, track::runs::Runs};
 use fscost_raid::{Area, Superblock};
 use fscost_recording::{Event, Result};
-use held::{Held, Origin};
+use held::Held;
 use placed::Source;
 use shape::Kind;
 
 /// One array, followed through a recording.
 pub struct Array {
-    shape: Shape,
+    pub shape: Shape,
     held: Held,
     placed: Placed,
     /// Writes that reached some mirrors and wait for the others.
@@ -62,17 +62,12 @@ impl Array {
     /// Creates an array without content.
     pub fn new(shape: Shape) -> Array {
         Array {
-            rebuilding: vec![false; shape.members()],
+            rebuilding: vec![false; shape.members.len()],
             held: Held::default(),
-            placed: Placed::default(),
+            placed: Placed::new(shape.disk, shape.map.copies()),
             open: Runs::default(),
             shape,
         }
-    }
-
-    /// Returns the number that the array has as a disk.
-    pub fn disk(&self) -> u16 {
-        self.shape.disk()
     }
 
     /// Returns whether this recorded disk is a member.
@@ -105,11 +100,8 @@ impl Array {
         if self.held.is_older_than(event.submit_ns) {
             self.release(above)?;
         }
-        let parts: Vec<_> = self
-            .shape
-            .parts(member, write.offset, write.length)
-            .collect();
-        for part in parts {
+        let parts = self.shape.parts(member, write.offset, write.length);
+        for part in parts.collect::<Vec<_>>() {
             let piece = write.part(part.offset - write.offset, part.length);
             match part.kind {
                 Kind::Data { array_offset, copy } => {
@@ -146,10 +138,10 @@ impl Array {
         let ranges: Vec<_> = self.data(event).collect();
         for (offset, length) in ranges {
             if let Some(family) = &mut above.family {
-                family.discard(self.disk(), offset, length, above.rows)?;
+                family.discard(self.shape.disk, offset, length, above.rows)?;
             }
             let cleared = Event {
-                disk: self.disk(),
+                disk: self.shape.disk,
                 offset,
                 length,
                 ..*event
@@ -165,7 +157,7 @@ impl Array {
         self.release(above)?;
         match &mut above.family {
             Some(family) if self.shape.member(disk) == Some(0) => {
-                family.flush(self.shape.disk(), number, above.rows)
+                family.flush(self.shape.disk, number, above.rows)
             }
             _ => Ok(()),
         }
@@ -174,7 +166,7 @@ impl Array {
     /// Passes all held writes to the family, in the order in which they began to arrive.
     pub fn release(&mut self, above: &mut Above<'_, '_>) -> Result<()> {
         for whole in self.held.take() {
-            let write = whole.write(self.disk());
+            let write = whole.write(self.shape.disk);
             match &mut above.family {
                 Some(family) => family.write(&write, above.disks, above.rows)?,
                 None => {
@@ -182,11 +174,9 @@ impl Array {
                     above.rows.push(unknown);
                 }
             }
-            for &(_, _, origin) in &whole.parts {
-                self.placed.set_write(origin.placed, write.event);
-            }
-            for (frame, event) in whole.events(self.disk()) {
-                above.disks.apply(frame, &event);
+            for part in &whole.parts {
+                self.placed.set_write(part.placed, write.event);
+                above.disks.apply(part.frame, &part.event);
             }
         }
         Ok(())
@@ -194,30 +184,28 @@ impl Array {
 
     /// Returns the origin of each part of the array's writes, once all are released.
     pub fn finish(self) -> Placed {
-        self.placed.finish(self.shape.disk(), self.shape.copies())
+        self.placed.finish()
     }
 
     /// Separates copies of data that another member already has from new data.
     fn data_written(&mut self, data: &Data<'_>, above: &mut Above<'_, '_>) -> Result<()> {
         let end = data.array_offset + data.write.length;
-        let known = match self.shape.copies() {
+        let known = match self.shape.map.copies() {
             1 => Vec::new(),
             _ => self.open.take(data.array_offset, end),
         };
         let bit = 1_u64 << data.source.copy;
         let mut at = data.array_offset;
         // A member that already has its copy is written again, with the next content of that place.
-        for (start, stop, open) in known
-            .into_iter()
-            .filter(|(.., open)| open.copies & bit == 0)
-        {
+        let known = known.into_iter();
+        for (start, stop, open) in known.filter(|(.., open)| open.copies & bit == 0) {
             if at < start {
                 self.first_copy(data, (at, start), above)?;
             }
             let source = data.source.at(start - data.array_offset);
             self.placed.copy(open.part, (start, stop), source);
             let copies = open.copies | bit;
-            if (copies.count_ones() as usize) < self.shape.copies() {
+            if (copies.count_ones() as usize) < self.shape.map.copies() {
                 self.open.insert(start, stop, Open { copies, ..open });
             }
             at = stop;
@@ -241,13 +229,13 @@ impl Array {
         let skipped = start - data.array_offset;
         let part = data.write.part(skipped, end - start);
         let write = Write {
-            disk: self.disk(),
+            disk: self.shape.disk,
             offset: start,
             ..part
         };
         let member = self.shape.member(data.source.disk);
         let is_rebuilt = member.is_some_and(|member| self.rebuilding[member]);
-        let copies = self.shape.copies();
+        let copies = self.shape.map.copies();
         let is_same = (is_rebuilt || copies > 1) && above.disks.holds(&write)?;
         let source = data.source.at(skipped);
         let placed = self.placed.first((start, end), source, is_same, is_rebuilt);
@@ -259,13 +247,19 @@ impl Array {
             self.open.insert(start, end, open);
         }
         let within = (part.offset - data.event.offset) as u32;
-        let origin = Origin {
+        let event = Event {
+            disk: write.disk,
+            offset: write.offset,
+            length: write.length,
+            content_offset: data.event.content_offset.saturating_add(within),
+            ..*data.event
+        };
+        let held = held::Part {
             placed,
             frame: data.frame,
-            content_offset: data.event.content_offset.saturating_add(within),
-            op: data.event.op,
+            event,
         };
-        self.held.push(&write, origin);
+        self.held.push(&write, held);
         Ok(())
     }
 

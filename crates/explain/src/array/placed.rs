@@ -47,14 +47,25 @@ impl Part {
 }
 
 /// All parts of one array's writes.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Placed {
+    /// Number of the array as a disk.
     disk: u16,
+    /// Number of copies of everything that the array stores.
     copies: u8,
     parts: Vec<Part>,
 }
 
 impl Placed {
+    /// Creates the state before the first write to the array.
+    pub fn new(disk: u16, copies: usize) -> Placed {
+        Placed {
+            disk,
+            copies: copies.try_into().unwrap_or(u8::MAX),
+            parts: Vec::new(),
+        }
+    }
+
     /// Adds a part that no other member has received yet. `is_same`: the array already had this
     /// content there; `is_rebuilt`: the member is being rebuilt.
     pub fn first(
@@ -100,16 +111,13 @@ impl Placed {
         }
     }
 
-    /// Completes the parts. `disk` is the array's number, and `copies` the number of copies of
-    /// everything that it stores.
-    pub fn finish(mut self, disk: u16, copies: usize) -> Placed {
+    /// Completes the parts.
+    pub fn finish(mut self) -> Placed {
         for number in 0..self.parts.len() {
             if let Some(first) = self.parts[number].first {
                 self.parts[number].write = self.parts[first as usize].write;
             }
         }
-        self.disk = disk;
-        self.copies = copies.try_into().unwrap_or(u8::MAX);
         self.parts
             .sort_by_key(|part| (part.source.copy, part.write, part.array_offset));
         self

@@ -1,7 +1,7 @@
 //! Shape of an md array: the disks of a recording that form it, and the kind of each byte of a
 //! member.
 
-use crate::formatted::FormattedDisks;
+use crate::formatted::{FormattedDisks, read_bytes};
 use fscost_raid::{Area, Map, PLACES, Role, Superblock};
 use fscost_recording::{ExtentMap, Location, Result};
 
@@ -10,10 +10,10 @@ use fscost_recording::{ExtentMap, Location, Result};
 #[derive(Debug, Clone)]
 pub struct Shape {
     /// Number of the array as a disk, after the recorded disks.
-    disk: u16,
-    map: Map,
+    pub disk: u16,
+    pub map: Map,
     /// Recorded disk and superblock of each member, by role.
-    members: Vec<(u16, Superblock)>,
+    pub members: Vec<(u16, Superblock)>,
 }
 
 /// Kind of a part of a member.
@@ -68,26 +68,9 @@ impl Shape {
         Ok(arrays)
     }
 
-    pub fn disk(&self) -> u16 {
-        self.disk
-    }
-
-    pub fn size_bytes(&self) -> u64 {
-        self.map.size_bytes()
-    }
-
-    pub fn copies(&self) -> usize {
-        self.map.copies()
-    }
-
     /// Returns the role of a recorded disk in the array, if it is a member.
     pub fn member(&self, disk: u16) -> Option<usize> {
         self.members.iter().position(|&(known, _)| known == disk)
-    }
-
-    /// Returns the number of members.
-    pub fn members(&self) -> usize {
-        self.members.len()
     }
 
     /// Returns the parts of a range of a member's disk, in order, without gaps.
@@ -164,16 +147,11 @@ impl Shape {
 
 fn superblock_of(formatted: &FormattedDisks<'_>, disk: u16) -> Result<Option<Superblock>> {
     let mut image = formatted.image(disk)?;
-    let mut bytes = [0; Superblock::BYTES];
-    for place in PLACES {
-        let Some(at) = place(image.size_bytes()) else {
-            continue;
-        };
-        if at.saturating_add(bytes.len() as u64) > image.size_bytes() {
-            continue;
-        }
-        image.read_at(at, &mut bytes)?;
-        if let Some(found) = Superblock::parse(&bytes, at, image.size_bytes()) {
+    let size_bytes = image.size_bytes();
+    for at in PLACES.iter().filter_map(|place| place(size_bytes)) {
+        if let Some(bytes) = read_bytes::<{ Superblock::BYTES }>(&mut image, at)?
+            && let Some(found) = Superblock::parse(&bytes, at, size_bytes)
+        {
             return Ok(Some(found));
         }
     }

@@ -1,6 +1,7 @@
 //! NTFS: everything is a file. The MFT has a record for each file, with its names and its runs of
 //! clusters (fs/ntfs3/ntfs.h).
 
+use crate::formatted::read_bytes;
 use crate::track::files::{Files, Owner, Part};
 use crate::track::fingerprints::{Fingerprints, causes_of};
 use crate::track::follower::Follower;
@@ -21,12 +22,9 @@ pub fn detect(
     disk: u16,
     image: &mut Image<'_>,
 ) -> Result<Option<Box<dyn Family>>> {
-    let mut sector = [0; 512];
-    if image.size_bytes() < sector.len() as u64 {
-        return Ok(None);
-    }
-    image.read_at(0, &mut sector)?;
-    let Some(geometry) = Geometry::parse(&sector, image.size_bytes()) else {
+    let sector = read_bytes::<512>(image, 0)?;
+    let geometry = sector.and_then(|sector| Geometry::parse(&sector, image.size_bytes()));
+    let Some(geometry) = geometry else {
         return Ok(None);
     };
     // The MFT is also a file: its first record locates the others.

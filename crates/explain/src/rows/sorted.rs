@@ -33,6 +33,8 @@ struct Runs {
 struct StoredRun {
     first: usize,
     count: usize,
+    /// Event and offset of the first row.
+    head: (u64, u64),
 }
 
 impl SortedRows {
@@ -60,6 +62,7 @@ impl SortedRows {
                 runs.stored.push(StoredRun {
                     first,
                     count: run.len(),
+                    head: place(&run[0]),
                 });
                 run.clear();
             }
@@ -85,8 +88,13 @@ impl SortedRows {
     }
 }
 
+/// Returns the place of a row in the order of all rows.
+fn place(row: &Row) -> (u64, u64) {
+    (row.event, row.offset)
+}
+
 fn sort(run: &mut Vec<Row>) {
-    run.sort_by_key(|r| (r.event, r.offset));
+    run.sort_by_key(place);
     run.dedup_by(|row, before| before.absorb(row));
 }
 
@@ -96,85 +104,57 @@ pub struct RowIter {
     runs: Arc<Runs>,
     cursors: Vec<Cursor>,
     /// Next row of each run, by its place in the order. Ties go to the row that was pushed first.
-    heads: BinaryHeap<Reverse<(u64, u64, usize)>>,
-    begun: bool,
+    heads: BinaryHeap<Reverse<((u64, u64), usize)>>,
     /// Row that the next row may still be merged into.
     held: Option<Row>,
     bytes: Vec<u8>,
 }
 
-#[derive(Debug)]
+/// Position in a run. The last run is read from memory.
+#[derive(Debug, Default)]
 struct Cursor {
-    /// Rows of a stored run that are still in the file.
-    rest: StoredRun,
     rows: Vec<Row>,
+    /// Number of rows that were read from the file.
+    read: usize,
     next: usize,
 }
 
 impl RowIter {
     fn new(runs: Arc<Runs>) -> RowIter {
-        let cursors = runs.stored.iter().map(|&rest| Cursor {
-            rest,
-            rows: Vec::new(),
-            next: 0,
-        });
+        let stored = runs.stored.iter().map(|run| run.head);
+        let heads = stored.chain(runs.last.first().map(place));
+        let heads = heads.enumerate().map(|(run, head)| Reverse((head, run)));
         RowIter {
-            cursors: cursors.collect(),
+            heads: heads.collect(),
+            cursors: (0..=runs.stored.len()).map(|_| Cursor::default()).collect(),
             runs,
-            heads: BinaryHeap::new(),
-            begun: false,
             held: None,
             bytes: Vec::new(),
         }
     }
 
-    fn begin(&mut self) -> Result<()> {
-        self.begun = true;
-        // The last run is read from memory, with a cursor that has nothing in the file.
-        self.cursors.push(Cursor {
-            rest: StoredRun { first: 0, count: 0 },
-            rows: Vec::new(),
-            next: 0,
-        });
-        for run in 0..self.cursors.len() {
-            if let Some(row) = self.peek(run)? {
-                self.heads.push(Reverse((row.event, row.offset, run)));
-            }
-        }
-        Ok(())
-    }
-
     /// Returns the next row of a run.
     fn peek(&mut self, run: usize) -> Result<Option<Row>> {
         let cursor = &mut self.cursors[run];
-        if run == self.runs.stored.len() {
+        let Some(stored) = self.runs.stored.get(run) else {
             return Ok(self.runs.last.get(cursor.next).copied());
-        }
-        if cursor.next == cursor.rows.len() && cursor.rest.count > 0 {
-            let count = cursor.rest.count.min(READ_ROWS);
+        };
+        if cursor.next == cursor.rows.len() && cursor.read < stored.count {
+            let (first, count) = (stored.first + cursor.read, stored.count - cursor.read);
+            let count = count.min(READ_ROWS);
             cursor.rows.clear();
             cursor.next = 0;
             if let Some(file) = &self.runs.file {
-                read(
-                    file,
-                    cursor.rest.first,
-                    count,
-                    &mut self.bytes,
-                    &mut cursor.rows,
-                )?;
+                read(file, first, count, &mut self.bytes, &mut cursor.rows)?;
             }
-            cursor.rest.first += count;
-            cursor.rest.count -= count;
+            cursor.read += count;
         }
         Ok(cursor.rows.get(cursor.next).copied())
     }
 
     /// Removes and returns the next row of all runs, before neighbours are merged.
     fn pop(&mut self) -> Result<Option<Row>> {
-        if !self.begun {
-            self.begin()?;
-        }
-        let Some(&Reverse((_, _, run))) = self.heads.peek() else {
+        let Some(&Reverse((_, run))) = self.heads.peek() else {
             return Ok(None);
         };
         let row = self.peek(run)?;
@@ -182,7 +162,7 @@ impl RowIter {
         let following = self.peek(run)?;
         if let Some(mut head) = self.heads.peek_mut() {
             match following {
-                Some(next) => *head = Reverse((next.event, next.offset, run)),
+                Some(next) => *head = Reverse((place(&next), run)),
                 None => {
                     std::collections::binary_heap::PeekMut::pop(head);
                 }

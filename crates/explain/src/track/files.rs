@@ -105,8 +105,9 @@ pub struct Files {
     forgotten: HashSet<u64>,
     /// The moment at which each inode was freed or reused.
     renewed: HashMap<u64, At>,
-    /// True if writes belong to the files that have their inodes at the next settling.
-    are_new: bool,
+    /// True if writes belong to the files that have their inodes at the next settling; false if
+    /// they may belong to earlier ones.
+    pub are_new: bool,
     /// The last flush, and the flush before it.
     flushed: (At, At),
     /// The event of the last write.
@@ -180,12 +181,6 @@ impl Files {
             self.look_up_later(number, part.inode, self.are_new);
         }
         number
-    }
-
-    /// Sets whether later writes belong to the files that have their inodes at the next settling,
-    /// or may belong to earlier ones.
-    pub fn set_new(&mut self, are_new: bool) {
-        self.are_new = are_new;
     }
 
     /// Adds a write as a waiting row: the known owner of the range may be outdated.

@@ -3,6 +3,7 @@
 
 use super::superblock::{SUPER_BYTES, SUPER_OFFSETS, Super};
 use crate::FormattedDisks;
+use crate::formatted::read_bytes;
 use fscost_recording::{Event, Image, Op, Recording, Result};
 use std::collections::{HashMap, HashSet};
 
@@ -96,12 +97,8 @@ impl Devices {
 
 /// Reads the superblock of a disk, if it has one.
 pub fn superblock_of(image: &mut Image<'_>) -> Result<Option<Super>> {
-    if image.size_bytes() < SUPER_OFFSETS[0] + SUPER_BYTES {
-        return Ok(None);
-    }
-    let mut bytes = [0; SUPER_BYTES as usize];
-    image.read_at(SUPER_OFFSETS[0], &mut bytes)?;
-    Ok(Super::parse(&bytes))
+    let bytes = read_bytes::<{ SUPER_BYTES as usize }>(image, SUPER_OFFSETS[0])?;
+    Ok(bytes.and_then(|bytes| Super::parse(&bytes)))
 }
 
 /// Returns those of `disks` that receive a superblock of this file system at any time.

@@ -8,6 +8,7 @@
 mod checkpoint;
 mod metadata;
 
+use crate::formatted::read_bytes;
 use crate::track::files::{Files, Owner, Part, cause_of, runs};
 use crate::track::fingerprints::{Fingerprints, causes_of};
 use crate::track::follower::Follower;
@@ -30,13 +31,10 @@ pub fn detect(
     disk: u16,
     image: &mut Image<'_>,
 ) -> Result<Option<Box<dyn Family>>> {
-    let mut block = [0; BLOCK as usize];
-    if image.size_bytes() < BLOCK {
-        return Ok(None);
-    }
-    image.read_at(0, &mut block)?;
-    Ok(Geometry::parse(&block).map(|geometry| {
-        let family: Box<dyn Family> = Box::new(F2fs {
+    let block = read_bytes::<{ BLOCK as usize }>(image, 0)?;
+    let geometry = block.and_then(|block| Geometry::parse(&block));
+    Ok(geometry.map(|geometry| {
+        Box::new(F2fs {
             disk,
             files: Files::new(geometry.root, Structure::FileData),
             checkpoints: Checkpoints::new(&geometry),
@@ -45,8 +43,7 @@ pub fn detect(
             directories: HashMap::new(),
             given: HashMap::new(),
             geometry,
-        });
-        family
+        }) as Box<dyn Family>
     }))
 }
 

@@ -6,6 +6,7 @@
 
 mod causes;
 
+use crate::formatted::read_bytes;
 use crate::track::files::{Files, Owner, Part};
 use crate::track::follower::Follower;
 use crate::{Cause, Family, FormattedDisks, NO_INODE, Now, Structure, Write};
@@ -22,14 +23,10 @@ pub fn detect(
     disk: u16,
     image: &mut Image<'_>,
 ) -> Result<Option<Box<dyn Family>>> {
-    let mut sector = [0; 512];
-    if image.size_bytes() < sector.len() as u64 {
-        return Ok(None);
-    }
-    image.read_at(0, &mut sector)?;
-    let layout = Layout::parse(&sector, image.size_bytes());
+    let sector = read_bytes::<512>(image, 0)?;
+    let layout = sector.and_then(|sector| Layout::parse(&sector, image.size_bytes()));
     Ok(layout.map(|layout| {
-        let family: Box<dyn Family> = Box::new(Fat {
+        Box::new(Fat {
             disk,
             files: match layout.kind {
                 Kind::ExFat => Files::doubting(layout.root, Structure::FileData),
@@ -40,8 +37,7 @@ pub fn detect(
             before: HashMap::new(),
             after: HashMap::new(),
             layout,
-        });
-        family
+        }) as Box<dyn Family>
     }))
 }
 

@@ -8,6 +8,7 @@ mod blocks;
 mod journal;
 mod metadata;
 
+use crate::formatted::read_bytes;
 use crate::track::files::{Files, Owner, Part, the_only};
 use crate::track::fingerprints::{Fingerprints, causes_of};
 use crate::track::follower::{Follower, log_disk};
@@ -40,19 +41,15 @@ pub fn detect(
     disk: u16,
     image: &mut Image<'_>,
 ) -> Result<Option<Box<dyn Family>>> {
-    let mut superblock = [0; superblock::BYTES];
-    if image.size_bytes() < OWN_END {
-        return Ok(None);
-    }
-    image.read_at(superblock::AT, &mut superblock)?;
-    let found = Superblock::parse(&superblock).filter(|found| found.block_bytes() == PAGE);
-    let Some(found) = found else {
+    let bytes = read_bytes::<{ superblock::BYTES }>(image, superblock::AT)?;
+    let Some(superblock) = bytes.filter(|_| image.size_bytes() >= OWN_END) else {
         return Ok(None);
     };
-    let log_disk = if found.log().1 > 0 {
-        None
-    } else {
-        log_disk(formatted, disk, is_log)?
+    let found = Superblock::parse(&superblock).filter(|found| found.block_bytes() == PAGE);
+    let log_disk = match found.map(|found| found.log()) {
+        None => return Ok(None),
+        Some((_, 1..)) => None,
+        Some(_) => log_disk(formatted, disk, is_log)?,
     };
     Ok(Some(Box::new(Jfs {
         disk,
@@ -74,11 +71,8 @@ pub fn detect(
 
 /// Returns whether the image begins with a `struct logsuper`.
 fn is_log(image: &mut Image<'_>) -> Result<bool> {
-    let mut magic = [0; 4];
-    if image.size_bytes() > LOG_AT + 4 {
-        image.read_at(LOG_AT, &mut magic)?;
-    }
-    Ok(superblock::is_log(&magic))
+    let magic = read_bytes::<4>(image, LOG_AT)?;
+    Ok(magic.is_some_and(|magic| superblock::is_log(&magic)))
 }
 
 struct Jfs {

@@ -66,7 +66,7 @@ impl Nilfs2 {
     /// Registers the owners of the blocks that follow this summary.
     pub(super) fn begin(&mut self, block: u64, summary: &Summary, rows: &mut Rows) {
         self.sequence = summary.sequence;
-        self.files.set_new(!summary.has_data_alone);
+        self.files.are_new = !summary.has_data_alone;
         self.payload = block + summary.blocks..block + summary.total;
         self.offsets.clear();
         let block_bytes = self.geometry.block_bytes;

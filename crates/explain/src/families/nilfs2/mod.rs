@@ -4,6 +4,7 @@
 mod journal;
 mod metadata;
 
+use crate::formatted::read_bytes;
 use crate::track::files::{Files, Owner, Part, cause_of, the_only};
 use crate::track::fingerprints::{Fingerprints, causes_of};
 use crate::track::follower::Follower;
@@ -27,14 +28,10 @@ pub fn detect(
     disk: u16,
     image: &mut Image<'_>,
 ) -> Result<Option<Box<dyn Family>>> {
-    let mut superblock = [0; superblock::BYTES];
-    if image.size_bytes() < 2 * superblock::AT {
-        return Ok(None);
-    }
-    image.read_at(superblock::AT, &mut superblock)?;
-    let geometry = Geometry::parse(&superblock, image.size_bytes());
+    let superblock = read_bytes::<{ superblock::BYTES }>(image, superblock::AT)?;
+    let geometry = superblock.and_then(|bytes| Geometry::parse(&bytes, image.size_bytes()));
     Ok(geometry.map(|geometry| {
-        let family: Box<dyn Family> = Box::new(Nilfs2 {
+        Box::new(Nilfs2 {
             disk,
             files: Files::new(ROOT, Structure::Unknown),
             layout: Layout::new(geometry.block_bytes, geometry.inode_bytes),
@@ -46,8 +43,7 @@ pub fn detect(
             open_blocks: 0,
             inodes: HashMap::new(),
             geometry,
-        });
-        family
+        }) as Box<dyn Family>
     }))
 }
 

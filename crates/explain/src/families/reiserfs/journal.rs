@@ -13,14 +13,12 @@ const MOST_EARLY: usize = 4096;
 /// Structure, transaction and home block of a block of the journal.
 type Block = (Structure, Option<u64>, Option<u64>);
 
-/// Transaction with outstanding blocks: its number, the block of its description, and the blocks
-/// that it copies.
+/// Transaction with outstanding blocks.
 #[derive(Debug)]
 struct Transaction {
-    id: u64,
+    /// Block of its description.
     at: u64,
-    length: u64,
-    homes: Vec<u64>,
+    description: Description,
     /// Number of blocks that have not arrived yet.
     left: u64,
 }
@@ -63,14 +61,12 @@ impl Journal {
         }
         // A copy cannot be mistaken for a description: no block of the tree looks like one.
         if let Some(found) = Description::parse(content, self.block_bytes, ring) {
-            let (id, length, homes) = (found.id, found.length, found.homes);
+            let id = found.id;
             self.open.truncate(MOST_OPEN - 1);
             self.open.push_front(Transaction {
-                id,
                 at: block,
-                length,
-                homes,
-                left: length + 1,
+                left: found.length + 1,
+                description: found,
             });
             return (Structure::JournalDescriptor, Some(id), None);
         }
@@ -86,23 +82,22 @@ impl Journal {
         let ring = self.blocks - 1;
         // The description is number 0; the end follows the copies.
         let number = |transaction: &Transaction| (block + ring - transaction.at) % ring;
-        let has =
-            |transaction: &Transaction| (1..=transaction.length + 1).contains(&number(transaction));
+        let has = |transaction: &Transaction| {
+            (1..=transaction.description.length + 1).contains(&number(transaction))
+        };
         let place = self.open.iter().position(has)?;
         let transaction = self.open.get_mut(place)?;
-        let (id, copy) = (Some(transaction.id), number(transaction) - 1);
-        let what = match copy == transaction.length {
-            true => (Structure::JournalCommit, id, None),
-            false => {
-                let home = transaction.homes.get(copy as usize).copied();
-                (Structure::JournalCopy, id, home)
-            }
+        let (id, copy) = (Some(transaction.description.id), number(transaction) - 1);
+        let structure = match copy == transaction.description.length {
+            true => Structure::JournalCommit,
+            false => Structure::JournalCopy,
         };
+        let home = transaction.description.homes.get(copy as usize).copied();
         transaction.left = transaction.left.saturating_sub(1);
         if transaction.left == 0 {
             self.open.remove(place);
         }
-        Some(what)
+        Some((structure, id, home))
     }
 
     /// Keeps the row of a block whose description may still arrive.

@@ -6,6 +6,7 @@ mod journal;
 mod metadata;
 
 use crate::bytes::le16;
+use crate::formatted::read_bytes;
 use crate::track::files::{Files, Owner, Part, cause_of, runs};
 use crate::track::follower::{Follower, log_disk};
 use crate::track::names::Entry;
@@ -31,12 +32,9 @@ pub fn detect(
     disk: u16,
     image: &mut Image<'_>,
 ) -> Result<Option<Box<dyn Family>>> {
-    let mut superblock = [0; superblock::BYTES];
-    if image.size_bytes() < superblock::AT + superblock::BYTES as u64 {
-        return Ok(None);
-    }
-    image.read_at(superblock::AT, &mut superblock)?;
-    let Some(geometry) = Geometry::parse(&superblock, image.size_bytes()) else {
+    let superblock = read_bytes::<{ superblock::BYTES }>(image, superblock::AT)?;
+    let geometry = superblock.and_then(|bytes| Geometry::parse(&bytes, image.size_bytes()));
+    let Some(geometry) = geometry else {
         return Ok(None);
     };
     let journal_disk = match geometry.journal_magic {
