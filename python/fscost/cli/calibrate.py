@@ -1,7 +1,5 @@
 """`fscost calibrate`: a device measured with fio becomes a device model."""
 
-# ruff: noqa: RUF009  # `option` returns a field of the dataclass.
-
 import sys
 from dataclasses import dataclass
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """`fscost diff`: comparison of several runs."""
 
-# ruff: noqa: RUF009  # `option` returns a field of the dataclass.
-
 import sys
 from dataclasses import dataclass
 from pathlib import Path

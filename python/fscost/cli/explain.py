@@ -1,7 +1,5 @@
 """`fscost explain`: structure, cause and file of each written byte of a recording."""
 
-# ruff: noqa: RUF009  # `option` returns a field of the dataclass.
-
 import atexit
 import gc
 import os

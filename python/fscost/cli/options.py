@@ -1,7 +1,5 @@
 """Options of `fscost compare`, grouped by the panels of its help."""
 
-# ruff: noqa: RUF009  # `option` returns a field of the dataclass.
-
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`fscost plot`: one chart of a run as a picture."""
 
-# ruff: noqa: RUF009  # `option` returns a field of the dataclass.
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal, get_args

@@ -1,7 +1,5 @@
 """`fscost study`: published experiments, reproduced and judged."""
 
-# ruff: noqa: RUF009  # `option` returns a field of the dataclass.
-
 import shlex
 import sys
 from collections.abc import Mapping, Sequence

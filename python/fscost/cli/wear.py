@@ -1,7 +1,5 @@
 """`fscost wear`: wear that recorded writes cause on an SSD, an SD card or an eMMC."""
 
-# ruff: noqa: RUF009  # `option` returns a field of the dataclass.
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
