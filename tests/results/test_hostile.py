@@ -41,6 +41,7 @@ def changed(run: Path, change: Callable[[dict[str, Any]], object]) -> None:
         (lambda m: m.update(seed=1 << 70), "seed does not fit"),
         (lambda m: m.update(format=2), "format is 2"),
         (lambda m: m.update(elapsed_s="x"), "elapsed_s is a string"),
+        (lambda m: m.update(elapsed_s=10**400), "elapsed_s is not a finite number"),
         (lambda m: m.update(state="asleep"), "state is 'asleep'"),
         (lambda m: m.update(baseline="zfs"), "baseline is 'zfs'"),
         (lambda m: m.update(command_line=["a", 1]), "command_line[1] is a number"),

@@ -1,7 +1,7 @@
 """Reader for untrusted JSON: every field is checked, and every error names the file and the
 field."""
 
-import math
+import sys
 from dataclasses import fields, is_dataclass
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Literal, get_args, get_origin
@@ -59,8 +59,8 @@ def read(kind: Any, value: Any, file: Path, place: str = "") -> Any:
     if base is int and not -(1 << 63) <= value < 1 << 63:
         raise wrong(file, place, "does not fit 64 bits")
     if base is float:
-        if not math.isfinite(value):
-            raise wrong(file, place, f"is {value}, not a finite number")
+        if not abs(value) <= sys.float_info.max:  # Also compares huge integers.
+            raise wrong(file, place, "is not a finite number")
         return float(value)
     if base is list:
         return _entries(inner[0], value, file, place)
