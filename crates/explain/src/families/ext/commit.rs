@@ -3,10 +3,9 @@
 use super::{
     journal::{Journal, Transaction},
     journaled::for_log,
-    metadata::{Applied, Blocks, Explanation},
-    ownership::Trust,
     pieces::push_merged,
     running::{Checkpoint, Running, is_data},
+    state::{Applied, Blocks, Explanation, Trust},
 };
 use crate::track::reused::Reused;
 use crate::{Cause, Causes, Disks, Row, Rows, Structure};
@@ -15,7 +14,10 @@ use fscost_recording::Result;
 impl Running {
     /// Applies all complete transactions.
     pub(super) fn commit(&mut self, disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
-        self.resolve_fast(rows);
+        // Settle rows that wait in blocks that fast commits map.
+        for run in self.fast_commits.claim(&mut self.state.space) {
+            self.resolve(run, rows);
+        }
         while let Some((sequence, transaction)) = self.journal.as_mut().and_then(Journal::committed)
         {
             self.transaction(sequence, &transaction, disks, rows)?;
@@ -46,7 +48,7 @@ impl Running {
             .clone()
             .map(|(home, copy)| (home, &*copy.content))
             .collect();
-        self.forget_fast();
+        self.fast_commits.forget(&mut self.state.space);
         let applied = self.state.apply(&blocks, Trust::All, disks)?;
         let mut found = Vec::new();
         let mut causes = Causes::NONE;

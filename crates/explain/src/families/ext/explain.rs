@@ -8,7 +8,7 @@ use super::{
     directory::{self, Entry},
     inode::{self, Inode},
     map,
-    metadata::{Explanation, State, Update},
+    state::{Explanation, State, Update},
     superblock::Superblock,
     xattr::{self, Attribute},
 };

@@ -1,12 +1,11 @@
 //! Fast commits: inode changes in the journal, between two transactions.
 
 use super::{
-    blocks::{Mapper, Use},
+    blocks::{Mapper, Space, Use},
     fast_commit::{Record, records},
     map::Claim,
-    running::Running,
+    state::State,
 };
-use crate::Rows;
 
 /// State from fast commits, valid until the next full transaction.
 #[derive(Debug, Default)]
@@ -17,47 +16,46 @@ pub(super) struct FastCommits {
     claimed: Vec<(u64, u64, Use)>,
 }
 
-impl Running {
-    /// Records a write to a block of the journal's fast-commit area.
-    pub(super) fn fast_commit(&mut self, block: &[u8]) {
-        for record in records(block, &self.state.superblock) {
+impl FastCommits {
+    /// Reads a block of the journal's fast-commit area.
+    pub(super) fn read(&mut self, block: &[u8], state: &mut State) {
+        for record in records(block, &state.superblock) {
             match record {
-                Record::Range(inode, claim) => self.fast_commits.new.push((inode, claim)),
-                Record::Name(directory, entry) => self.state.names.told(directory, &entry),
-                Record::Inode(inode, generation) => {
-                    self.state.names.told_generation(inode, generation);
-                }
+                Record::Range(inode, claim) => self.new.push((inode, claim)),
+                Record::Name(directory, entry) => state.names.told(directory, &entry),
+                Record::Inode(inode, generation) => state.names.told_generation(inode, generation),
             }
         }
     }
 
-    /// Settles rows that wait in blocks that fast commits map.
-    pub(super) fn resolve_fast(&mut self, rows: &mut Rows) {
-        for (inode, claim) in std::mem::take(&mut self.fast_commits.new) {
+    /// Claims the free blocks among those newly mapped, and returns them: first block, number of
+    /// blocks.
+    pub(super) fn claim(&mut self, space: &mut Space) -> Vec<(u64, u64)> {
+        let mut found = Vec::new();
+        for (inode, claim) in std::mem::take(&mut self.new) {
             let used = Mapper::of_inode(inode).uses(claim.kind);
-            for run in self.state.space.runs(claim.start, claim.length) {
+            for run in space.runs(claim.start, claim.length) {
                 if run.used.is_none() {
-                    self.state.space.claim(run.start, run.length, used);
-                    self.fast_commits
-                        .claimed
-                        .push((run.start, run.length, used));
-                    self.resolve((run.start, run.length), rows);
+                    space.claim(run.start, run.length, used);
+                    self.claimed.push((run.start, run.length, used));
+                    found.push((run.start, run.length));
                 }
             }
         }
+        found
     }
 
-    /// Forgets the state from fast commits: the full commit repeats everything that still holds.
-    pub(super) fn forget_fast(&mut self) {
-        for (start, length, used) in std::mem::take(&mut self.fast_commits.claimed) {
-            self.state.space.release(start, length, used);
+    /// Forgets everything: the full commit repeats everything that still holds.
+    pub(super) fn forget(&mut self, space: &mut Space) {
+        for (start, length, used) in std::mem::take(&mut self.claimed) {
+            space.release(start, length, used);
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{directory::Entry, metadata::ext2};
+    use super::super::{directory::Entry, state::ext2};
 
     #[test]
     fn a_name_of_a_fast_commit_holds_until_the_next_transaction() {

@@ -2,17 +2,26 @@
 
 use super::{
     blocks::{Mapper, Space},
-    layout::{Group, Kind, Place},
-    metadata::State,
+    layout::{self, Group, Kind, Place},
+    state::State,
 };
 
 /// Records the structure at this place.
-pub fn fix(space: &mut Space, place: &Place) {
+fn fix(space: &mut Space, place: &Place) {
     let used = Mapper::of_inode(place.inode).uses(Kind::Fixed(place.area));
     space.set(place.start, place.length, used);
 }
 
 impl State {
+    /// Records the places that the superblock defines.
+    pub(super) fn place(&mut self) {
+        let space = &mut self.space;
+        layout::places(&self.superblock, |place| fix(space, &place));
+        self.descriptors = (0..self.superblock.descriptor_blocks())
+            .map(|number| (layout::descriptor_block(&self.superblock, number), number))
+            .collect();
+    }
+
     /// Reads the group descriptors in descriptor block `number`, and records places that are new.
     pub(super) fn read_descriptors(&mut self, number: u64, block: &[u8]) {
         let first = number * self.superblock.descriptors_per_block();

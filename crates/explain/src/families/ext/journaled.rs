@@ -67,7 +67,7 @@ impl Running {
             let home = std::mem::replace(&mut self.written_home, later);
             row.causes = for_log(home.into_values().fold(Causes::NONE, Causes::and));
         } else if row.structure == Structure::JournalFastCommit {
-            self.fast_commit(content);
+            self.fast_commits.read(content, &mut self.state);
         }
         Some(row)
     }

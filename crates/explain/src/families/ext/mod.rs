@@ -21,15 +21,16 @@ mod release;
 mod renames;
 mod rounds;
 mod running;
+mod state;
 
 use crate::{Cause, Causes, Disks, Family, FormattedDisks, Row, Rows, Structure, Write};
 use fscost_ondisk::ext::{
     directory, fast_commit, inode, journal as jbd2, layout, map, superblock, xattr,
 };
 use fscost_recording::{Image, Result};
-use metadata::State;
 use pieces::blocks_of;
 use running::Running;
+use state::State;
 use std::{mem::take, ops::Range};
 use superblock::Superblock;
 

@@ -115,7 +115,7 @@ fn name(row: usize, owner: Owner, epoch: u32, names: &mut Names, rows: &mut Rows
 
 #[cfg(test)]
 mod tests {
-    use super::super::{directory::Entry, metadata};
+    use super::super::{directory::Entry, state};
     use super::*;
     use crate::Row;
 
@@ -245,7 +245,7 @@ mod tests {
 
     #[test]
     fn a_name_that_moves_to_another_block_stays_the_oldest() {
-        let (mut state, mut rows) = (metadata::ext2(), Rows::default());
+        let (mut state, mut rows) = (state::ext2(), Rows::default());
         let (first, second) = (entry("first"), entry("second"));
         state.rename(2, &[], &[first, second]);
         state.name();

@@ -6,8 +6,8 @@ use super::{
     blocks::{Content, Kind, Mapper},
     directory,
     map::{self, Claim},
-    metadata::{Applied, Blocks, State, Update},
     rounds::Round,
+    state::{Applied, Blocks, State, Trust, Update},
     xattr,
 };
 use crate::hash::HashSet;
@@ -194,16 +194,6 @@ impl State {
     }
 }
 
-/// Set of mapped blocks whose content is known to match their mapping.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Trust {
-    /// All blocks: a transaction contains everything that it changes.
-    All,
-    /// Blocks that are written together with their mapper. Without a journal, other blocks may be
-    /// written later and hold their previous owner's content until then.
-    Written,
-}
-
 const NAMES: Kind = Kind::Content(Content::Directory);
 const NODE_OF_NAMES: Kind = Kind::Extents(Content::Directory);
 
@@ -215,7 +205,7 @@ pub(super) fn names_others(kind: Kind) -> bool {
 #[cfg(test)]
 mod tests {
     use super::super::blocks::Area;
-    use super::super::{blocks::Use, directory::Entry, metadata::ext2};
+    use super::super::{blocks::Use, directory::Entry, state::ext2};
     use super::*;
     use fscost_recording::Recording;
     use std::path::Path;

@@ -5,9 +5,9 @@ use std::{collections::BTreeMap, ops::Range};
 
 use super::{
     blocks::{Kind, Mapper, Use, structure_of},
-    metadata::{Released, State},
     ownership::names_others,
     rounds::Round,
+    state::{Released, State},
 };
 use crate::track::newer::{Age, Newer};
 use crate::track::waiting::MAX_WAITING;

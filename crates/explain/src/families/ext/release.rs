@@ -3,8 +3,8 @@
 use super::{
     blocks::{Content, Kind, Mapper, Use},
     map::{self, Claim},
-    metadata::{Applied, Released, State, Update},
     ownership::names_others,
+    state::{Applied, Released, State, Update},
 };
 use fscost_recording::Result;
 

@@ -2,36 +2,8 @@
 
 use super::{
     directory::{self, Entry},
-    metadata::State,
+    state::{Name, State},
 };
-
-/// A name that a directory has gained or lost.
-#[derive(Debug)]
-pub(super) struct Name {
-    directory: u32,
-    inode: u32,
-    name: Box<[u8]>,
-    is_directory: bool,
-}
-
-impl Name {
-    fn new(directory: u32, entry: &Entry<'_>) -> Name {
-        Name {
-            directory,
-            inode: entry.inode,
-            name: entry.name.into(),
-            is_directory: entry.is_directory,
-        }
-    }
-
-    fn entry(&self) -> Entry<'_> {
-        Entry {
-            inode: self.inode,
-            name: &self.name,
-            is_directory: self.is_directory,
-        }
-    }
-}
 
 impl State {
     /// Queues the names that a directory gained or lost, and returns whether there are any. The
@@ -63,7 +35,7 @@ impl State {
 
 #[cfg(test)]
 mod tests {
-    use super::super::metadata::ext2;
+    use super::super::state::ext2;
     use super::*;
 
     #[test]

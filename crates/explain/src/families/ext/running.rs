@@ -7,11 +7,10 @@ use super::{
     fast_commits::FastCommits,
     jbd2,
     journal::Journal,
-    metadata::{Blocks, Explanation, State},
     naming::Naming,
-    ownership::Trust,
     pending::Pending,
     pieces::{BlockWrite, blocks_of, push_merged},
+    state::{Blocks, Explanation, State, Trust},
 };
 use crate::track::reused::Open;
 use crate::{Cause, Causes, Disks, Row, Rows, Structure, Write, hash::HashMap};
@@ -340,7 +339,7 @@ pub(super) fn is_data(kind: Kind) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::metadata::ext2;
+    use super::super::state::ext2;
     use super::*;
     use fscost_recording::Recording;
     use std::path::Path;

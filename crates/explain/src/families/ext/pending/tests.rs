@@ -2,7 +2,7 @@
 
 use super::super::{
     blocks::{Content, Use},
-    metadata::ext2 as state,
+    state::ext2 as state,
 };
 use super::*;
 
