@@ -1,48 +1,26 @@
 //! Reasons why a block was written: its differences from the previous version.
 
+use crate::catalogue::catalogue;
 use std::fmt;
 
-macro_rules! causes {
-    ($($variant:ident $bit:literal $name:literal $meaning:literal),* $(,)?) => {
-        /// Reason why something was written.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum Cause {
-            $(#[doc = $meaning] $variant = $bit),*
-        }
-
-        impl Cause {
-            /// All causes, in the order of the tables.
-            pub const ALL: &[Cause] = &[$(Cause::$variant),*];
-
-            /// Returns the name of the cause in tables.
-            pub fn name(self) -> &'static str {
-                match self { $(Cause::$variant => $name),* }
-            }
-
-            /// Returns a one-line description for people.
-            pub fn meaning(self) -> &'static str {
-                match self { $(Cause::$variant => $meaning),* }
-            }
-        }
-    };
-}
-
-causes! {
-    Data 0 "data" "the program's data",
-    Atime 1 "atime" "access time only",
-    Times 2 "times" "other timestamps only (mtime, ctime, change counters)",
-    SizeOrExtents 3 "size_or_extents" "the size or the extents of a file",
-    DirectoryEntries 4 "directory_entries" "directory entries were added, changed or removed",
-    Allocation 5 "allocation" "space or inodes were allocated or freed",
-    LinksOrMode 6 "links_or_mode" "link count, owner, mode, flags or attributes",
-    NewInode 7 "new_inode" "an inode was created",
-    InodeRemoved 8 "inode_removed" "an inode was removed",
-    Unchanged 9 "unchanged" "the same bytes as before (except checksums and sequence numbers)",
-    Format 10 "format" "mkfs and other tools wrote it",
-    Log 11 "log" "blocks of the journal or log itself",
-    Accounting 12 "accounting" "counters, pointers and checksums that follow from other changes",
-    Unknown 13 "unknown" "not understood",
-    LazyInit 14 "lazy_init" "the kernel zeroed blocks that mkfs had left to it",
+catalogue! {
+    /// Reason why something was written.
+    Cause
+    Data "data" "the program's data",
+    Atime "atime" "access time only",
+    Times "times" "other timestamps only (mtime, ctime, change counters)",
+    SizeOrExtents "size_or_extents" "the size or the extents of a file",
+    DirectoryEntries "directory_entries" "directory entries were added, changed or removed",
+    Allocation "allocation" "space or inodes were allocated or freed",
+    LinksOrMode "links_or_mode" "link count, owner, mode, flags or attributes",
+    NewInode "new_inode" "an inode was created",
+    InodeRemoved "inode_removed" "an inode was removed",
+    Unchanged "unchanged" "the same bytes as before (except checksums and sequence numbers)",
+    Format "format" "mkfs and other tools wrote it",
+    Log "log" "blocks of the journal or log itself",
+    Accounting "accounting" "counters, pointers and checksums that follow from other changes",
+    Unknown "unknown" "not understood",
+    LazyInit "lazy_init" "the kernel zeroed blocks that mkfs had left to it",
 }
 
 /// Set of reasons for one write: a single one, or several (*mixed*).

@@ -19,6 +19,7 @@
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod array;
+mod catalogue;
 mod cause;
 mod disks;
 mod engine;

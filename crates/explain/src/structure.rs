@@ -1,31 +1,11 @@
 //! Kinds of on-disk blocks.
 
-macro_rules! structures {
-    ($($(#[$attribute:meta])* $variant:ident $name:literal $meaning:literal),* $(,)?) => {
-        /// Kind of on-disk block. The names are standard terms, the same in every table.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-        pub enum Structure {
-            $(#[doc = $meaning] $(#[$attribute])* $variant),*
-        }
+use crate::catalogue::catalogue;
 
-        impl Structure {
-            /// All structures, in the order of the tables.
-            pub const ALL: &[Structure] = &[$(Structure::$variant),*];
-
-            /// Returns the name in tables: `<name>_write_bytes`.
-            pub fn name(self) -> &'static str {
-                match self { $(Structure::$variant => $name),* }
-            }
-
-            /// Returns a one-line description for people.
-            pub fn meaning(self) -> &'static str {
-                match self { $(Structure::$variant => $meaning),* }
-            }
-        }
-    };
-}
-
-structures! {
+catalogue! {
+    /// Kind of on-disk block. The names are standard terms, the same in every table.
+    #[derive(Default)]
+    Structure
     FileData "file_data" "the contents of files",
     // ext2, ext3, ext4
     Superblock "superblock" "the superblock",
