@@ -56,11 +56,10 @@ impl<'a> Disks<'a> {
     /// Returns whether the disk already holds the content of `write`.
     pub fn holds(&mut self, write: &Write<'_>) -> Result<bool> {
         let mut known = [0; 4096];
-        let mut at = 0;
-        while at < write.length {
-            let length = (write.length - at).min(known.len() as u64);
-            let part = write.part(at, length);
-            let known = &mut known[..length as usize];
+        let mut rest = *write;
+        while rest.length > 0 {
+            let part = rest.take_front(rest.length.min(known.len() as u64));
+            let known = &mut known[..part.length as usize];
             self.read(part.disk, part.offset, known)?;
             let is_same = match part.content {
                 [] => known.iter().all(|&byte| byte == 0),
@@ -69,7 +68,6 @@ impl<'a> Disks<'a> {
             if !is_same {
                 return Ok(false);
             }
-            at += length;
         }
         Ok(true)
     }

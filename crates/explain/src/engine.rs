@@ -123,20 +123,14 @@ impl<'a> Engine<'a> {
             self.disks.add(formatted.empty(array)?);
             self.arrays.push(Array::new(array.clone()));
         }
-        let is_member = |disk| self.arrays.iter().any(|array| array.has(disk));
-        let mut claimed: Vec<bool> = (0..formatted.count()).map(is_member).collect();
         for disk in 0..formatted.count() {
+            let is_member = self.arrays.iter().any(|array| array.has(disk));
             let mut image = formatted.image(disk)?;
             for detect in families::DETECT {
-                if claimed[usize::from(disk)] {
+                if is_member || self.families.iter().any(|f| f.owns(disk)) {
                     break;
                 }
-                if let Some(family) = detect(formatted, disk, &mut image)? {
-                    for (number, claim) in claimed.iter_mut().enumerate() {
-                        *claim |= family.owns(number as u16);
-                    }
-                    self.families.push(family);
-                }
+                self.families.extend(detect(formatted, disk, &mut image)?);
             }
         }
         Ok(())

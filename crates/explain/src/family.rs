@@ -38,17 +38,12 @@ impl<'a> Write<'a> {
 
     /// Returns the part of the write that begins at byte `from` and is `length` bytes long.
     pub fn part(&self, from: u64, length: u64) -> Write<'a> {
-        let content = usize::try_from(from)
-            .ok()
-            .and_then(|at| self.content.get(at..));
-        let content = content.unwrap_or_default();
-        let end = usize::try_from(length)
-            .unwrap_or(usize::MAX)
-            .min(content.len());
+        let within = |at: u64| at.min(self.content.len() as u64) as usize;
+        let end = from.saturating_add(length);
         Write {
             offset: self.offset + from,
             length,
-            content: &content[..end],
+            content: &self.content[within(from)..within(end)],
             ..*self
         }
     }

@@ -85,14 +85,10 @@ impl Shape {
     }
 
     fn part(&self, member: usize, offset: u64, end: u64) -> Part {
-        let Some((_, superblock)) = self.members.get(member) else {
-            return Part {
-                offset,
-                length: end - offset,
-                kind: Kind::Md(Area::Unused),
-            };
+        let (area, mut length) = match self.members.get(member) {
+            Some((_, superblock)) => superblock.areas.area(offset),
+            None => (Area::Unused, u64::MAX),
         };
-        let (area, mut length) = superblock.areas.area(offset);
         let kind = match area {
             Area::Data { offset: within } => {
                 let piece = self.map.piece(member, within);

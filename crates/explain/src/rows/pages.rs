@@ -28,7 +28,7 @@ pub(super) struct Pages {
     failed: Option<Error>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Slot {
     page: usize,
     rows: Vec<Row>,
@@ -152,12 +152,7 @@ impl Pages {
     /// Returns a slot whose page, if it had one, is in the file.
     fn free_slot(&mut self) -> Result<usize> {
         if self.slots.len() < self.max_slots {
-            self.slots.push(Slot {
-                page: 0,
-                rows: Vec::with_capacity(PAGE_ROWS),
-                used: false,
-                changed: false,
-            });
+            self.slots.push(Slot::default());
             return Ok(self.slots.len() - 1);
         }
         loop {

@@ -14,7 +14,7 @@ use crate::track::waiting::{MAX_WAITING, Waiting};
 use crate::{Cause, Causes, NO_INODE, Row, Rows, Structure, Write};
 use naming::Unnamed;
 use std::cmp::Reverse;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Interval between name lookups in file systems that do not show when metadata is on the disk.
 /// Data waits in memory for at least this long.
@@ -100,7 +100,7 @@ pub struct Files {
     /// be more frequent than new names and are not counted.
     nameless: HashMap<u64, Vec<(usize, u32)>>,
     /// Last known names at each place, and their directory.
-    places: HashMap<Place, (u64, Held)>,
+    places: BTreeMap<Place, (u64, Held)>,
     /// Inodes that were freed or reused since the last settling.
     forgotten: HashSet<u64>,
     /// The moment at which each inode was freed or reused.

@@ -213,28 +213,21 @@ impl Names {
         let placed = gone.iter().filter(|change| change.place.is_some());
         let until: HashMap<_, _> = placed.map(|c| (c.key(), c.came_before)).collect();
         for (number, change) in self.came.drain(..).enumerate() {
-            if until
-                .get(&change.key())
-                .is_some_and(|&until| number < until)
-            {
+            let until = until.get(&change.key());
+            if until.is_some_and(|&until| number < until) {
                 continue;
             }
-            let Change {
-                inode,
-                directory,
-                name,
-                ..
-            } = change;
+            let directory = change.directory;
             self.directories.insert(directory);
             let generation = self.generations.get(&directory).copied().unwrap_or(0);
             let new = Name {
                 directory,
-                name,
+                name: change.name,
                 live: true,
                 generation,
             };
-            let Some(known) = self.names.get_mut(inode) else {
-                self.names.get_or_insert_with(inode, || Known {
+            let Some(known) = self.names.get_mut(change.inode) else {
+                self.names.get_or_insert_with(change.inode, || Known {
                     first: new,
                     more: Vec::new(),
                     path: None,
@@ -247,7 +240,7 @@ impl Names {
             } else {
                 known.more.truncate(MOST_NAMES);
                 known.more.push(new);
-                touched.push(inode);
+                touched.push(change.inode);
             }
         }
     }
@@ -277,15 +270,11 @@ impl Names {
         let mut parts = Vec::new();
         let mut at = inode;
         while at != self.root {
-            let Name {
-                directory,
-                name,
-                generation,
-                ..
-            } = &self.names.get(at)?.first;
-            let is_now = self.generations.get(directory).copied().unwrap_or(0) == *generation;
-            parts.push(escaped(name));
-            at = *directory;
+            let first = &self.names.get(at)?.first;
+            let generation = self.generations.get(&first.directory).copied();
+            let is_now = generation.unwrap_or(0) == first.generation;
+            parts.push(escaped(&first.name));
+            at = first.directory;
             if parts.len() > DEEPEST || !is_now {
                 return None;
             }

@@ -6,7 +6,8 @@ use super::items::{Reasons, structure_of};
 use super::metadata::Volume;
 use super::paths::{Names, PathFinder};
 use super::pending::Pending;
-use super::superblock::{SUPER_BYTES, SUPER_OFFSETS, Super};
+use super::recovery::superblock;
+use super::superblock::Super;
 use crate::hash::{HashMap, HashSet};
 use crate::{Cause, Causes, Disks, NO_INODE, PathId, Row, Rows, Structure};
 use fscost_recording::Result;
@@ -141,10 +142,8 @@ impl Follower {
     /// Handles the end of mkfs, whose superblock is the first. mkfs wrote through the page cache,
     /// so its writes come in any order and may be split anywhere.
     pub fn begin(&mut self, disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
-        let mut bytes = [0; SUPER_BYTES as usize];
         for disk in (0..disks.count()).filter(|&d| self.volume.devices.owns(d)) {
-            disks.read(disk, SUPER_OFFSETS[0], &mut bytes)?;
-            self.current = Super::parse(&bytes).or(self.current.take());
+            self.current = superblock(disks, disk)?.or(self.current.take());
         }
         let Some(superblock) = self.current.clone() else {
             return Ok(());

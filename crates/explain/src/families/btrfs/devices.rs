@@ -19,7 +19,7 @@ pub struct Devices {
     /// Disks that are a device of the file system at any time.
     members: HashSet<u16>,
     /// The device being replaced.
-    replaced: Option<u64>,
+    pub replaced: Option<u64>,
 }
 
 impl Devices {
@@ -71,11 +71,6 @@ impl Devices {
     /// Returns whether a device replacement is in progress.
     pub fn is_replacing(&self) -> bool {
         self.disks.contains_key(&REPLACEMENT)
-    }
-
-    /// Sets the device being replaced.
-    pub fn set_replaced(&mut self, devid: Option<u64>) {
-        self.replaced = devid;
     }
 
     /// Returns the device whose chunks lie on a disk. A replacement target has the chunks of the
@@ -147,7 +142,7 @@ mod tests {
         let mut devices = devices(&[(1, 0), (2, 1)]);
         devices.is(2, REPLACEMENT);
         assert_eq!(devices.devid(2), None);
-        devices.set_replaced(Some(1));
+        devices.replaced = Some(1);
         assert_eq!((devices.devid(2), devices.devid(0)), (Some(1), Some(1)));
         assert_eq!(devices.disk(1), Some(0));
         devices.is(2, 1);

@@ -67,7 +67,7 @@ impl Volume {
         };
         let key = Key::new(0, kind::DEV_REPLACE, 0);
         let source = self.look_up(disks, root, key, key, |_, item| item::replaced(item))?;
-        self.devices.set_replaced(source);
+        self.devices.replaced = source;
         Ok(())
     }
 

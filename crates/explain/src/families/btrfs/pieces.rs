@@ -37,15 +37,9 @@ pub enum Piece {
 
 /// Returns the first piece of a write, and the length of the piece.
 pub fn first_piece(volume: &Volume, write: &Write<'_>) -> (Piece, u64) {
-    let Write {
-        disk,
-        offset,
-        length,
-        content,
-        ..
-    } = *write;
+    let (disk, offset, content) = (write.disk, write.offset, write.content);
     if let Some((copy, bytes)) = copy_at(offset) {
-        let bytes = bytes.min(length);
+        let bytes = bytes.min(write.length);
         // The magic is missing while mkfs is not done, or after a device was removed.
         let is_super = Super::has_magic(content) || Super::has_been(content, &volume.fsid, offset);
         return match content.get(..bytes as usize) {
@@ -54,7 +48,7 @@ pub fn first_piece(volume: &Volume, write: &Write<'_>) -> (Piece, u64) {
             _ => (Piece::Zeros, bytes),
         };
     }
-    let limit = length.min(next_copy(offset) - offset);
+    let limit = write.length.min(next_copy(offset) - offset);
     if content.is_empty() {
         return (Piece::Zeros, limit);
     }

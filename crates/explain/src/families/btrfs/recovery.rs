@@ -113,7 +113,8 @@ impl Recovery {
     }
 }
 
-fn superblock(disks: &mut Disks<'_>, disk: u16) -> Result<Option<Super>> {
+/// Reads the superblock of a disk, if it has one.
+pub fn superblock(disks: &mut Disks<'_>, disk: u16) -> Result<Option<Super>> {
     let mut bytes = [0; SUPER_BYTES as usize];
     disks.read(disk, SUPER_OFFSETS[0], &mut bytes)?;
     Ok(Super::parse(&bytes))

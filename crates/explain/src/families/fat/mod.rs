@@ -336,14 +336,9 @@ impl Fat {
         now: &mut Now<'_, '_>,
     ) -> Result<Vec<Named>> {
         const AROUND: u64 = (ENTRY * MOST) as u64;
-        let Layout {
-            heap,
-            tables_end,
-            cluster_bytes,
-            ..
-        } = self.layout;
+        let (heap, cluster_bytes) = (self.layout.heap, self.layout.cluster_bytes);
         let begin_of = |at: u64| match at < heap {
-            true => tables_end,
+            true => self.layout.tables_end,
             false => at - (at - heap) % cluster_bytes,
         };
         let belongs = |at: u64| self.files.owner(at, 1).0 == Some(owner);

@@ -24,8 +24,8 @@ impl Jfs {
             (BACKUP, OWN_END, Structure::SuperblockBackup),
         ];
         for (from, to, structure) in fixed {
-            self.files
-                .own(from, to - from, Owner::no_inode(structure), rows);
+            let owner = Owner::no_inode(structure);
+            self.files.own(from, to - from, owner, rows);
         }
         let named = [
             (superblock.own_inodes(), Structure::InodeTable),

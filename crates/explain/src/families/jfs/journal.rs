@@ -22,8 +22,8 @@ const INODES_OF_PAGE: u64 = 8;
 struct Changed {
     /// Bit mask of the changed inodes, for a page of inodes.
     inodes: u8,
-    /// Inode that owns the tree, and the tree's structure, for any other page.
-    tree: Option<(u64, Structure)>,
+    /// Owner of any other page, which belongs to a tree.
+    owner: Option<Owner>,
 }
 
 impl Jfs {
@@ -156,7 +156,8 @@ impl Jfs {
                 true => Structure::Directory,
                 false => Structure::ExtentMap,
             };
-            changed.tree = Some((record.inode, structure));
+            let inode = record.inode;
+            changed.owner = Some(Owner { inode, structure });
         }
         Ok(())
     }
@@ -178,10 +179,9 @@ impl Jfs {
                 self.inode_logged(slot, now)?;
             }
         }
-        if let Some((inode, structure)) = changed.tree
-            && self.generations.contains_key(&inode)
+        if let Some(owner) = changed.owner
+            && self.generations.contains_key(&owner.inode)
         {
-            let owner = Owner { inode, structure };
             self.own((at / PAGE, 1), owner, now.rows);
             self.page(at, page, owner, now)?;
         }

@@ -2,14 +2,6 @@
 
 use super::*;
 
-/// Location of a node of a name tree.
-pub(super) enum Place {
-    /// A separate page.
-    Page(u64),
-    /// The inode itself.
-    Root,
-}
-
 impl Jfs {
     /// Reads a page of a map or of a tree.
     pub(super) fn page(
@@ -34,7 +26,7 @@ impl Jfs {
                 }
                 Ok(())
             }
-            Structure::Directory => self.names(page, Place::Page(at), owner, now),
+            Structure::Directory => self.names(page, Some(at), owner, now),
             Structure::ExtentMap => self.extents(page, at, owner.inode, now),
             _ => Ok(()),
         }
@@ -72,19 +64,16 @@ impl Jfs {
         Ok(())
     }
 
-    /// Reads a node of a name tree.
+    /// Reads a node of a name tree. `place` is the offset of its page; the root has none.
     pub(super) fn names(
         &mut self,
         node: &[u8],
-        place: Place,
+        place: Option<u64>,
         owner: Owner,
         now: &mut Now<'_, '_>,
     ) -> Result<()> {
-        let key = match place {
-            Place::Page(at) => (0, at),
-            Place::Root => (1, owner.inode),
-        };
-        match tree::names(node, matches!(place, Place::Root)) {
+        let key = place.map_or((1, owner.inode), |at| (0, at));
+        match tree::names(node, place.is_none()) {
             Node::Leaf(entries) => {
                 let entries = entries
                     .iter()
@@ -194,6 +183,6 @@ impl Jfs {
             inode,
             structure: Structure::Directory,
         };
-        self.names(read.tree(), Place::Root, owner, now)
+        self.names(read.tree(), None, owner, now)
     }
 }

@@ -56,16 +56,8 @@ pub fn detect(
         end: image.size_bytes(),
         log_disk,
         files: Files::doubting(ROOT, Structure::FileData),
-        superblock: Some(superblock),
-        left: 0,
-        depth: 0,
-        kinds: HashMap::new(),
-        inodes: HashMap::new(),
-        own_pages: HashMap::new(),
-        log: Log::default(),
-        logged: HashMap::new(),
-        generations: HashMap::new(),
-        held: HashMap::new(),
+        superblock: Some(superblock.into()),
+        ..Jfs::default()
     })))
 }
 
@@ -75,13 +67,14 @@ fn is_log(image: &mut Image<'_>) -> Result<bool> {
     Ok(magic.is_some_and(|magic| superblock::is_log(&magic)))
 }
 
+#[derive(Default)]
 struct Jfs {
     disk: u16,
     end: u64,
     log_disk: Option<u16>,
     files: Files,
     /// Superblock as mkfs left it, until the first write.
-    superblock: Option<[u8; superblock::BYTES]>,
+    superblock: Option<Vec<u8>>,
     /// Number of pages that may still be read for the current write.
     left: u32,
     /// Number of pages being read, each of which locates the next.

@@ -62,25 +62,7 @@ impl Reiserfs {
                 self.gone.insert(*inode);
             }
         }
-        let own = |(&directory, entries): (&u64, &Vec<Entry<'_>>)| {
-            let entries = entries.iter();
-            let entries = entries.map(|&(name, child)| (name.into(), child));
-            (directory, entries.collect())
-        };
-        let before = self.known.insert(block, names.iter().map(own).collect());
-        let mut before = before.unwrap_or_default();
-        for directory in names.keys() {
-            before.entry(*directory).or_default();
-        }
-        for (directory, before) in &before {
-            let before: Vec<_> = before
-                .iter()
-                .map(|(name, child)| (&**name, *child))
-                .collect();
-            let after = names.get(directory).map_or(&[][..], |names| names);
-            let place = (block, *directory);
-            self.files.rename(place, *directory, &before, after);
-        }
+        self.files.name_block(block, &names);
     }
 
     /// Reads a block of the bitmap: a set bit is a block in use (fs/reiserfs/bitmap.c). A leaf that
@@ -108,7 +90,6 @@ impl Reiserfs {
     pub(super) fn forget_freed(&mut self, rows: &mut Rows) {
         for block in std::mem::take(&mut self.freed) {
             self.learn(block, &[], rows);
-            self.known.remove(&block);
             self.leaf_inodes.remove(&block);
         }
     }

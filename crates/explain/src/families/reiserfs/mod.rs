@@ -70,9 +70,6 @@ fn is_journal(image: &mut Image<'_>, geometry: &Geometry, magic: u32) -> Result<
     Ok(format::has_magic(&bytes, magic))
 }
 
-/// Names in a leaf, by directory, with their inodes.
-type Known = BTreeMap<u64, Vec<(Box<[u8]>, u64)>>;
-
 struct Reiserfs {
     disk: u16,
     journal_disk: Option<u16>,
@@ -80,8 +77,6 @@ struct Reiserfs {
     journal: Journal,
     files: Files,
     leaves: causes::Leaves,
-    /// Names in each leaf.
-    known: HashMap<u64, Known>,
     /// Inodes in each leaf.
     leaf_inodes: HashMap<u64, Vec<u64>>,
     /// Generation of each inode, and the leaf that holds it.
@@ -153,7 +148,6 @@ impl Reiserfs {
             ),
             files: Files::new(ROOT, Structure::Unknown),
             leaves: causes::Leaves::default(),
-            known: HashMap::new(),
             leaf_inodes: HashMap::new(),
             inodes: HashMap::new(),
             gone: HashSet::new(),

@@ -4,6 +4,7 @@
 use super::{Files, MAX_WAITING};
 use crate::track::names::{Entry, Place};
 use crate::{NO_INODE, PathId, Rows, Structure};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Place of names whose location is unknown.
 const NOWHERE: Place = (u64::MAX, u64::MAX);
@@ -48,7 +49,10 @@ impl Files {
     /// Sets the names of a directory that a place holds, and removes all its previous names.
     pub fn name_at(&mut self, place: Place, directory: u64, entries: &[Entry<'_>]) {
         let held = entries.iter().map(|&(name, inode)| (name.into(), inode));
-        let before = self.places.insert(place, (directory, held.collect()));
+        let before = match entries.is_empty() {
+            true => self.places.remove(&place),
+            false => self.places.insert(place, (directory, held.collect())),
+        };
         let (of, before) = before.unwrap_or_default();
         let before: Vec<_> = (before.iter())
             .map(|(name, inode)| (&**name, *inode))
@@ -58,6 +62,17 @@ impl Files {
             return self.rename(place, directory, &[], entries);
         }
         self.rename(place, directory, &before, entries);
+    }
+
+    /// Sets the names that a block holds, by directory, and removes all its previous names.
+    pub fn name_block(&mut self, block: u64, names: &BTreeMap<u64, Vec<Entry<'_>>>) {
+        let before = self.places.range((block, 0)..=(block, u64::MAX));
+        let mut directories: BTreeSet<u64> = before.map(|(&(_, directory), _)| directory).collect();
+        directories.extend(names.keys());
+        for directory in directories {
+            let entries = names.get(&directory).map_or(&[][..], |names| names);
+            self.name_at((block, directory), directory, entries);
+        }
     }
 
     /// Removes a name from a directory. If that was the inode's only name, the inode is free.
