@@ -165,15 +165,25 @@ impl Nand {
 impl Units {
     fn read(fields: &mut Fields<'_>) -> Result<Units, Error> {
         Ok(Units {
-            unit_bytes: fields.optional_bytes("unit_bytes", "allocation unit of a card, in which it writes in ascending order")?,
+            unit_bytes: fields.optional_bytes(
+                "unit_bytes",
+                "allocation unit of a card, in which it writes in ascending order",
+            )?,
             open_units: fields.count(
                 "open_units",
                 0,
                 0..=256,
                 "units that a card can continue; 0: all",
             )?,
-            close_ns: fields.optional_us("unit_close_us", "microseconds to close a unit in which nothing was rewritten; the whole unit is copied")?,
-            out_of_order_ns: fields.optional_us("out_of_order_us", "extra microseconds of a write that does not continue its open unit")?,
+            close_ns: fields.optional_us(
+                "unit_close_us",
+                "microseconds to close a unit in which nothing was rewritten; the whole unit is \
+                 copied",
+            )?,
+            out_of_order_ns: fields.optional_us(
+                "out_of_order_us",
+                "extra microseconds of a write that does not continue its open unit",
+            )?,
         })
     }
 }
