@@ -2,12 +2,10 @@
 
 use crate::{
     Completion, Model, Request, completions::Completions, constant::Constant, flash::FlashDrive,
-    hard_disk::Drive, model::Kind,
+    hard_disk::Drive, model::Kind, request::LARGEST_BYTES,
 };
 use std::iter;
 
-/// Largest device: 1 PiB. Bytes beyond the end of a device are not transferred.
-pub(crate) const LARGEST_BYTES: u64 = 1 << 50;
 /// Largest request; longer requests count as this size. Linux sends at most a few MiB at once.
 const MOST_REQUEST_BYTES: u64 = 64 << 20;
 /// Latest instant: 73 years, so that no sum of times overflows.

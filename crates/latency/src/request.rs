@@ -1,5 +1,8 @@
 //! Requests to a device, and their completions.
 
+/// Largest device: 1 PiB. Bytes beyond the end of a device are not transferred.
+pub(crate) const LARGEST_BYTES: u64 = 1 << 50;
+
 /// Kind of request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Op {

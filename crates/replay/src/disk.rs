@@ -1,7 +1,31 @@
 //! A replayed disk and its measurements.
 
-use crate::{DiskTimes, requests::Item};
+use crate::{Histogram, requests::Item};
 use fscost_latency::{Completion, Device, Model, Op, Request};
+
+/// Activity of one disk in an interval.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct DiskTimes {
+    /// Time during which any request was in flight.
+    pub busy_ns: u64,
+    /// Latencies of the reads, writes (zeroes included), flushes and discards that completed in the
+    /// interval.
+    pub latencies: [Histogram; 4],
+}
+
+impl DiskTimes {
+    /// Names of the latencies, in the same order.
+    pub const OPS: [&'static str; 4] = ["read", "write", "flush", "discard"];
+
+    fn index(op: Op) -> usize {
+        match op {
+            Op::Read => 0,
+            Op::Write | Op::WriteZeroes => 1,
+            Op::Flush => 2,
+            Op::Discard => 3,
+        }
+    }
+}
 
 /// A device with its requests in flight.
 pub(crate) struct Disk {

@@ -14,6 +14,7 @@ mod histogram;
 mod replay;
 mod requests;
 
+pub use disk::DiskTimes;
 pub use histogram::Histogram;
-pub use replay::{DiskTimes, IntervalTimes, Waits};
+pub use replay::{IntervalTimes, Waits};
 pub use requests::Requests;

@@ -1,7 +1,7 @@
 //! The replay: the time at which each request would have been submitted and completed.
 
 use crate::{
-    Histogram, Requests,
+    DiskTimes, Requests,
     disk::{Disk, Ran},
     requests::Item,
 };
@@ -32,30 +32,6 @@ pub struct IntervalTimes {
     pub modelled_ns: u64,
     /// Activity of each disk of the recording.
     pub disks: Vec<DiskTimes>,
-}
-
-/// Activity of one disk in an interval.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct DiskTimes {
-    /// Time during which any request was in flight.
-    pub busy_ns: u64,
-    /// Latencies of the reads, writes (zeroes included), flushes and discards that completed in the
-    /// interval.
-    pub latencies: [Histogram; 4],
-}
-
-impl DiskTimes {
-    /// Names of the latencies, in the same order.
-    pub const OPS: [&'static str; 4] = ["read", "write", "flush", "discard"];
-
-    pub(crate) fn index(op: Op) -> usize {
-        match op {
-            Op::Read => 0,
-            Op::Write | Op::WriteZeroes => 1,
-            Op::Flush => 2,
-            Op::Discard => 3,
-        }
-    }
 }
 
 impl Requests {

@@ -1,103 +1,10 @@
 //! A device with any mapping, addressed in bytes.
 
 use crate::buffer::Buffer;
-use crate::nand::Nand;
 use crate::{
-    BlockMap, Charge, Counters, Error, Geometry, LogBlockMap, LogBlocks, PageMap, PageMapOptions,
-    Scaled,
+    BlockMap, Charge, Counters, Error, Geometry, LogBlockMap, Mapping, PageMap, Scaled,
+    Translation, Write,
 };
-
-/// A write of consecutive units.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Write {
-    /// First logical unit.
-    pub first: u32,
-    /// Number of units.
-    pub count: u32,
-    /// Tag to which the write is charged.
-    pub tag: u16,
-    /// Stream of the host that the write belongs to. If the device has fewer streams, the last one
-    /// is used.
-    pub stream: u8,
-}
-
-impl Write {
-    /// Creates a write of the host's first stream.
-    #[must_use]
-    pub fn new(first: u32, count: u32, tag: u16) -> Write {
-        Write {
-            first,
-            count,
-            tag,
-            stream: 0,
-        }
-    }
-}
-
-/// A translation layer. Addresses must lie within [`Geometry::logical_units`]; [`Device`] checks
-/// them.
-pub trait Translation {
-    /// Type that receives each program, move and invalidation.
-    type Charges: Charge;
-
-    /// Returns the NAND of the device.
-    fn nand(&self) -> &Nand<Self::Charges>;
-    /// Returns the location of a logical unit; `None` if it was never written, or was trimmed.
-    fn physical(&self, logical: u32) -> Option<u32>;
-    /// Performs the writes in order.
-    fn write_all(&mut self, writes: &[Write]);
-    /// Trims units.
-    fn trim(&mut self, first: u32, count: u32, tag: u16);
-    /// Makes everything written durable.
-    fn flush(&mut self, tag: u16);
-
-    /// Returns the geometry of the device.
-    fn geometry(&self) -> &Geometry {
-        &self.nand().geometry
-    }
-
-    /// Returns the totals so far.
-    fn counters(&self) -> Counters {
-        self.nand().counters
-    }
-
-    /// Returns the erase count of each block.
-    fn erases(&self) -> &[u32] {
-        &self.nand().erases
-    }
-
-    /// Returns the charges of each tag.
-    fn charges(&self) -> &Self::Charges {
-        &self.nand().charges
-    }
-}
-
-/// A mapping and its options.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mapping {
-    /// Page mapping: any logical unit can be stored anywhere.
-    Page(PageMapOptions),
-    /// Block mapping with `open_blocks` open blocks.
-    Block {
-        /// Number of blocks that can be continued in ascending order.
-        open_blocks: u32,
-    },
-    /// Block mapping with log blocks for writes in any order.
-    Log(LogBlocks),
-}
-
-impl Mapping {
-    /// Returns the number of blocks that never hold settled data: those reserved for collection or
-    /// merging, and all open ones except the first.
-    #[must_use]
-    pub fn reserved_blocks(&self) -> u32 {
-        match self {
-            Mapping::Page(options) => options.reserved_blocks + options.frontiers() - 1,
-            Mapping::Block { open_blocks } => open_blocks + 1,
-            Mapping::Log(options) => options.log_blocks + 1,
-        }
-    }
-}
 
 /// A device: a write buffer in front of a mapping, addressed in bytes.
 pub struct Device<C> {

@@ -1,12 +1,39 @@
 //! A device as described by its data sheet, and its model scaled to the size of a recorded disk.
 
-use crate::{Error, Geometry, LogBlocks, Mapping, PageMapOptions};
+use crate::{Error, Geometry, LogBlocks, PageMapOptions};
 
 /// Minimum number of erase blocks. Fewer blocks would make collection coarser than on any real
 /// device.
 const FEWEST_BLOCKS: u64 = 256;
 /// Block size below which blocks are not divided further; smaller blocks are those of real NAND.
 const SMALLEST_BLOCK_UNITS: u32 = 64;
+
+/// A mapping and its options.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mapping {
+    /// Page mapping: any logical unit can be stored anywhere.
+    Page(PageMapOptions),
+    /// Block mapping with `open_blocks` open blocks.
+    Block {
+        /// Number of blocks that can be continued in ascending order.
+        open_blocks: u32,
+    },
+    /// Block mapping with log blocks for writes in any order.
+    Log(LogBlocks),
+}
+
+impl Mapping {
+    /// Returns the number of blocks that never hold settled data: those reserved for collection or
+    /// merging, and all open ones except the first.
+    #[must_use]
+    pub fn reserved_blocks(&self) -> u32 {
+        match self {
+            Mapping::Page(options) => options.reserved_blocks + options.frontiers() - 1,
+            Mapping::Block { open_blocks } => open_blocks + 1,
+            Mapping::Log(options) => options.log_blocks + 1,
+        }
+    }
+}
 
 /// A device at its real size.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -1,6 +1,6 @@
 //! Parameters of a hard disk.
 
-use crate::{Error, device::LARGEST_BYTES, fields::Fields};
+use crate::{Error, fields::Fields, request::LARGEST_BYTES};
 
 /// Parameters of a hard disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
