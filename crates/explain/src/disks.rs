@@ -1,6 +1,5 @@
 //! Content of the disks at the current event.
 
-use crate::Write;
 use fscost_recording::{Event, Image, Recording, Result};
 
 /// The disks of a recording at the current event. Reads see every write before it, but not the
@@ -51,25 +50,6 @@ impl<'a> Disks<'a> {
             .saturating_sub(offset)
             .min(into.len() as u64) as usize;
         image.read_at(offset.min(image.size_bytes()), &mut into[..available])
-    }
-
-    /// Returns whether the disk already holds the content of `write`.
-    pub fn holds(&mut self, write: &Write<'_>) -> Result<bool> {
-        let mut known = [0; 4096];
-        let mut rest = *write;
-        while rest.length > 0 {
-            let part = rest.take_front(rest.length.min(known.len() as u64));
-            let known = &mut known[..part.length as usize];
-            self.read(part.disk, part.offset, known)?;
-            let is_same = match part.content {
-                [] => known.iter().all(|&byte| byte == 0),
-                content => known == content,
-            };
-            if !is_same {
-                return Ok(false);
-            }
-        }
-        Ok(true)
     }
 
     /// Adds a disk: an array of the others.

@@ -54,6 +54,25 @@ impl<'a> Write<'a> {
         *self = self.part(length, self.length - length);
         front
     }
+
+    /// Returns whether the disk already holds the content of this write.
+    pub fn is_on(&self, disks: &mut Disks<'_>) -> Result<bool> {
+        let mut known = [0; 4096];
+        let mut rest = *self;
+        while rest.length > 0 {
+            let part = rest.take_front(rest.length.min(known.len() as u64));
+            let known = &mut known[..part.length as usize];
+            disks.read(part.disk, part.offset, known)?;
+            let is_same = match part.content {
+                [] => known.iter().all(|&byte| byte == 0),
+                content => known == content,
+            };
+            if !is_same {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
 }
 
 /// The current write, the disks, and the rows to which its explanation is added.

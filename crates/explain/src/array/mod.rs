@@ -236,7 +236,7 @@ impl Array {
         let member = self.shape.member(data.source.disk);
         let is_rebuilt = member.is_some_and(|member| self.rebuilding[member]);
         let copies = self.shape.map.copies();
-        let is_same = (is_rebuilt || copies > 1) && above.disks.holds(&write)?;
+        let is_same = (is_rebuilt || copies > 1) && write.is_on(above.disks)?;
         let source = data.source.at(skipped);
         let placed = self.placed.first((start, end), source, is_same, is_rebuilt);
         if copies > 1 {
