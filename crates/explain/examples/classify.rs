@@ -48,7 +48,7 @@ fn main() {
          \"paths\": {}, \"wall_s\": {wall_s}, \
          \"classifier_cpu_s\": {classifier_cpu_s}, \"whole_cpu_s\": {whole_cpu_s}, \
          \"rows_cpu_s\": {rows_cpu_s}, \"peak_bytes\": {}}}",
-        table.explained.paths.len(),
+        table.explained.paths.texts().len(),
         peak_bytes()
     );
 }

@@ -94,9 +94,9 @@ impl Now<'_, '_> {
         let stop = self.write.offset.saturating_add(content.len() as u64);
         let (from, to) = (offset.max(self.write.offset), end.min(stop));
         if from < to {
-            let at = |place: u64, begin: u64| (place - begin) as usize;
-            let written = &content[at(from, self.write.offset)..at(to, self.write.offset)];
-            into[at(from, offset)..at(to, offset)].copy_from_slice(written);
+            let written = self.write.part(from - self.write.offset, to - from);
+            let into = &mut into[(from - offset) as usize..(to - offset) as usize];
+            into.copy_from_slice(written.content);
         }
         Ok(())
     }

@@ -48,14 +48,4 @@ impl Paths {
     pub fn texts(&self) -> impl ExactSizeIterator<Item = &str> {
         self.texts.iter().map(|text| &**text)
     }
-
-    /// Returns the number of paths.
-    pub fn len(&self) -> usize {
-        self.texts.len()
-    }
-
-    /// Returns whether there are no paths.
-    pub fn is_empty(&self) -> bool {
-        self.texts.is_empty()
-    }
 }

@@ -30,7 +30,7 @@ impl Default for Limits {
 }
 
 /// Rows of a family.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Rows {
     pages: Pages,
     limits: Limits,
@@ -38,8 +38,13 @@ pub struct Rows {
     pub paths: Paths,
 }
 
+impl Default for Rows {
+    fn default() -> Rows {
+        Rows::with_limits(Limits::default())
+    }
+}
+
 impl Rows {
-    #[cfg(test)]
     fn with_limits(limits: Limits) -> Rows {
         Rows {
             pages: Pages::new(limits.kept_rows),

@@ -1,9 +1,6 @@
 //! Rows by number. Rows in use are in memory, the others in a temporary file without a name.
 
-use super::{
-    Limits,
-    record::{RECORD_BYTES, decode, encode},
-};
+use super::record::{RECORD_BYTES, decode, encode};
 use crate::Row;
 use fscost_recording::{Error, Result};
 use std::{env, fs::File, io, os::unix::fs::FileExt as _, path::Path};
@@ -14,7 +11,7 @@ pub(super) const PAGE_ROWS: usize = 256;
 /// Value in `places` of a page that is only in the file.
 const IN_FILE: u32 = u32::MAX;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Pages {
     count: usize,
     /// Slot of each page, or `IN_FILE`.
@@ -38,24 +35,12 @@ struct Slot {
     changed: bool,
 }
 
-impl Default for Pages {
-    fn default() -> Self {
-        Self::new(Limits::default().kept_rows)
-    }
-}
-
 impl Pages {
     /// Creates pages that keep at most `max_rows` rows in memory (but at least two pages).
     pub fn new(max_rows: usize) -> Pages {
         Pages {
-            count: 0,
-            places: Vec::new(),
-            slots: Vec::new(),
             max_slots: (max_rows / PAGE_ROWS).max(2),
-            hand: 0,
-            file: None,
-            bytes: Vec::new(),
-            failed: None,
+            ..Pages::default()
         }
     }
 

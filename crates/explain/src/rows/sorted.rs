@@ -79,7 +79,17 @@ impl SortedRows {
 
     /// Returns an iterator over all rows, from the first.
     pub fn iter(&self) -> RowIter {
-        RowIter::new(Arc::clone(&self.runs))
+        let runs = Arc::clone(&self.runs);
+        let stored = runs.stored.iter().map(|run| run.head);
+        let heads = stored.chain(runs.last.first().map(place));
+        let heads = heads.enumerate().map(|(run, head)| Reverse((head, run)));
+        RowIter {
+            heads: heads.collect(),
+            cursors: (0..=runs.stored.len()).map(|_| Cursor::default()).collect(),
+            runs,
+            held: None,
+            bytes: Vec::new(),
+        }
     }
 
     /// Returns every combination of causes that occurs, in order.
@@ -120,19 +130,6 @@ struct Cursor {
 }
 
 impl RowIter {
-    fn new(runs: Arc<Runs>) -> RowIter {
-        let stored = runs.stored.iter().map(|run| run.head);
-        let heads = stored.chain(runs.last.first().map(place));
-        let heads = heads.enumerate().map(|(run, head)| Reverse((head, run)));
-        RowIter {
-            heads: heads.collect(),
-            cursors: (0..=runs.stored.len()).map(|_| Cursor::default()).collect(),
-            runs,
-            held: None,
-            bytes: Vec::new(),
-        }
-    }
-
     /// Returns the next row of a run.
     fn peek(&mut self, run: usize) -> Result<Option<Row>> {
         let cursor = &mut self.cursors[run];

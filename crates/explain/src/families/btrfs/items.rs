@@ -24,7 +24,7 @@ pub fn structure_of(owner: u64) -> Structure {
 }
 
 /// Reasons why a leaf of one tree was written, collected item by item in key order.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Reasons {
     owner: u64,
     pub causes: Causes,
@@ -41,11 +41,7 @@ impl Reasons {
     pub fn new(owner: u64) -> Reasons {
         Reasons {
             owner,
-            causes: Causes::NONE,
-            inode: None,
-            several: false,
-            reshaped: false,
-            whole: None,
+            ..Reasons::default()
         }
     }
 
@@ -132,17 +128,15 @@ fn root_item_cause(key: Key) -> Cause {
 /// if size, names, links or mode changed, because they change along with these.
 fn inode_causes(old: &[u8], new: &[u8]) -> Causes {
     let differs = |range: std::ops::Range<usize>| old.get(range.clone()) != new.get(range);
-    let mut causes = Causes::NONE;
-    if differs(inode::LINKS_TO_FLAGS) {
-        causes = causes.with(Cause::LinksOrMode);
-    }
-    if differs(inode::SIZE_AND_BYTES) {
-        // A directory's size is the total length of its names.
-        causes = causes.with(match inode::is_directory(new) {
-            true => Cause::DirectoryEntries,
-            false => Cause::SizeOrExtents,
-        });
-    }
+    // A directory's size is the total length of its names.
+    let size = match inode::is_directory(new) {
+        true => Cause::DirectoryEntries,
+        false => Cause::SizeOrExtents,
+    };
+    let causes = Causes::of([
+        (differs(inode::LINKS_TO_FLAGS), Cause::LinksOrMode),
+        (differs(inode::SIZE_AND_BYTES), size),
+    ]);
     causes.or(if differs(inode::OTHER_TIMES) {
         Cause::Times
     } else if differs(inode::ATIME) {

@@ -344,10 +344,9 @@ impl Fat {
         let belongs = |at: u64| self.files.owner(at, 1).0 == Some(owner);
         let end = offset + length;
         let (first, last) = (begin_of(offset), begin_of(end - 1));
-        let last_end = if last < heap {
-            heap
-        } else {
-            last + cluster_bytes
+        let last_end = match last < heap {
+            true => heap,
+            false => last + cluster_bytes,
         };
         let from = offset.saturating_sub(AROUND).max(first);
         let to = (end + AROUND).min(last_end);

@@ -120,12 +120,10 @@ impl Jfs {
     ) -> Result<()> {
         let is = |kind: u16| record.page_kind & kind != 0;
         let slot = (record.inode % INODES_OF_PAGE) as usize;
+        let begin = slot * inode::BYTES;
         let (from, to) = match () {
-            () if is(ROOTS) && is(IN_DIRECTORY) => (
-                slot * inode::BYTES + inode::TABLE,
-                slot * inode::BYTES + inode::TREE,
-            ),
-            () if is(ROOTS) => (slot * inode::BYTES + inode::TREE, (slot + 1) * inode::BYTES),
+            () if is(ROOTS) && is(IN_DIRECTORY) => (begin + inode::TABLE, begin + inode::TREE),
+            () if is(ROOTS) => (begin + inode::TREE, begin + inode::BYTES),
             () if is(INODES) || is(EXTENTS) || is(NAMES) => (0, PAGE as usize),
             () => return Ok(()),
         };

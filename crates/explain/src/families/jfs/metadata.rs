@@ -135,13 +135,12 @@ impl Jfs {
                     continue;
                 }
                 Some((of, before)) if of == generation => causes_of(&version, &before),
-                Some(_) => {
-                    if is_news {
+                before => {
+                    if before.is_some() && is_news {
                         self.files.forget(inode, now.rows);
                     }
                     Causes::one(Cause::NewInode)
                 }
-                None => Causes::one(Cause::NewInode),
             };
             causes = causes.and(why);
             changed.push(inode);

@@ -159,9 +159,7 @@ impl Follower for Jfs {
                     self.files.add_owned(&piece, now.rows);
                     self.page(piece.offset, piece.content, owner, now)?;
                 }
-                Some(_) if structure == Structure::Log => {
-                    self.log(&piece, now)?;
-                }
+                Some(_) if structure == Structure::Log => self.log(&piece, now)?,
                 _ => self.files.add_owned(&piece, now.rows),
             }
             if is_clean(&piece) {

@@ -24,7 +24,7 @@ struct Transaction {
 }
 
 /// State of the journal ring, used to explain its next blocks.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Journal {
     block_bytes: u64,
     first: u64,
@@ -43,8 +43,7 @@ impl Journal {
             block_bytes,
             first,
             blocks,
-            open: VecDeque::new(),
-            early: HashMap::new(),
+            ..Journal::default()
         }
     }
 

@@ -54,9 +54,8 @@ impl Reiserfs {
                 names.entry(inode).or_default().extend(item.names());
             }
         }
+        let kept: HashSet<u64> = inodes.iter().copied().collect();
         let before = self.leaf_inodes.insert(block, inodes).unwrap_or_default();
-        let kept = self.leaf_inodes.get(&block).map_or(&[][..], |kept| kept);
-        let kept: HashSet<_> = kept.iter().collect();
         for inode in before.iter().filter(|inode| !kept.contains(inode)) {
             if self.inodes.get(inode).is_some_and(|&(_, at)| at == block) {
                 self.gone.insert(*inode);
@@ -68,7 +67,9 @@ impl Reiserfs {
     /// Reads a block of the bitmap: a set bit is a block in use (fs/reiserfs/bitmap.c). A leaf that
     /// is freed is not written again, so nothing else shows that its names are gone.
     pub(super) fn bitmap(&mut self, home: u64, content: &[u8]) {
-        let mapped = self.mapped(home);
+        // A block of the bitmap maps the range that it is in.
+        let per_bitmap = self.geometry.block_bytes * 8;
+        let mapped = home / per_bitmap * per_bitmap;
         let before = self.bitmaps.insert(home, content.to_vec());
         let before = before.unwrap_or_else(|| vec![u8::MAX; content.len()]);
         let changed = (mapped..).step_by(8).zip(before.iter().zip(content));
@@ -79,11 +80,6 @@ impl Reiserfs {
             self.freed
                 .extend(freed.filter(|block| leaves.contains_key(block)));
         }
-    }
-
-    /// Returns the first block that a block of the bitmap maps.
-    fn mapped(&self, home: u64) -> u64 {
-        home / (self.geometry.block_bytes * 8) * (self.geometry.block_bytes * 8)
     }
 
     /// Removes what the freed leaves held and no other leaf has taken over.

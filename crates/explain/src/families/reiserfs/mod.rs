@@ -63,11 +63,8 @@ fn area(geometry: &Geometry, block: u64) -> Option<Structure> {
 /// Returns whether the image has a journal header with this magic number.
 fn is_journal(image: &mut Image<'_>, geometry: &Geometry, magic: u32) -> Result<bool> {
     let header = geometry.journal_header() * geometry.block_bytes;
-    let mut bytes = [0; format::HEADER_BYTES];
-    if header + bytes.len() as u64 <= image.size_bytes() {
-        image.read_at(header, &mut bytes)?;
-    }
-    Ok(format::has_magic(&bytes, magic))
+    let bytes = read_bytes::<{ format::HEADER_BYTES }>(image, header)?;
+    Ok(bytes.is_some_and(|bytes| format::has_magic(&bytes, magic)))
 }
 
 struct Reiserfs {
