@@ -88,7 +88,7 @@ def test_a_command_that_stands_here_says_how_to_reach_it(fscost: Run, tmp_path: 
         (["-n", ""], "--name '' is not a valid name"),
         (["--per", "0:tx"], "--per '0:tx' is not a number of operations"),
         (["--per", "x"], "--per 'x' is not a number of operations"),
-        (["--fill", "100%"], "--fill '100%' is not a share"),
+        (["--fill", "100%"], "--fill '100%' is not a percentage from 1% to 99%"),
         (["-L", "mode", "a,b"], "-L mode: no option contains {mode}"),
         (["-L", "mode", "a,"], "-L mode a, lists no values"),
         (["--run", "a=b"], "--run already gives the commands"),
@@ -97,6 +97,19 @@ def test_a_command_that_stands_here_says_how_to_reach_it(fscost: Run, tmp_path: 
 def test_what_makes_no_sense_is_refused(fscost: Run, arguments: list[str], cause: str) -> None:
     said = fscost("compare", "--lab", "fake", *arguments, "--", "true", check=(2,)).stderr
     assert cause in said
+
+
+@pytest.mark.parametrize(
+    ("runs", "cause"),
+    [
+        (["a"], "--run 'a' is not NAME=COMMAND"),
+        (["a="], "--run 'a=' is not NAME=COMMAND"),
+        (["a=true", "a=false"], "--run 'a=false' repeats a name"),
+    ],
+)
+def test_several_commands_need_names_of_their_own(fscost: Run, runs: list[str], cause: str) -> None:
+    arguments = [word for run in runs for word in ("--run", run)]
+    assert cause in fscost("compare", "--lab", "fake", *arguments, check=(2,)).stderr
 
 
 def test_bytes_for_each_operation_are_a_column(fscost: Run) -> None:

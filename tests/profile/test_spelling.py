@@ -155,9 +155,9 @@ def test_an_array() -> None:
         ("ext4 -t ext2", "the type is the first word"),
         ("xfs -N", "-N cannot be part of a profile"),
         ("btrfs --help", "--help cannot be part of a profile"),
-        ("ext4 -o noatime,,commit=3", "is not a comma-separated list"),
-        ("ext4 -o 'noatime, commit=3'", "is not a comma-separated list"),
-        ("ext4 -o =3", "is not a comma-separated list"),
+        ("ext4 -o noatime,,commit=3", "a mount option has no name"),
+        ("ext4 -o 'noatime, commit=3'", "a mount option contains a space"),
+        ("ext4 -o =3", "a mount option has no name"),
     ],
 )
 def test_refused(text: str, words: str) -> None:

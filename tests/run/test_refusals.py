@@ -74,10 +74,18 @@ def test_stopping_rules_that_cannot_be(rule: dict[str, Any]) -> None:
         StoppingRule(**rule)
 
 
-@pytest.mark.parametrize("name", ["mkfs", "mount", "total", "write"])
-def test_steps_need_names_of_their_own(spec: Make, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "fault"),
+    [
+        ("mkfs", "is reserved"),
+        ("mount", "is reserved"),
+        ("total", "is reserved"),
+        ("write", "is used twice"),
+    ],
+)
+def test_steps_need_names_of_their_own(spec: Make, name: str, fault: str) -> None:
     workload = spec().workload
-    with pytest.raises(InputError, match="reserved or used twice"):
+    with pytest.raises(InputError, match=f"the step name '{name}' {fault}"):
         spec(workload=replace(workload, steps=(*workload.steps, Step(name, "true"))))
 
 
@@ -210,6 +218,21 @@ def test_the_lock_goes_with_its_process(tmp_path: Path) -> None:
             pass
         holder.send_signal(signal.SIGKILL)
     with exclusive(name):
+        pass
+
+
+def test_a_lock_that_is_no_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lock, "_path", lambda name: tmp_path / name)
+    os.mkfifo(tmp_path / "fifo")
+    with pytest.raises(HostError, match="fifo is not a regular file"), exclusive("fifo"):
+        pass
+
+
+def test_a_lock_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lock, "_path", lambda name: tmp_path / name)
+    (tmp_path / "lock").touch()
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    with pytest.raises(HostError, match=f"lock belongs to user {os.getuid()}"), exclusive("lock"):
         pass
 
 

@@ -107,6 +107,7 @@ def test_no_verdict_is_in_the_data() -> None:
         ("strict.clean / strict_nj.clean", "strict.clean ** 2", "formula"),
         ('with = "ext3"', 'with = "ext9"', "no profile is called 'ext9'"),
         (", at_least = 0.5, neutral = 0, precondition", ", precondition", "has no bound"),
+        ("factor = 2", "faktor = 2", "does not match the fields of a study"),
         ("factor = 2", "faktor = 2", "faktor"),
         ("[profiles]", "[profiles", "study.toml"),
     ],
@@ -124,7 +125,7 @@ def test_a_wrong_study_names_its_file_and_what_is_wrong(old: str, new: str, mess
         ("profile,phase", "profil,phase", "columns"),
         ("strict,clone", "nobody,clone", "nobody"),
         ("strict_nj,clone", "strict,clone", "occurs twice"),
-        ("367.7,MB", "367.7,parsec", "unit"),
+        ("367.7,MB", "367.7,parsec", "the unit is not one of"),
     ],
 )
 def test_a_wrong_table_of_published_figures_is_refused(old: str, new: str, message: str) -> None:

@@ -70,7 +70,8 @@ def test_rmw_level_is_mds() -> None:
 @pytest.mark.parametrize(
     ("spelled", "says"),
     [
-        ("raid5,members=3,chunk=64k,", "'' cannot be read"),
+        ("raid5,members=3,chunk=64k,", "'' is not FIELD=VALUE"),
+        ("raid5,members=3,chunks=64K", "no field 'chunks'"),
         ("raid1,members=2,chunk=64K", "raid1 has no chunks"),
         ("raid0,members=3,layout=n2", "raid0 has no layouts"),
         ("raid10,members=2,layout=f3", "layout is 'f3'"),

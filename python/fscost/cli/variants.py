@@ -37,11 +37,10 @@ def _commands(asked: Request, runs: Sequence[str]) -> dict[str, Request]:
     found = {}
     for text in runs:
         name, equals, command = text.partition("=")
-        if not name.strip() or not equals or not command.strip() or name in found:
-            raise InputError(
-                f"--run {text!r} is not NAME=COMMAND, or repeats a name",
-                "write --run NAME='COMMAND'",
-            )
+        if not name.strip() or not equals or not command.strip():
+            raise InputError(f"--run {text!r} is not NAME=COMMAND", "write --run NAME='COMMAND'")
+        if name in found:
+            raise InputError(f"--run {text!r} repeats a name", "give each run a name of its own")
         found[name] = replace(asked, command=(command,))
     return found
 

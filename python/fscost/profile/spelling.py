@@ -14,7 +14,7 @@ from fscost.profile.model import DiskSpec, Profile
 
 JOURNAL_BYTES = (
     256 << 20
-)  # default size of a second disk; plenty for any journal, and soon zeroed by mkfs.xfs
+)  # default size of a second disk; plenty for any journal, and quickly zeroed by mkfs.xfs
 
 _LONGEST = 1000  # characters; a profile is the name of a row in every table
 
@@ -87,10 +87,15 @@ def check_mount_options(options: str) -> None:
         return
     for item in options.split(","):
         key, _, value = item.partition("=")
-        if not key or any(c.isspace() for c in item):
+        if not key:
             raise InputError(
-                f"-o: '{options}' is not a comma-separated list of mount options",
-                "write them as in -o noatime,commit=30",
+                f"-o '{options}': a mount option has no name",
+                "separate mount options by one comma, as in -o noatime,commit=30",
+            )
+        if any(c.isspace() for c in item):
+            raise InputError(
+                f"-o '{options}': a mount option contains a space",
+                "separate mount options by commas, as in -o noatime,commit=30",
             )
         if key == "loop":
             raise InputError(

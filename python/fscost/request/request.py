@@ -373,11 +373,10 @@ def parse_options(texts: Sequence[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for text in texts:
         key, equals, value = text.partition("=")
-        if not key or not equals or key in found:
-            raise InputError(
-                f"--set {text!r} is not KEY=VALUE, or repeats a key",
-                "write --set KEY=VALUE, each key once",
-            )
+        if not key or not equals:
+            raise InputError(f"--set {text!r} is not KEY=VALUE", "write --set KEY=VALUE")
+        if key in found:
+            raise InputError(f"--set {text!r} repeats a key", "set each key once")
         found[key] = value
     return found
 

@@ -76,10 +76,12 @@ def _open(path: Path) -> int:
             "see what is there, and remove it",
         ) from error
     status = os.fstat(descriptor)
-    if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
+    is_file = stat.S_ISREG(status.st_mode)
+    if not is_file or status.st_uid != os.geteuid():
         os.close(descriptor)
+        fault = f"belongs to user {status.st_uid}" if is_file else "is not a regular file"
         raise HostError(
-            f"the lock {path} belongs to user {status.st_uid}, or is not a file",
+            f"the lock {path} {fault}",
             "remove it, or set XDG_RUNTIME_DIR to a folder of your own",
         )
     return descriptor

@@ -67,7 +67,8 @@ class StoppingRule:
             raise InputError(
                 f"--metric {self.metric!r} {problem}",
                 did_you_mean(self.metric, usable)
-                or f"one of: {listed}, or a part of what was written: {written.JOURNAL} …",
+                or f"one of: {listed}, or the bytes of one structure or cause, such as"
+                f" {written.JOURNAL}",
             )
 
 
@@ -189,10 +190,9 @@ def _check_workload(workload: Workload) -> None:
     names = [step.name for step in workload.steps]
     for name in names:
         if name in _RESERVED_PHASES or names.count(name) > 1:
+            fault = "is reserved" if name in _RESERVED_PHASES else "is used twice"
             raise InputError(
-                f"workload {workload.name!r} has a step name that is reserved or used twice:"
-                f" {name!r}",
-                "rename the step",
+                f"workload {workload.name!r}: the step name {name!r} {fault}", "rename the step"
             )
     if not any(step.measured for step in workload.steps):
         raise InputError(

@@ -68,10 +68,11 @@ def read(name: str, toml: str, published: str) -> Study:
         return _Reader(name, table).study(published)
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{name}/study.toml: {error}") from None
-    except (KeyError, TypeError) as error:
+    except KeyError as error:
+        raise InputError(f"{name}/study.toml: {error} is missing") from None
+    except TypeError as error:
         raise InputError(
-            f"{name}/study.toml: {error} is missing, has the wrong type, or is not a field of a"
-            " study"
+            f"{name}/study.toml does not match the fields of a study: {error}"
         ) from None
     except InputError as error:
         raise InputError(f"{name}: {error.what}", error.remedy) from None
@@ -136,11 +137,11 @@ class _Reader:
             phase, _, disk = row["phase"].partition("@")
             reference = Reference(row["profile"], phase, row["metric"], disk)
             self._check_profiles("published.csv", reference.profile)
-            if reference in values or row["unit"] not in UNITS:
-                raise InputError(
-                    f"published.csv: {reference.profile}.{reference.phase} occurs twice, or its"
-                    f" unit is not one of {', '.join(UNITS)}"
-                )
+            value = f"published.csv: {reference.profile}.{reference.phase}"
+            if reference in values:
+                raise InputError(f"{value} occurs twice")
+            if row["unit"] not in UNITS:
+                raise InputError(f"{value}: the unit is not one of {', '.join(UNITS)}")
             values[reference] = float(row["value"]) * UNITS[row["unit"]]
             texts[reference] = f"{row['value']} {row['unit']}"
             if row["note"]:

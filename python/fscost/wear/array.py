@@ -109,9 +109,11 @@ def parse(text: str) -> Shape:
 
 def _field(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
-    if not equals or name not in _FIELDS:
+    if not equals:
+        raise InputError(f"--array: {text!r} is not FIELD=VALUE", _EXAMPLE)
+    if name not in _FIELDS:
         raise InputError(
-            f"--array: {text!r} cannot be read",
+            f"--array: no field {name!r}",
             did_you_mean(name, _FIELDS) or f"{_EXAMPLE}; fields: {', '.join(_FIELDS)}",
         )
     return name, value

@@ -15,7 +15,7 @@ def filled(workload: Workload, text: str) -> Workload:
     number = text.strip().removesuffix("%").strip()
     if not number.isdecimal() or not 1 <= int(number) <= 99:
         raise InputError(
-            f"--fill {text!r} is not a share", "give 1% to 99%, for example --fill 90%"
+            f"--fill {text!r} is not a percentage from 1% to 99%", "for example: --fill 90%"
         )
     # On file systems without fallocate(2) (ext2, nilfs2, vfat), the file is written out.
     shell = (
