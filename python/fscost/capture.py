@@ -40,7 +40,7 @@ _REMEDIES = {
     "host-disk-full": "free some space there, or name another folder",
     "format": "name a recording: a run keeps them as cells/…/recording.fscost",
     "header": (
-        "its header is damaged, so nothing of it can be read: restore it from a copy, or record it"
+        "its header is damaged, so none of it can be read: restore it from a copy, or record it"
         " again"
     ),
     "malformed": "check that place in the file, or name another format with --format",

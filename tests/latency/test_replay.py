@@ -100,8 +100,8 @@ def test_the_command_prints_the_same_in_each_form() -> None:
 @pytest.mark.parametrize(
     ("asked", "says"),
     [
-        (["hdd-7200"], "--disk 'hdd-7200' cannot be read"),
-        (["main="], "--disk 'main=' cannot be read"),
+        (["hdd-7200"], "--disk 'hdd-7200' is not NAME=MODEL"),
+        (["main="], "--disk 'main=' is not NAME=MODEL"),
         (["a=ram", "a=nvme"], "--disk a is given twice"),
         (["a=hdd"], "unknown device 'hdd'"),
         (["a=intel-x25-m-80gb"], r"device 'intel-x25-m-80gb' has no section \[latency\]"),

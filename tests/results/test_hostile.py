@@ -172,8 +172,8 @@ def memory_kib() -> int:
 @pytest.mark.parametrize(
     ("rows", "text_bytes", "words"),
     [
-        (60_000, 100_000, "a text of more than 4096 bytes"),
-        (60_000, 4096, "its texts have"),
+        (60_000, 100_000, "a string of more than 4096 bytes"),
+        (60_000, 4096, "its strings have"),
         (3, 60_000_000, "unpacks to"),
     ],
 )

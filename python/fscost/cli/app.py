@@ -20,7 +20,7 @@ TERMINATED = 143
 """Exit status that a shell reports for a program killed by SIGTERM."""
 _LONGEST_PATH = 200
 """Maximum length of a path in a message. A path too long for the kernel would fill the screen."""
-_MORE_MEMORY = "close other programs first, or raise the limit of memory (`ulimit -v`)"
+_MORE_MEMORY = "close other programs first, or raise the memory limit (`ulimit -v`)"
 
 LEAST_ADDRESS_SPACE_BYTES = 1 << 30
 COMPLETE = "_FSCOST_COMPLETE"
@@ -173,7 +173,7 @@ def main() -> None:
             raise
         _end_for(
             "no further thread can be started",
-            "raise the limits of memory and processes (`ulimit -v`, `ulimit -u`)",
+            "raise the limits on memory and processes (`ulimit -v`, `ulimit -u`)",
         )
     except MemoryError:
         _end_for("out of memory", _MORE_MEMORY)
@@ -214,8 +214,8 @@ def _of_the_host(error: OSError) -> tuple[str, str]:
             "change to a folder that exists",
         )
     remedies = {
-        errno.EMFILE: "raise the limit of open files (`ulimit -n`)",
-        errno.EAGAIN: "raise the limit of processes (`ulimit -u`)",
+        errno.EMFILE: "raise the limit on open files (`ulimit -n`)",
+        errno.EAGAIN: "raise the limit on processes (`ulimit -u`)",
         errno.ENOMEM: _MORE_MEMORY,
         errno.ENAMETOOLONG: "give a shorter name",
         errno.ENOSPC: "free some space there, or name another folder",

@@ -291,12 +291,12 @@ def _variants(sweep: str, device: "Device", fill: float) -> "list[tuple[str, Dev
     bounds, _, step_text = bounds.partition(":")
     low_text, dots, high_text = bounds.partition("..")
     if name not in ("spare", "fill") or not dots:
-        raise InputError(f"--sweep {sweep!r} cannot be read", form)
+        raise InputError(f"--sweep {sweep!r} is not a range of spare or fill", form)
     try:
         low, high = float(low_text), float(high_text)
         step = float(step_text) if step_text else max((high - low) / 8, 0.01)
     except ValueError:
-        raise InputError(f"--sweep {sweep!r} cannot be read", form) from None
+        raise InputError(f"--sweep {sweep!r} is not a range of spare or fill", form) from None
     most = 95 if name == "spare" else 100
     if not (0 < low <= high <= most and step > 0 and (high - low) / step <= _MOST_STEPS):
         raise InputError(

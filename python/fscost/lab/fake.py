@@ -64,7 +64,7 @@ class FakeLab:
                     setattr(lab, key, float(value))
                 case _:
                     raise InputError(
-                        f"the fake lab knows no {key!r}",
+                        f"--lab fake: unknown option {key!r}",
                         "delay_s, noise, skip, fail, fail_mkfs, unexplained or miscount",
                     )
         lab.skip, lab.fail, lab.unexplained, lab.miscount = skip, fail, unexplained, miscount

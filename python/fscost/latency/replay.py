@@ -109,7 +109,7 @@ def parse_models(asked: Sequence[str]) -> dict[str, Model]:
         disk, equals, name = each.partition("=")
         if not equals or not disk or not name:
             raise InputError(
-                f"--disk {each!r} cannot be read", "write NAME=MODEL, for instance main=hdd-7200"
+                f"--disk {each!r} is not NAME=MODEL", "write for instance --disk main=hdd-7200"
             )
         if disk in found:
             raise InputError(f"--disk {disk} is given twice", "give each disk one model")

@@ -54,7 +54,7 @@ def refuse_unneeded(
     if force and not named:
         raise InputError(
             "--force requires --device, or a device in --disk",
-            "leave it out: only a real device can hold something",
+            "leave it out: only a real device can contain data",
         )
     for each in erase:
         if Path(each).resolve() not in named:

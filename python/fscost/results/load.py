@@ -161,11 +161,11 @@ def _check_texts(path: Path, table: pa.Table) -> None:
         for chunk in table[name].chunks:
             lengths = pc.binary_length(chunk.dictionary)
             if (pc.max(lengths).as_py() or 0) > _LONGEST_TEXT_BYTES:
-                too_long = f"a text of more than {_LONGEST_TEXT_BYTES} bytes"
+                too_long = f"a string of more than {_LONGEST_TEXT_BYTES} bytes"
                 raise _damaged(path, f"column {name} has {too_long}")
             total += pc.sum(lengths.take(chunk.indices)).as_py() or 0
     if total > _LARGEST_SAMPLES_BYTES:
-        raise _damaged(path, f"its texts have {total} bytes, too many for a table of fscost")
+        raise _damaged(path, f"its strings have {total} bytes, too many for a table of fscost")
 
 
 def _check_columns(path: Path, schema: pa.Schema) -> None:

@@ -104,7 +104,7 @@ class Condition:
             if change.n < 2:
                 raise InputError(
                     f"--fail-if {self.text!r} cannot be decided: {change.profile} has {change.n}"
-                    " repetition in common, and a single repetition has no interval",
+                    f" repetition{'s' * (change.n != 1)} in both runs; at least two are needed",
                     "measure both runs with --min-repetitions 3",
                 )
         return [change for change in chosen if self._is_beyond(change)]

@@ -70,7 +70,7 @@ def first_recorded(results: RunResults, profile: str) -> tuple[CellRecord, Path]
 def _missing_reason(results: RunResults, profile: str) -> str:
     cells = [cell for cell in results.manifest.done if cell.profile == profile]
     if not cells:
-        return "no cell of it has finished"
+        return "none of its cells has finished"
     if any(cell.recording for cell in cells):
         return "its recording is no longer there"
     return "its recording was not kept (`fscost compare --keep one` keeps one of each profile)"

@@ -187,7 +187,7 @@ def of_file(file: devices.Device) -> Device:
 
 def _value(file: str, parameter: Parameter, found: Any) -> Any:
     if type(found) is not parameter.kind:
-        word = {int: "a whole number", str: "a text", bool: "true or false"}[parameter.kind]
+        word = {int: "a whole number", str: "a string", bool: "true or false"}[parameter.kind]
         raise _wrong(file, parameter.name, f"is {found!r}, not {word}", parameter.meaning)
     if parameter.name in _WORDS and found not in _WORDS[parameter.name]:
         raise _wrong(

@@ -83,6 +83,24 @@ def test_without_a_network_nothing_is_left(distribution: Path) -> None:
     assert kept(distribution) == []
 
 
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (FileNotFoundError(2, "No such file"), "apt-cache: .*No such file"),
+        (subprocess.TimeoutExpired("apt-cache", 900), "timed out after 900 s"),
+    ],
+)
+def test_a_program_that_is_missing_or_hangs(
+    distribution: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, words: str
+) -> None:
+    def run(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(subprocess, "run", run)
+    with pytest.raises(HostError, match=words):
+        kernels.fetch("6.12")
+
+
 def test_what_a_killed_one_left_goes(distribution: Path) -> None:
     left = distribution / "cache" / "fscost" / "kernels" / ".making-abc"
     left.mkdir(parents=True)

@@ -188,7 +188,7 @@ class _Fields:
     def text(self, name: str) -> str:
         value = self._value.get(name)
         if not isinstance(value, str):
-            raise self._wrong(name, "a text")
+            raise self._wrong(name, "a string")
         return value
 
     def flag(self, name: str) -> bool:
@@ -218,7 +218,7 @@ class _Fields:
     def texts(self, name: str) -> tuple[str, ...]:
         value = self._value.get(name)
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            raise self._wrong(name, "a list of texts")
+            raise self._wrong(name, "a list of strings")
         return tuple(value)
 
     def histogram(self, name: str) -> Histogram:

@@ -48,7 +48,7 @@ def fetch(name: str = DEFAULT, say: Callable[[str], None] = lambda _: None) -> G
     if name not in PACKAGES:
         raise InputError(
             f"unknown guest kernel {name!r}",
-            f"use one of {', '.join(PACKAGES)}, or name files: --kernel VMLINUZ --modules DIR",
+            f"use one of {', '.join(PACKAGES)}, or your own kernel: --kernel VMLINUZ --modules DIR",
         )
     folder = cache.root() / "kernels" / name
 
@@ -145,7 +145,7 @@ def _versioned(package: str) -> str:
     if found is None:
         raise HostError(
             f"apt has no package {package}",
-            "`sudo apt-get update`, or name files: --kernel VMLINUZ --modules DIR",
+            "run `sudo apt-get update`, or use your own kernel: --kernel VMLINUZ --modules DIR",
         )
     return found[1]
 
@@ -168,11 +168,16 @@ def _run(command: list[str], folder: Path) -> str:
             timeout=900,
             check=False,
         )
-    except (OSError, subprocess.TimeoutExpired) as error:
+    except OSError as error:
         raise HostError(
             f"{command[0]}: {error}",
-            "install it: guest kernels are Debian packages; or name files: --kernel VMLINUZ"
-            " --modules DIR",
+            "install it: guest kernels are Debian packages; or use your own kernel:"
+            " --kernel VMLINUZ --modules DIR",
+        ) from None
+    except subprocess.TimeoutExpired as error:
+        raise HostError(
+            f"`{' '.join(command)}` timed out after {error.timeout:g} s",
+            "check the network, or use your own kernel: --kernel VMLINUZ --modules DIR",
         ) from None
     if done.returncode != 0:
         remedy = "check the network; `sudo apt-get update` may help"

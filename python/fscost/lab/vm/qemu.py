@@ -45,7 +45,7 @@ _KILLS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _NOW = "2037-01-01T00:00:00"
 """Start of the guest's clock: the same in every cell, and later than any file of the host. For
 files from the future, make would rebuild and relatime update again and again. It is before 2038,
-when the clocks of ext3, jfs and reiserfs end."""
+when the timestamps of ext3, jfs and reiserfs overflow."""
 
 
 @dataclass(frozen=True)
