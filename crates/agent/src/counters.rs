@@ -44,7 +44,10 @@ impl BlockStat {
         let text =
             std::fs::read_to_string(&path).context(Kind::Attach, || format!("read {path}"))?;
         Self::parse(&text).ok_or_else(|| {
-            CellError::new(Kind::Attach, format!("{path} is not as expected: {text}"))
+            CellError::new(
+                Kind::Attach,
+                format!("unexpected content in {path}: {text}"),
+            )
         })
     }
 

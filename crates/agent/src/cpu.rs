@@ -248,8 +248,8 @@ mod tests {
         let (socket, _) = std::os::unix::net::UnixDatagram::pair().unwrap();
         let server = CpuServer::new(proc, Some(std::process::id()), socket.into());
         let begin = server.read();
-        // By this thread's own clock: it may get no processor for long. The kernel brings the times
-        // in /proc up to date with each tick, of 10 ms at most.
+        // By this thread's own clock: the thread may not be scheduled for a long time. The kernel
+        // brings the times in /proc up to date with each tick, of 10 ms at most.
         let start = own_time_ns();
         while own_time_ns() < start + 50_000_000 {
             std::hint::spin_loop();

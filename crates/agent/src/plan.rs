@@ -83,7 +83,7 @@ pub struct DiskPlan {
     /// Real block device to use.
     #[serde(default)]
     pub device: Option<PathBuf>,
-    /// Identity of the disk behind `device` when a person released it for the cell.
+    /// Identity of the disk behind `device`, as it was when the user confirmed the device.
     #[serde(default)]
     pub identity: Option<DeviceIdentity>,
     /// True if the device was created for this cell: its counters then include the kernel's
@@ -147,7 +147,7 @@ pub struct StepPlan {
     /// Interval at which pauses of small directory changes are measured during the step.
     #[serde(default)]
     pub probe_interval_ms: Option<u64>,
-    /// Time limit for the command and what follows it, for each step anew.
+    /// Time limit of this step: its command and its settling.
     pub timeout_s: u64,
     /// Variables added to the environment.
     #[serde(default)]
@@ -192,7 +192,7 @@ pub fn parse(text: &[u8]) -> Result<Plan> {
     }
     let plan: Plan = serde_json::from_slice(text).context(
         Kind::Plan,
-        || "the plan is not as docs/cell-protocol.md says",
+        || "the plan does not match docs/cell-protocol.md",
     )?;
     plan.check()?;
     Ok(plan)
@@ -270,13 +270,17 @@ impl Plan {
     }
 
     fn check_steps(&self) -> Result<()> {
-        let mut names = BTreeSet::from(["mkfs", "mount", "end"]);
+        let mut names = BTreeSet::new();
         for step in &self.steps {
-            if step.name.is_empty() || !names.insert(&step.name) {
-                return Err(bad(format!(
-                    "step name {:?} is empty, taken or reserved",
-                    step.name
-                )));
+            let name = step.name.as_str();
+            for (is_wrong, fault) in [
+                (name.is_empty(), "is empty"),
+                (["mkfs", "mount", "end"].contains(&name), "is reserved"),
+                (!names.insert(name), "is used twice"),
+            ] {
+                if is_wrong {
+                    return Err(bad(format!("step name {name:?} {fault}")));
+                }
             }
             if step.timeout_s == 0 || step.probe_interval_ms == Some(0) {
                 return Err(bad(format!("step {}: times must be above zero", step.name)));

@@ -1,5 +1,5 @@
 //! Probe that measures how long the file system makes other processes wait. It creates and removes
-//! a small directory at a fixed rhythm beside the command.
+//! a small directory at a fixed interval beside the command.
 
 use crate::error::{Context, Result};
 use crate::event::ProbeResult;

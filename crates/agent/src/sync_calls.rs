@@ -101,7 +101,8 @@ fn differences_us(begin_ns: u64, times_ns: &[u64]) -> Vec<u64> {
 }
 
 /// Returns the time of a mark: the server's time if it is plausible. Otherwise the server has
-/// another clock (it may run under another kernel), and the middle is the best estimate.
+/// another clock (it may run under another kernel), and the midpoint between request and answer is
+/// the best estimate.
 fn instant_of_mark(asked_ns: u64, marked_ns: Option<u64>, answered_ns: u64) -> u64 {
     marked_ns
         .filter(|at| (asked_ns..=answered_ns).contains(at))

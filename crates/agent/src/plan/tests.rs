@@ -41,7 +41,13 @@ fn bad_plans_are_refused_with_a_reason() {
     assert!(
         refused(|plan| plan["steps"][0]["shell"] = json!("cp {input}/x .")).contains("{input}")
     );
-    assert!(refused(|plan| plan["steps"][0]["name"] = json!("end")).contains("reserved"));
+    assert!(refused(|plan| plan["steps"][0]["name"] = json!("")).contains("is empty"));
+    assert!(refused(|plan| plan["steps"][0]["name"] = json!("end")).contains("is reserved"));
+    let repeat = |plan: &mut Value| {
+        let step = plan["steps"][0].clone();
+        plan["steps"] = json!([step, step]);
+    };
+    assert!(refused(repeat).contains("is used twice"));
     assert!(refused(|plan| plan["disks"] = json!([{"name": "main"}])).contains("disk_server"));
     assert!(refused(|plan| plan["disks"][0]["name"] = json!("../x")).contains("letters"));
     assert!(refused(|plan| plan["log"] = json!("relative")).contains("absolute"));

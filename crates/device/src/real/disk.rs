@@ -94,7 +94,7 @@ impl RealDisk {
             .write(true)
             .custom_flags((OFlags::DIRECT | OFlags::EXCL).bits() as i32)
             .open(&named.path)
-            .map_err(|error| format!("{path}: cannot be opened for this cell alone: {error}"))?;
+            .map_err(|error| format!("{path}: cannot be opened exclusively: {error}"))?;
         let failed = |errno: Errno| format!("{path}: {errno}");
         let stat = rustix::fs::fstat(&device).map_err(failed)?;
         // SAFETY: BLKGETDISKSEQ writes a u64.

@@ -60,7 +60,8 @@ impl HardDisk {
             (
                 tracks * u128::from(track_ns) >= 1 << 61,
                 "inner_track_bytes",
-                "is too small for such slow tracks; give the bytes of one track",
+                "is too small: at this rotation and seek time, reading the largest disk would take \
+                 too long to represent; give the bytes of one track",
             ),
             (
                 mechanics.outer_track_bytes > 1 << 30,
