@@ -227,4 +227,4 @@ def test_snapshots_are_really_unshared(tmp_path: Path) -> None:
         verdicts["Reading a snapshotted btrfs with atime on unshares its metadata"]
         is Verdict.REPRODUCED
     )
-    assert verdicts["noatime removes it"] is Verdict.REPRODUCED
+    assert verdicts["noatime prevents the growth of metadata"] is Verdict.REPRODUCED

@@ -264,7 +264,9 @@ def test_snapshots_with_the_published_effect_reproduce_all_claims(reported: Repo
 
 def test_each_claim_on_snapshots_fails_by_its_own_numbers(reported: Reported) -> None:
     assert (
-        the(reported("snapshot-atime", snapshots(0.5, 0.01, 150)), "noatime removes it").verdict
+        the(
+            reported("snapshot-atime", snapshots(0.5, 0.01, 150)), "noatime prevents the growth"
+        ).verdict
         is Verdict.NOT_REPRODUCED
     )
     assert (

@@ -113,7 +113,9 @@ def _with_precondition(criterion: Criterion, numbers: Numbers, measured: Measure
 
 
 def _text(value: float, unit: str) -> str:
-    return f"{value / _MIB:.4g} MiB" if unit == "bytes" else f"{value:.4g} {unit}"
+    if unit == "bytes":
+        return f"{value / _MIB:.4g} MiB"
+    return f"{value:.4g}" if unit == "ratio" else f"{value:.4g} {unit}"
 
 
 def is_too_small(judged: "JudgedCriterion") -> bool:

@@ -167,7 +167,8 @@ def _by_reason(results: RunResults) -> dict[str, list[str]]:
     ]
     reasons: dict[str, list[str]] = {}
     for because, profile in dict.fromkeys(found):
-        reasons.setdefault(" ".join(because.split()).rstrip("."), []).append(profile)
+        lines = "; ".join(" ".join(line.split()) for line in because.strip().splitlines())
+        reasons.setdefault(lines.rstrip("."), []).append(profile)
     return reasons
 
 
