@@ -97,7 +97,7 @@ struct Serve {
     /// Control channel: an open SOCK_SEQPACKET socket.
     #[arg(long)]
     control_fd: RawFd,
-    /// Process to die with.
+    /// Exit when this process, the parent, exits.
     #[arg(long)]
     ppid: Option<u32>,
 }

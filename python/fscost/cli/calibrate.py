@@ -44,9 +44,9 @@ class Options:
         metavar="/dev/X", help="Confirm that --write may erase the device: repeat its path."
     )
     force: bool = option(
-        "--force", default=False, help="Erase the device even if it holds something."
+        "--force", default=False, help="Erase the device even if it is not empty."
     )
-    dry_run: bool = option("--dry-run", default=False, help="Print the commands of fio and stop.")
+    dry_run: bool = option("--dry-run", default=False, help="Print the fio commands and exit.")
 
 
 @with_fields

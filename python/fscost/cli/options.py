@@ -240,7 +240,7 @@ class Options:
         ),
     )
     force: bool = _disk(
-        "--force", default=False, help="Erase the device even if it holds something."
+        "--force", default=False, help="Erase the device even if it is not empty."
     )
     keep: str = _where(
         default=Request.keep,

@@ -35,7 +35,7 @@ class Stop(_Table):
     metric: str | None = None
     """Metric whose interval decides (device_write_bytes)."""
     precision: float | None = Field(None, gt=0, lt=1)
-    """Half-width of the interval at which the repetitions end, ÷ the median: 0.02 is ± 2 %."""
+    """Half-width of the interval that ends a run, relative to the median: 0.02 is ± 2 %."""
 
 
 class _Options(_Table):

@@ -94,7 +94,7 @@ class Run(_Document):
 
 
 class RelationRow(_Object):
-    """A profile in a run; without a ratio in the first run."""
+    """A profile in a run; the first run has no ratio."""
 
     profile: str
     run: str
@@ -109,7 +109,7 @@ class RelationRow(_Object):
 
 
 class Diff(_Document):
-    """`fscost diff --json`, and several commands, values or workloads in one call."""
+    """`fscost diff --json`, and the `--json` output of a command that makes several runs."""
 
     metric: str
     rows: list[RelationRow]
