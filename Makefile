@@ -63,7 +63,7 @@ setup: system .venv/.made-for ## Install what is missing (packages as root, Rust
 	@$(MAKE) --no-print-directory SYSTEM= $(NATIVE)
 
 .PHONY: tools
-tools: ## Install also QEMU, the mkfs programs for guests, the programs of all workloads, and what the tests need (as root)
+tools: ## Also install QEMU, the mkfs programs for guests, the programs of all workloads, and what the tests need (as root)
 	@tools/setup-system --all
 
 .PHONY: demo
@@ -91,11 +91,11 @@ test-python:
 	$(ALONE) $(BIN)/python -m pytest --numprocesses $(WORKERS) $(PYTEST)
 
 .PHONY: fuzz
-fuzz: system ## Explain damaged recordings until one breaks what must hold: SECONDS=600 for each of TARGETS="ext xfs btrfs others arrays strip recording dm_log_writes trace_FORMAT latency"
+fuzz: system ## Explain damaged recordings until one violates an invariant: SECONDS=600 for each of TARGETS="ext xfs btrfs others arrays strip recording dm_log_writes trace_FORMAT latency"
 	@fuzz/run $(SECONDS) $(TARGETS)
 
 .PHONY: soak
-soak: tools setup .venv/.dev-packages ## Run the variants that `make test` leaves out, then compare rows with what their writes held, on random file systems (needs root): SECONDS=3600 of these; TARGETS="ext xfs f2fs" draws only, LONG="tests/whole" those variants, SEED=…
+soak: tools setup .venv/.dev-packages ## Run the test variants that `make test` leaves out, then check the explanations of random file systems for SECONDS=3600 (needs root): LONG="tests/whole" runs only these variants; TARGETS="ext xfs f2fs" runs no variants and draws only these families; SEED=…
 	$(if $(LONG),FSCOST_TEST_LONG=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) -m long $(LONG))
 	PYTHONPATH=. $(BIN)/python -m tests.oracles.soak $(SECONDS) $(or $(SEED),$(shell date +%s)) $(TARGETS)
 
@@ -104,7 +104,7 @@ kills: tools setup ## Kill processes of runs in guests at random instants, count
 	PYTHONPATH=. $(BIN)/python -m tests.whole.kill_soak $(SECONDS) $(or $(SEED),$(shell date +%s))
 
 .PHONY: check check-rust check-python check-repository
-check: check-rust check-python check-repository ## Formats, lints, types, walls between the rooms, lock files; -k reports all problems, not only the first
+check: check-rust check-python check-repository ## Check formats, lints, types, imports between components and lock files; -k reports all problems, not only the first
 
 check-rust: system
 	cargo fmt --version >/dev/null && cargo clippy --version >/dev/null || rustup component add rustfmt clippy
@@ -143,7 +143,7 @@ PIN = $(BIN)/uv --quiet pip compile pyproject.toml --universal --generate-hashes
 	  --custom-compile-command 'make lock'
 
 .PHONY: lock
-lock: .venv/.dev-packages ## Bring the lock files up to the declared dependencies (UPGRADE=1: to the newest versions)
+lock: .venv/.dev-packages ## Update the lock files to match the declared dependencies (UPGRADE=1: to the newest versions)
 	cargo $(if $(UPGRADE),update,metadata --format-version 1 >/dev/null)
 	cargo $(if $(UPGRADE),update,metadata --format-version 1 >/dev/null) --manifest-path fuzz/Cargo.toml
 	$(PIN) --extra build --output-file requirements.lock
@@ -151,7 +151,7 @@ lock: .venv/.dev-packages ## Bring the lock files up to the declared dependencie
 	$(PIN) --extra docs --constraint requirements-dev.lock --output-file requirements-docs.lock
 
 .PHONY: docs
-docs: setup .venv/.docs-packages ## Build the documentation as a site in target/site, with pages made of the program itself
+docs: setup .venv/.docs-packages ## Build the documentation as a site in target/site, with reference pages generated from the program
 	RUSTDOCFLAGS=-Dwarnings cargo doc --quiet --workspace --exclude fscost-bindings --lib --no-deps --locked
 	PATH=$(BIN):$$PATH NO_MKDOCS_2_WARNING=1 FSCOST_RUSTDOC=$(TARGET)/doc $(BIN)/mkdocs --quiet build --clean
 	@echo target/site/index.html
@@ -166,7 +166,7 @@ VERSION_about := 0.9.3
 FEATURES_about := --features cli
 
 .PHONY: audit
-audit: .venv/.dev-packages $(TOOLS)/bin/cargo-deny ## Look for known vulnerabilities, foreign sources and licences that do not fit (needs network)
+audit: .venv/.dev-packages $(TOOLS)/bin/cargo-deny ## Look for known vulnerabilities, foreign sources and incompatible licences (needs network)
 	$(TOOLS)/bin/cargo-deny --locked check
 	$(TOOLS)/bin/cargo-deny --locked --manifest-path fuzz/Cargo.toml --config deny.toml check
 	for lock in requirements.lock requirements-dev.lock; do \
