@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 /// Number of regions of a disk. Frames are unpacked some MiB ahead of the families, so a region
 /// must be much larger than that.
 const REGIONS: u64 = 64;
-/// Least length of a long write.
+/// Minimum length of a long write.
 const LONG_BYTES: u64 = 128 << 10;
 
 /// For each region of each disk: whether its last short and its last long write were read.

@@ -7,7 +7,7 @@ use std::{collections::HashMap, sync::Arc};
 /// takes little memory.
 const MAX_DISKS: usize = 1 << 16;
 /// Maximum length of a name. A file name in a fio iolog has at most 256 bytes (fio's `read_iolog`),
-/// and one of Linux 4096.
+/// a Linux path at most 4096.
 const MAX_NAME_BYTES: usize = 4096;
 const MAX_NAMES_BYTES: usize = 16 << 20;
 

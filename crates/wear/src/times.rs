@@ -44,7 +44,7 @@ pub struct MemberTimes {
     pub erased_blocks: u64,
 }
 
-/// Replays a recording once, on devices that were full before. Discards are ignored, as on drives
+/// Replays a recording once, on devices that are already full. Discards are ignored, as on drives
 /// without TRIM, for which foreground collection matters most.
 pub fn times(
     recording: &Recording,

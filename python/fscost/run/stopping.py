@@ -31,8 +31,8 @@ def why_stop(
         )
     if repetitions < rule.whole_repetitions:
         return None
-    # Stop only between repetitions: values without a partner in the same repetition are lost to the
-    # ratios.
+    # Stop only between repetitions: values without a partner in the same repetition cannot be
+    # used in ratios.
     if (
         results.manifest.elapsed_s + repetition_s(results.manifest.cells, running) / lanes
         > rule.max_minutes * 60

@@ -12,8 +12,8 @@ a repetition (its seed, the state of the machine) cancel. If a value is zero, pl
 the logarithms. The interval is widened to contain the sample median, which tables print beside it.
 
 **Limits.** A few repetitions cannot show a rare event (one commit in ten runs), and bimodal samples
-are covered less well. Stopping when the interval is narrow costs some coverage: of 95 %, 91 %
-remain in the worst case, at samples 3 % apart (`tests/stats/test_coverage.py` measures it).
+are covered less well. Stopping when the interval is narrow costs some coverage: it falls from
+95 % to 91 % in the worst case, with samples 3 % apart (`tests/stats/test_coverage.py` measures it).
 Intervals are not corrected for multiple comparisons: of a hundred rows, about five miss the true
 value.
 """

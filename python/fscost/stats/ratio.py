@@ -37,8 +37,8 @@ def ratio(
     minimum_size: float = MINIMUM_SIZE,
     confidence: float = CONFIDENCE,
 ) -> Ratio:
-    """Divide `values` by `baseline`, both keyed by repetition. A repetition that either lacks makes
-    no pair.
+    """Divide `values` by `baseline`, both keyed by repetition. A repetition that is
+    missing on either side forms no pair.
 
     A difference is reported only if the interval excludes 1 *and* the ratio is at least
     `minimum_size` away from 1: if byte counts are identical in all repetitions, the interval has no

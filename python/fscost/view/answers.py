@@ -41,7 +41,7 @@ def _certainty(ranked: Sequence[Row]) -> list[str]:
 
 
 def _dominates(totals: Totals, ranked: Sequence[Row]) -> list[str]:
-    """Report the largest cause beside the program's own data, for the first and the last
+    """Report the largest cause other than the program's own data, for the first and the last
     profile."""
     causes = {metric: name for name, metric in written.BY_CAUSE.items() if name != "data"}
     by_name = {name: metric for metric, name in causes.items()}

@@ -108,9 +108,9 @@ impl Ext {
         }
     }
 
-    /// Strips the texts about people and machines in a superblock or a block of multiple mount
-    /// protection. The UUID stays: it is a random number that mkfs generated for this disk, and the
-    /// seed of all checksums.
+    /// Strips text fields that may identify people or machines, in a superblock or a block of
+    /// multiple mount protection. The UUID stays: it is a random number that mkfs generated for
+    /// this disk, and the seed of all checksums.
     fn texts(&self, bytes: &mut [u8], texts: &[Range<usize>], secret: &mut Secret) {
         let old = bytes.to_vec();
         for text in texts {

@@ -34,7 +34,7 @@ def grammar(type_: str) -> Grammar:
 
 
 def plan(profile: Profile, flags: list[Flag], main_bytes: int, seed: int) -> FormatPlan:
-    """Plan one mkfs. The mount repeats an external log, which xfs does not remember
+    """Plan one mkfs. The mount names an external log again, because xfs does not remember it
     (admin-guide/xfs.rst, logdev).
 
     The UUID stays random: xfs refuses to mount a second file system with the UUID of a mounted one,

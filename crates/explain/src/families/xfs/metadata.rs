@@ -16,8 +16,8 @@ use std::collections::{BTreeSet, HashSet};
 /// Size of the regions in which metadata is remembered. The headers and first roots of a group take
 /// less.
 const REGION_BYTES: u64 = 64 << 10;
-/// Least length of a write that is too long for a value of an attribute: 64 KiB, with a header in
-/// each block.
+/// Minimum length of a write that is too long for a value of an attribute: 64 KiB, with a header
+/// in each block.
 const ALONE_BYTES: u64 = 128 << 10;
 
 /// Last known state of a metadata block.

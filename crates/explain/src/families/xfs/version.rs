@@ -27,9 +27,9 @@ impl Version {
         })
     }
 
-    /// Returns the causes of the change from `before` to this version. Only the strongest cause is
-    /// returned: times change with every operation, so they count only if nothing else changed, and
-    /// the access time only if no other field did.
+    /// Returns the causes of the change from `before` to this version. Times change with every
+    /// operation, so they count only if nothing else changed, and the access time only if no other
+    /// time did.
     pub fn causes(&self, before: Option<&Version>) -> Causes {
         let Some(before) = before else {
             return Causes::one(match self.core.mode {
