@@ -43,9 +43,7 @@ class Options:
     erase_device: str | None = option(
         metavar="/dev/X", help="Confirm that --write may erase the device: repeat its path."
     )
-    force: bool = option(
-        "--force", default=False, help="Erase the device even if it is not empty."
-    )
+    force: bool = option("--force", default=False, help="Erase the device even if it is not empty.")
     dry_run: bool = option("--dry-run", default=False, help="Print the fio commands and exit.")
 
 

@@ -239,9 +239,7 @@ class Options:
             " repeatable."
         ),
     )
-    force: bool = _disk(
-        "--force", default=False, help="Erase the device even if it is not empty."
-    )
+    force: bool = _disk("--force", default=False, help="Erase the device even if it is not empty.")
     keep: str = _where(
         default=Request.keep,
         metavar="all|one|none",
