@@ -75,3 +75,16 @@ impl<'a> Disks<'a> {
         }
     }
 }
+
+/// Reads bytes of an image. Returns None if they are not all within it.
+pub(crate) fn read_bytes<const N: usize>(
+    image: &mut Image<'_>,
+    offset: u64,
+) -> Result<Option<[u8; N]>> {
+    let mut bytes = [0; N];
+    if offset.saturating_add(N as u64) > image.size_bytes() {
+        return Ok(None);
+    }
+    image.read_at(offset, &mut bytes)?;
+    Ok(Some(bytes))
+}

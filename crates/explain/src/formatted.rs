@@ -19,7 +19,8 @@ impl<'a> FormattedDisks<'a> {
             maps: maps(recording)?,
             arrays: Vec::new(),
         };
-        formatted.arrays = Shape::find(&formatted)?;
+        let images = (0..formatted.count()).map(|disk| formatted.image(disk));
+        formatted.arrays = Shape::find(images.collect::<Result<_>>()?)?;
         for number in 0..formatted.arrays.len() {
             let map = formatted.arrays[number].assemble(&formatted.maps);
             formatted.maps.push(map);
@@ -62,19 +63,6 @@ impl<'a> FormattedDisks<'a> {
         let others = (0..self.count()).filter(move |&other| other != disk);
         others.map(|other| Ok((other, self.image(other)?)))
     }
-}
-
-/// Reads bytes of an image. Returns None if they are not all within it.
-pub(crate) fn read_bytes<const N: usize>(
-    image: &mut Image<'_>,
-    offset: u64,
-) -> Result<Option<[u8; N]>> {
-    let mut bytes = [0; N];
-    if offset.saturating_add(N as u64) > image.size_bytes() {
-        return Ok(None);
-    }
-    image.read_at(offset, &mut bytes)?;
-    Ok(Some(bytes))
 }
 
 fn maps(recording: &Recording) -> Result<Vec<ExtentMap>> {

@@ -1,9 +1,9 @@
 //! Shape of an md array: the disks of a recording that form it, and the kind of each byte of a
 //! member.
 
-use crate::formatted::{FormattedDisks, read_bytes};
+use crate::disks::read_bytes;
 use fscost_raid::{Area, Map, PLACES, Role, Superblock};
-use fscost_recording::{ExtentMap, Location, Result};
+use fscost_recording::{ExtentMap, Image, Location, Result};
 
 /// An md array, recognised by its members' superblocks as mkfs left them. An array that lacks a
 /// member is not recognised.
@@ -37,11 +37,12 @@ pub struct Part {
 }
 
 impl Shape {
-    /// Finds all arrays whose members are disks of the recording.
-    pub(crate) fn find(formatted: &FormattedDisks<'_>) -> Result<Vec<Shape>> {
+    /// Finds all arrays whose members are among these images of the recorded disks.
+    pub(crate) fn find(images: Vec<Image<'_>>) -> Result<Vec<Shape>> {
         let mut found = Vec::new();
-        for disk in 0..formatted.count() {
-            if let Some(superblock) = superblock_of(formatted, disk)? {
+        let disks = images.len() as u16;
+        for (disk, image) in (0..disks).zip(images) {
+            if let Some(superblock) = superblock_of(image)? {
                 found.push((disk, superblock));
             }
         }
@@ -60,7 +61,7 @@ impl Shape {
             let superblocks: Vec<&Superblock> = members.iter().map(|(_, s)| s).collect();
             let map = Superblock::geometry(&superblocks).and_then(|geometry| Map::new(&geometry));
             arrays.extend(map.map(|map| Shape {
-                disk: formatted.count() + arrays.len() as u16,
+                disk: disks + arrays.len() as u16,
                 map,
                 members,
             }));
@@ -141,8 +142,7 @@ impl Shape {
     }
 }
 
-fn superblock_of(formatted: &FormattedDisks<'_>, disk: u16) -> Result<Option<Superblock>> {
-    let mut image = formatted.image(disk)?;
+fn superblock_of(mut image: Image<'_>) -> Result<Option<Superblock>> {
     let size_bytes = image.size_bytes();
     for at in PLACES.iter().filter_map(|place| place(size_bytes)) {
         if let Some(bytes) = read_bytes::<{ Superblock::BYTES }>(&mut image, at)?

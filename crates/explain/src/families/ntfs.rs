@@ -1,7 +1,7 @@
 //! NTFS: everything is a file. The MFT has a record for each file, with its names and its runs of
 //! clusters (fs/ntfs3/ntfs.h).
 
-use crate::formatted::read_bytes;
+use crate::disks::read_bytes;
 use crate::track::files::{Files, Owner, Part};
 use crate::track::fingerprints::{Fingerprints, causes_of};
 use crate::track::follower::Follower;

@@ -4,7 +4,7 @@ use super::block::{Block, Cursor};
 use super::commit::{Follower, Step};
 use super::item::{self, Key, kind, tree};
 use super::items::Reasons;
-use super::metadata::{Volume, keys_of};
+use super::metadata::keys_of;
 use super::superblock::Super;
 use crate::Disks;
 use crate::bytes::is_zero;
@@ -139,7 +139,7 @@ impl Follower {
         let log_root = |s: Option<&Super>| s.map(|s| s.log_root).filter(|&root| root != 0);
         let (old, new) = (log_root(step.old), log_root(step.new));
         let Some(new) = new else { return Ok(()) };
-        for (id, root) in logs_at(&mut self.volume, step.disks, new)? {
+        for (id, root) in self.volume.logs(step.disks, new)? {
             let mut before = None;
             if let Some(old) = old {
                 let key = Key::new(tree::LOG, kind::ROOT_ITEM, id);
@@ -159,13 +159,4 @@ impl Follower {
         }
         Ok(())
     }
-}
-
-/// Returns the logs in the tree of logs at `root`: the tree that each belongs to, and its root.
-pub fn logs_at(volume: &mut Volume, disks: &mut Disks<'_>, root: u64) -> Result<Vec<(u64, u64)>> {
-    let leaves = volume.leaves(disks, root, Key::FIRST, Key::LAST, MAX_OLD_LEAVES)?;
-    let items = leaves.iter().flat_map(|leaf| leaf.items());
-    let roots = items.filter(|(key, _)| (key.objectid, key.kind) == (tree::LOG, kind::ROOT_ITEM));
-    let logs = roots.filter_map(|(key, item)| Some((key.offset, item::root(item)?)));
-    Ok(logs.collect())
 }

@@ -3,7 +3,7 @@
 
 use super::superblock::{SUPER_BYTES, SUPER_OFFSETS, Super};
 use crate::FormattedDisks;
-use crate::formatted::read_bytes;
+use crate::disks::read_bytes;
 use fscost_recording::{Event, Image, Op, Recording, Result};
 use std::collections::{HashMap, HashSet};
 

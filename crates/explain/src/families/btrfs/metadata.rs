@@ -17,6 +17,8 @@ const CACHE_BYTES: usize = 64 << 20;
 /// Maximum number of blocks read from a chunk tree. A larger tree is implausible: it would map 100
 /// TiB.
 const MAX_CHUNK_BLOCKS: usize = 1024;
+/// Maximum number of leaves read from the tree of logs.
+const MAX_LOG_LEAVES: usize = 64;
 
 /// Returns the first and the last key of this kind that an object may have.
 pub fn keys_of(objectid: u64, kind: u8) -> (Key, Key) {
@@ -163,6 +165,16 @@ impl Volume {
         }
         self.chunk_root = superblock.chunk_root;
         Ok(())
+    }
+
+    /// Returns the logs in the tree of logs at `root`: the tree that each belongs to, and its root.
+    pub fn logs(&mut self, disks: &mut Disks<'_>, root: u64) -> Result<Vec<(u64, u64)>> {
+        let leaves = self.leaves(disks, root, Key::FIRST, Key::LAST, MAX_LOG_LEAVES)?;
+        let items = leaves.iter().flat_map(|leaf| leaf.items());
+        let roots =
+            items.filter(|(key, _)| (key.objectid, key.kind) == (tree::LOG, kind::ROOT_ITEM));
+        let logs = roots.filter_map(|(key, item)| Some((key.offset, item::root(item)?)));
+        Ok(logs.collect())
     }
 
     /// Returns at most `limit` leaves of the tree at `root` that may hold keys from `from` to `to`.

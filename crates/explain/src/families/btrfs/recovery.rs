@@ -1,6 +1,5 @@
 //! State that a mount would find: the newest superblock, and the log trees that fsync wrote since.
 
-use super::causes::logs_at;
 use super::devices::Devices;
 use super::item::{Key, kind};
 use super::metadata::Volume;
@@ -84,7 +83,7 @@ impl Recovery {
         superblock: &Super,
     ) -> Result<()> {
         let (mut finder, mut paths) = (PathFinder::default(), Paths::default());
-        for (tree, root) in logs_at(volume, disks, superblock.log_root)? {
+        for (tree, root) in volume.logs(disks, superblock.log_root)? {
             let names = Names {
                 tree,
                 log_root: Some(root),

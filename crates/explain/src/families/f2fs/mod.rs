@@ -8,7 +8,7 @@
 mod checkpoint;
 mod metadata;
 
-use crate::formatted::read_bytes;
+use crate::disks::read_bytes;
 use crate::track::files::{Files, Owner, Part, cause_of, runs};
 use crate::track::fingerprints::{Fingerprints, causes_of};
 use crate::track::follower::Follower;

@@ -6,7 +6,7 @@
 
 mod causes;
 
-use crate::formatted::read_bytes;
+use crate::disks::read_bytes;
 use crate::track::files::{Files, Owner, Part};
 use crate::track::follower::Follower;
 use crate::{Cause, Family, FormattedDisks, NO_INODE, Now, Structure, Write};

@@ -8,7 +8,7 @@ mod blocks;
 mod journal;
 mod metadata;
 
-use crate::formatted::read_bytes;
+use crate::disks::read_bytes;
 use crate::track::files::{Files, Owner, Part, the_only};
 use crate::track::fingerprints::{Fingerprints, causes_of};
 use crate::track::follower::{Follower, log_disk};

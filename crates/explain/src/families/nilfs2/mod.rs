@@ -4,7 +4,7 @@
 mod journal;
 mod metadata;
 
-use crate::formatted::read_bytes;
+use crate::disks::read_bytes;
 use crate::track::files::{Files, Owner, Part, cause_of, the_only};
 use crate::track::fingerprints::{Fingerprints, causes_of};
 use crate::track::follower::Follower;

@@ -6,7 +6,7 @@ mod journal;
 mod metadata;
 
 use crate::bytes::le16;
-use crate::formatted::read_bytes;
+use crate::disks::read_bytes;
 use crate::track::files::{Files, Owner, Part, cause_of, runs};
 use crate::track::follower::{Follower, log_disk};
 use crate::track::names::Entry;
