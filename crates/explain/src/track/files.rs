@@ -98,7 +98,7 @@ pub struct Files {
     unnamed: Vec<Unnamed>,
     /// Rows whose path was still unknown, by inode, with the number of lookups since. Flushes may
     /// be more frequent than new names and are not counted.
-    nameless: HashMap<u64, Vec<(usize, u32)>>,
+    nameless: BTreeMap<u64, Vec<(usize, u32)>>,
     /// Last known names at each place, and their directory.
     places: BTreeMap<Place, (u64, Held)>,
     /// Inodes that were freed or reused since the last settling.

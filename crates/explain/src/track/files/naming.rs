@@ -214,6 +214,23 @@ mod tests {
     }
 
     #[test]
+    fn paths_are_numbered_in_the_order_of_inodes() {
+        let (mut files, mut rows) = (Files::new(2, Structure::Unknown), Rows::default());
+        files.begin(&write(&[1; 4]), &mut rows);
+        for inode in 10..42 {
+            add(&mut files, &mut rows, inode);
+        }
+        files.commit(2, &mut rows);
+        for inode in (10..42).rev() {
+            files.name(2, &[(format!("file-{inode}").as_bytes(), inode)]);
+        }
+        files.commit(2, &mut rows);
+        let texts: Vec<_> = rows.paths.texts().map(str::to_owned).collect();
+        let expected: Vec<_> = (10..42).map(|inode| format!("/file-{inode}")).collect();
+        assert_eq!(texts, expected);
+    }
+
+    #[test]
     fn what_was_written_of_a_removed_file_has_no_name_of_the_next_with_its_inode() {
         let (mut files, mut rows) = (Files::new(2, Structure::Unknown), Rows::default());
         files.begin(&write(&[1; 4]), &mut rows);
