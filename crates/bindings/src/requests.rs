@@ -27,16 +27,6 @@ struct Reader {
     survey: Survey,
 }
 
-/// Operations of requests, by their numbers in the recording.
-const OPS: [Op; 6] = [
-    Op::Read,
-    Op::Write,
-    Op::Flush,
-    Op::Discard,
-    Op::WriteZeroes,
-    Op::Punch,
-];
-
 /// Minimum number of events per batch: large enough for Parquet, small enough for memory.
 const BATCH_EVENTS: usize = 1 << 18;
 
@@ -45,7 +35,12 @@ impl Requests {
         let disks = &recording.header().disks;
         Ok(Self {
             disks: texts(disks.iter().map(|disk| &disk.name))?,
-            ops: texts(OPS.map(Op::name))?,
+            ops: texts(
+                Op::ALL
+                    .iter()
+                    .filter(|op| **op != Op::Mark)
+                    .map(|op| op.name()),
+            )?,
             reader: Reader {
                 next: 0,
                 event: 0,
