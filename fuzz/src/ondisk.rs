@@ -52,6 +52,7 @@ fn ext(input: &[u8]) {
     black_box(ext::directory::index_end(block));
     for attribute in ext::xattr::of_block(block).chain(ext::xattr::of_inode(block)) {
         within(block, attribute.at..attribute.at + ext::xattr::ENTRY_BYTES);
+        within(block, attribute.name.clone());
         within(block, attribute.value);
     }
     let inode = ext::inode::Inode(block);

@@ -41,4 +41,4 @@ def did_you_mean(word: str, known: Iterable[str]) -> str | None:
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM, as sent by systemd, timeout(1) and CI. It ends a run in the same order as Ctrl-C."""
+    """SIGTERM, as sent by systemd, timeout(1) and CI. It ends a run as cleanly as Ctrl-C does."""

@@ -41,6 +41,11 @@ Run = Callable[..., Any]
             "did you mean wall_s?",
         ),
         (
+            ["compare", "-r", "0", "--", "true"],
+            "--repetitions 0 measures nothing",
+            "1 or more",
+        ),
+        (
             ["compare", "--max-repetitions", "0", "--", "true"],
             "--max-repetitions 0 measures nothing",
             "1 or more",

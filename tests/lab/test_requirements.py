@@ -33,7 +33,7 @@ def test_nothing_missing(stage: Any) -> None:
 
 def test_a_missing_tool_names_its_package(stage: Any) -> None:
     found = reason(stage, needs_tools=("sh", "mkfs.udf"))
-    assert found == "mkfs.udf is missing, which ext4 needs; `apt install udftools`"
+    assert found == "ext4 needs mkfs.udf, which is missing; `apt install udftools`"
 
 
 def test_a_missing_workload_tool(stage: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,7 +44,7 @@ def test_a_missing_workload_tool(stage: Any, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.setattr(tools, "search_path", lambda: "/nowhere")
     found = reason(stage, needs_tools=())
-    assert found == "fio, sqlite3 are missing, which mine needs; `apt install fio sqlite3`"
+    assert found == "mine needs fio, sqlite3, which are missing; `apt install fio sqlite3`"
 
 
 def test_a_file_system_that_the_kernel_lacks(stage: Any) -> None:

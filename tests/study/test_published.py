@@ -45,7 +45,7 @@ CLAIMS = {
     "journal-tax": (
         "doubles metadata-only",
         "4–12 %",
-        "noatime removes",
+        "noatime prevents",
         "just under 4 %",
         "twice noatime",
         "ext3 looks like",
@@ -74,7 +74,7 @@ CLAIMS = {
     "snapshot-atime": (
         "unshares",
         "ENOSPC",
-        "noatime removes",
+        "noatime prevents",
         "All of the writes",
         "stall",
     ),

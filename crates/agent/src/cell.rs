@@ -394,8 +394,8 @@ impl Cell {
     fn drop_caches(&self) -> Result<()> {
         self.sync_file_system()?;
         // Written at offset 0: the kernel ignores writes at other offsets (sysctl_writes_strict).
-        let written = self.drop_caches.write_at(b"3", 0);
-        written
+        self.drop_caches
+            .write_at(b"3", 0)
             .map(drop)
             .internal(|| "write /proc/sys/vm/drop_caches")
     }

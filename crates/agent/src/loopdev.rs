@@ -23,17 +23,22 @@ const LO_FLAGS_DIRECT_IO: u32 = 16;
 /// Attempts to get a free device before another process takes it.
 const ATTEMPTS: usize = 100;
 
-/// `struct loop_info64`; fields that stay zero are joined.
+/// `struct loop_info64` (include/uapi/linux/loop.h).
 #[repr(C)]
 struct LoopInfo64 {
-    /// Device and inode of the file, offset and size limit.
-    place: [u64; 5],
-    /// Number of the device, type and size of the key.
-    number: [u32; 3],
+    device: u64,
+    inode: u64,
+    rdevice: u64,
+    offset: u64,
+    size_limit: u64,
+    number: u32,
+    encrypt_type: u32,
+    encrypt_key_size: u32,
     flags: u32,
     file_name: [u8; 64],
-    /// Name of the cipher, key, and its initialisation.
-    cipher: [u64; 14],
+    crypt_name: [u8; 64],
+    encrypt_key: [u8; 32],
+    init: [u64; 2],
 }
 
 /// `struct loop_config`.
@@ -138,11 +143,19 @@ fn configure(
         *to = from;
     }
     let info = LoopInfo64 {
-        place: [0; 5],
-        number: [0; 3],
+        device: 0,
+        inode: 0,
+        rdevice: 0,
+        offset: 0,
+        size_limit: 0,
+        number: 0,
+        encrypt_type: 0,
+        encrypt_key_size: 0,
         flags: LO_FLAGS_AUTOCLEAR | LO_FLAGS_DIRECT_IO,
         file_name,
-        cipher: [0; 14],
+        crypt_name: [0; 64],
+        encrypt_key: [0; 32],
+        init: [0; 2],
     };
     let backing =
         u32::try_from(backing.as_fd().as_raw_fd()).map_err(|_| rustix::io::Errno::BADF)?;

@@ -273,10 +273,12 @@ impl Plan {
         let mut names = BTreeSet::new();
         for step in &self.steps {
             let name = step.name.as_str();
+            let is_reserved = ["mkfs", "mount", "end"].contains(&name);
+            let is_new = names.insert(name);
             for (is_wrong, fault) in [
                 (name.is_empty(), "is empty"),
-                (["mkfs", "mount", "end"].contains(&name), "is reserved"),
-                (!names.insert(name), "is used twice"),
+                (is_reserved, "is reserved"),
+                (!is_new, "is used twice"),
             ] {
                 if is_wrong {
                     return Err(bad(format!("step name {name:?} {fault}")));

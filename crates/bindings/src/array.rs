@@ -48,6 +48,7 @@ impl Shape {
         })
     }
 
+    /// Returns the array in place of a recorded disk.
     pub fn on(&self, disk: u16) -> PyResult<OnArray> {
         Ok(OnArray {
             disk,
@@ -58,6 +59,7 @@ impl Shape {
     }
 }
 
+/// Returns how busy each member would have been in each interval.
 pub fn interval_times<'py>(
     py: Python<'py>,
     intervals: &[IntervalTimes],

@@ -30,7 +30,7 @@ impl Batch {
 #[pymethods]
 impl Batch {
     /// Return the columns as capsules of an `ArrowSchema` and an `ArrowArray`. Another schema may
-    /// be requested; the protocol allows to ignore that.
+    /// be requested; the protocol allows this request to be ignored.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_array__<'py>(
         &self,

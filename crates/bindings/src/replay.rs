@@ -20,6 +20,7 @@ pub fn all(
     })
 }
 
+/// Returns the assumption with this name.
 pub fn named(waits: &str) -> PyResult<Waits> {
     match waits {
         "flushes" => Ok(Waits::ForFlushes),
@@ -47,6 +48,7 @@ pub fn pairs(bytes: &[u8]) -> HashMap<u64, u64> {
         .collect()
 }
 
+/// Returns the times of an interval and of its disks.
 pub fn interval<'py>(py: Python<'py>, found: &IntervalTimes) -> PyResult<Bound<'py, PyDict>> {
     let values = PyDict::new(py);
     values.set_item("name", &found.name)?;

@@ -115,6 +115,7 @@ pub struct Workload {
 }
 
 impl Workload {
+    /// Returns a workload without groups to charge.
     pub fn unexplained(inner: fscost_ssd::Workload) -> Self {
         let groups = Vec::new();
         Self { inner, groups }
@@ -205,8 +206,8 @@ impl Workload {
 
     /// Play the workload on a device of the disk's size until its write amplification is steady.
     /// Counts cover `counted_passes` passes; `erases` (u32, by block) covers all `passes`. With
-    /// `by_tag`, `charges` lists `(name, home, write_bytes of one pass, written_units, padded_units,
-    /// moved_units, caused_units)` of each group. `name` is an index into the explanation's names,
+    /// `by_tag`, `charges` lists `(name, home, write_bytes of one pass, written_units,
+    /// padded_units, moved_units, caused_units)` of each group. `name` is an index into the explanation's names,
     /// or -1 for none, -2 for the rest, -3 for discards, -4 for data that the workload did not
     /// write; `home` is an index into the names of structures, or -1.
     fn replay<'py>(

@@ -95,7 +95,7 @@ const DENIED_HERE: &[c_long] = &[];
 const ARCHITECTURE: u32 = 0xc000_003e;
 #[cfg(target_arch = "aarch64")]
 const ARCHITECTURE: u32 = 0xc000_00b7;
-/// First number of x32, a second way to most calls of x86-64.
+/// First number of x32, the second set of numbers for most calls of x86-64.
 const X32: u32 = 0x4000_0000;
 /// Offsets in `struct seccomp_data` (include/uapi/linux/seccomp.h).
 const NUMBER_AT: u32 = 0;
@@ -203,7 +203,8 @@ mod tests {
             } else {
                 Err(io::Error::last_os_error())
             };
-            // SAFETY: an old call of x86-64 by a number of its own.
+            // SAFETY: both arguments are NUL-terminated strings. x86-64 still has this older call,
+            // under its own number.
             let removed = unsafe { libc::rename(c"/nothing".as_ptr(), c"/nowhere".as_ptr()) };
             let removed = if removed == 0 {
                 Ok(())

@@ -102,7 +102,9 @@ fn finish(
         }
         match real.accounts(store.disks()) {
             Ok(accounts) => devices = Some(accounts),
-            Err(error) => store.fail(&format!("counters of a real disk: {error}")),
+            Err(error) => store.fail(&format!(
+                "the kernel's counters of a real disk cannot be read: {error}"
+            )),
         }
     }
     Finished::new(store, devices)

@@ -48,7 +48,7 @@ impl<'a> Write<'a> {
         }
     }
 
-    /// Removes and returns the first `length` bytes of the write.
+    /// Removes and returns the first `length` bytes of the write, which has at least as many.
     pub fn take_front(&mut self, length: u64) -> Write<'a> {
         let front = self.part(0, length);
         *self = self.part(length, self.length - length);

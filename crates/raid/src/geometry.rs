@@ -55,7 +55,8 @@ pub enum Role {
     Data {
         /// Byte offset in the array.
         array_offset: u64,
-        /// Number of the copy, in the order of [`Map::places`](crate::Map::places); 0 for the first.
+        /// Number of the copy, in the order of [`Map::places`](crate::Map::places); 0 for the
+        /// first.
         copy: u8,
     },
     /// Exclusive or of a stripe's data (P).

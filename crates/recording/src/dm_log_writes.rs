@@ -389,6 +389,7 @@ impl Entries {
         let mut done = 0;
         while done < length {
             let part = (length - done).min(MAX_REQUEST_BYTES as u64);
+            // A writer always has space for one more request of the largest size.
             self.fill(&mut writer.space()[..part as usize])?;
             writer.append(Event {
                 offset: entry.offset + done,

@@ -121,9 +121,11 @@ fn decompress(stored: &[u8], into: &mut [u8]) -> io::Result<usize> {
 }
 
 pub(crate) fn check_piece(at: u64, piece: &RawPiece, stored: &[u8]) -> Result<()> {
-    let is_right = crc32c::crc32c(stored) == piece.crc32c.get();
-    let wrong = || Error::corrupt(at, "the checksum of a piece of content is wrong");
-    is_right.then_some(()).ok_or_else(wrong)
+    if crc32c::crc32c(stored) != piece.crc32c.get() {
+        let what = "the checksum of a piece of content is wrong";
+        return Err(Error::corrupt(at, what));
+    }
+    Ok(())
 }
 
 pub(crate) fn unpack_piece(
@@ -144,6 +146,8 @@ pub(crate) fn expand_piece(at: u64, stored: &[u8], into: &mut [u8]) -> Result<()
     }
     let count = decompress(stored, into)
         .map_err(|e| Error::corrupt(at, format!("a piece of content does not unpack: {e}")))?;
-    let short = || Error::corrupt(at, "a piece of content is too short");
-    (count == into.len()).then_some(()).ok_or_else(short)
+    if count != into.len() {
+        return Err(Error::corrupt(at, "a piece of content is too short"));
+    }
+    Ok(())
 }

@@ -121,8 +121,8 @@ impl Writer {
         });
         let guard = || Ending(Arc::clone(&shared));
         let (sealed, frames) = encoding::queue(content, path, guard)?;
-        let stored = Arc::clone(&shared);
-        let store = move || store_frames(&stored, file, frames);
+        let for_thread = Arc::clone(&shared);
+        let store = move || store_frames(&for_thread, file, frames);
         let thread = std::thread::Builder::new().name("store-frames".into());
         let storing = thread
             .spawn(store)
@@ -214,14 +214,16 @@ impl Writer {
         if self.open.is_empty() {
             return self.shared.lock().check();
         }
-        let must_wait = |state: &mut State| {
+        let must_wait = |state: &State| {
             let is_full = state.frames_in_memory >= FRAMES_IN_MEMORY;
             state.free.is_empty() && is_full && state.failed.is_none()
         };
-        let stored = &self.shared.frame_stored;
-        let mut state = stored
-            .wait_while(self.shared.lock(), must_wait)
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.shared.lock();
+        // Not `wait_while`, which stops waiting once the lock is poisoned.
+        while must_wait(&state) {
+            let waited = self.shared.frame_stored.wait(state);
+            state = waited.unwrap_or_else(PoisonError::into_inner);
+        }
         state.check()?;
         let mut next = state.free.pop().unwrap_or_else(|| {
             state.frames_in_memory += 1;

@@ -163,8 +163,8 @@ impl Replay<'_> {
         self.now_ns = self.now_ns.max(then_ns);
     }
 
-    /// Runs the disks until every matching item has completed in the model that had completed in
-    /// the recording when `item` was submitted. Nothing is submitted before these items complete,
+    /// Runs the disks until the model has completed every matching item that had completed in the
+    /// recording when `item` was submitted. Nothing is submitted before these items complete,
     /// because `item` follows them.
     fn waited(
         &mut self,

@@ -34,6 +34,7 @@ impl<C: Charge> Nand<C> {
     /// Takes a free block.
     pub fn take(&mut self) -> u32 {
         // `new` has checked that there are more blocks than a mapping can use at a time.
+        debug_assert!(!self.free.is_empty());
         self.free.pop_front().unwrap_or_default()
     }
 

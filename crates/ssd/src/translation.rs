@@ -30,8 +30,8 @@ impl Write {
     }
 }
 
-/// A translation layer. Addresses must lie within [`Geometry::logical_units`]; [`Device`](crate::Device)
-/// checks them.
+/// A translation layer. Addresses must lie within [`Geometry::logical_units`];
+/// [`Device`](crate::Device) checks them.
 pub trait Translation {
     /// Type that receives each program, move and invalidation.
     type Charges: Charge;

@@ -62,6 +62,7 @@ impl Replaced {
 
     /// Returns the number of bytes to keep at the end of a name.
     fn extension_bytes(&self, name: &[u8]) -> usize {
+        // A dot at the beginning marks a hidden file, so it begins no extension either.
         let dot = name.iter().rposition(|&byte| byte == b'.').unwrap_or(0);
         let extension = name.get(dot + 1..).unwrap_or_default();
         let is_kind = (1..=MOST_EXTENSION_BYTES).contains(&extension.len())

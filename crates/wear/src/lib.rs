@@ -25,8 +25,8 @@ pub use traces::{TracedDisk, of_trace};
 use fscost_recording::Error;
 use fscost_ssd::Part;
 
-/// Tag of all requests that are not explained: those to members of an array, and those of traces,
-/// which do not contain the owner of a page.
+/// Tag of all requests that are not explained: those to members of an array, those of traces, which
+/// do not contain the owner of a page, and those of a recording without an explanation.
 const UNEXPLAINED: u16 = 0;
 
 /// Returns the part of a workload to which an interval belongs. `measured` names those of the

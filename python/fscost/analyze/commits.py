@@ -79,7 +79,8 @@ def reasons(
     called = np.searchsorted(calls, end_ns, side="right") > np.searchsorted(
         calls, before_begin, side="right"
     )
-    # If an earlier call needed no commit, the last call before the timer's commit needed none.
+    # The first call since the previous commit decides: a call that needs a commit starts one soon. If
+    # that call is long past, no call needed one.
     first = np.append(calls, np.iinfo(np.int64).max)[
         np.searchsorted(calls, before_end, side="right")
     ]

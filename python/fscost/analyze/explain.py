@@ -56,7 +56,7 @@ class Explanation:
 
     @property
     def table(self) -> pa.Table:
-        """All rows in one table, for notebooks; each row takes some hundred bytes."""
+        """All rows in one table, for notebooks; each row takes about a hundred bytes."""
         return pa.Table.from_batches(list(self.batches()), schema=SCHEMA)
 
     def within(self, phases: Sequence[str]) -> "Explanation":

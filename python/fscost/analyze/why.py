@@ -70,7 +70,7 @@ def _of_copies(explanation: Explanation, sums: list[tuple[Any, ...]], total: int
     # btrfs writes these whatever the profiles of its chunks.
     del copies["superblock_backup"]
     part = f"{share(copies.total(), total)} of its bytes are"
-    # On several disks they are copies of RAID, which protect from the failure of a disk.
+    # On several disks they are RAID copies, which protect against the failure of a disk.
     is_on_one_disk = list(explanation.families.values()).count(BTRFS) == 1
     if is_on_one_disk and not copies["file_data"]:
         words = f"{part} second copies of metadata and log trees (DUP)"

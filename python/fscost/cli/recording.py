@@ -81,7 +81,7 @@ def info(recording: Source, json_: shared.Json = False) -> None:
             f" {packed}"
         )
     )
-    print(plain(f"{began}, lasts {facts['last_ns'] / 1e9:.3f} s"))
+    print(plain(f"{began}, lasted {facts['last_ns'] / 1e9:.3f} s"))
     if facts["stripped"] != "no":
         print(plain(f"stripped of the contents of files ({facts['stripped']})"))
     for disk in facts["disks"]:

@@ -177,8 +177,9 @@ def _refuse_combinations(options: Options) -> None:
 
 @dataclass(frozen=True)
 class _Models:
-    """Models of the device, and how recordings are replayed on them. `variants`: name, device and
-    share that holds data of each step of a sweep. `disk`: the only one that is replayed."""
+    """Models of the device, and how recordings are replayed on them. `variants`: for
+    each step of a sweep, its name, its device, and the share of the device that holds data. `disk`:
+    the only one that is replayed."""
 
     variants: "Sequence[tuple[str, Device, float]]"
     place: "Place"

@@ -32,8 +32,8 @@ def given_to_caller(folder: Path) -> Iterator[None]:
         make_folder(folder)
         opened = [stack.enter_context(descriptor(each, _FOLDER)) for each in missing]
         run = opened[0] if missing else stack.enter_context(descriptor(folder, _FOLDER))
-        # Folders made just now belong to root and hold only each other; another user put in
-        # anything else.
+        # Folders made just now belong to root and hold only each other; anything else in
+        # them was put there by another user.
         are_ours = all(os.fstat(each).st_uid == 0 for each in opened) and (
             not missing or not os.listdir(run)  # noqa: PTH208  # of an open folder
         )

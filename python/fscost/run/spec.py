@@ -38,16 +38,17 @@ class StoppingRule:
     whole_repetitions: int = 1
 
     def __post_init__(self) -> None:
+        least, most = self.min_repetitions, self.max_repetitions
         for option, value in (
-            ("--min-repetitions", self.min_repetitions),
-            ("--max-repetitions", self.max_repetitions),
+            ("--repetitions", least if least == most else 1),
+            ("--min-repetitions", least),
+            ("--max-repetitions", most),
         ):
             if value < 1:
                 raise InputError(f"{option} {value} measures nothing", "give 1 or more")
-        if self.max_repetitions < self.min_repetitions:
+        if most < least:
             raise InputError(
-                f"--max-repetitions {self.max_repetitions} is below --min-repetitions"
-                f" {self.min_repetitions}",
+                f"--max-repetitions {most} is below --min-repetitions {least}",
                 "give at least as many, or leave one out",
             )
         if not self.max_minutes > 0:

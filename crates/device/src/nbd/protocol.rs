@@ -52,16 +52,28 @@ pub mod info {
     pub const BLOCK_SIZE: u16 = 3;
 }
 
+/// Capabilities of an export.
+mod export_flag {
+    pub const HAS_FLAGS: u16 = 1;
+    pub const SEND_FLUSH: u16 = 1 << 2;
+    pub const SEND_FUA: u16 = 1 << 3;
+    pub const SEND_TRIM: u16 = 1 << 5;
+    pub const SEND_WRITE_ZEROES: u16 = 1 << 6;
+    pub const SEND_DF: u16 = 1 << 7;
+    pub const CAN_MULTI_CONN: u16 = 1 << 8;
+    pub const SEND_FAST_ZERO: u16 = 1 << 11;
+}
+
 /// Capabilities of every export: a write-back cache; flushes that cover requests completed on any
 /// connection; zeroing that is never slower than writing.
-pub const EXPORT_FLAGS: u16 = 1 // HAS_FLAGS
-    | 1 << 2 // SEND_FLUSH
-    | 1 << 3 // SEND_FUA
-    | 1 << 5 // SEND_TRIM
-    | 1 << 6 // SEND_WRITE_ZEROES
-    | 1 << 7 // SEND_DF
-    | 1 << 8 // CAN_MULTI_CONN
-    | 1 << 11; // SEND_FAST_ZERO
+pub const EXPORT_FLAGS: u16 = export_flag::HAS_FLAGS
+    | export_flag::SEND_FLUSH
+    | export_flag::SEND_FUA
+    | export_flag::SEND_TRIM
+    | export_flag::SEND_WRITE_ZEROES
+    | export_flag::SEND_DF
+    | export_flag::CAN_MULTI_CONN
+    | export_flag::SEND_FAST_ZERO;
 
 /// Commands.
 pub mod command {

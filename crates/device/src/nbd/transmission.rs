@@ -29,7 +29,7 @@ pub fn serve(
     disk: &DiskInfo,
     shared: &Shared,
 ) -> io::Result<()> {
-    if shared.timing.as_deref().is_some() {
+    if shared.timing.is_some() {
         run_first();
     }
     // Delayed replies come from another thread.

@@ -121,7 +121,8 @@ impl RealDisk {
             ));
         }
         let counters = File::open(format!("/sys/dev/block/{major}:{minor}/stat"));
-        let counters = counters.map_err(|error| format!("{path}: its counters: {error}"))?;
+        let counters = counters
+            .map_err(|error| format!("the kernel's counters of {path} cannot be read: {error}"))?;
         let begin = read_counters(&counters).map_err(|error| format!("{path}: {error}"))?;
         Ok(Self {
             device,

@@ -31,7 +31,7 @@ impl Control {
             .read(true)
             .write(true)
             .open(PATH)
-            .map_err(|errno| format!("opening {PATH}: {errno}"))?;
+            .map_err(|error| format!("opening {PATH}: {error}"))?;
         let ring = Ring::new((requests + OTHER_ENTRIES).next_power_of_two()).map_err(|error| {
             format!("making an io_uring (sysctl kernel.io_uring_disabled?): {error}")
         })?;

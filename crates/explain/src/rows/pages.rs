@@ -137,7 +137,10 @@ impl Pages {
     /// Returns a slot whose page, if it had one, is in the file.
     fn free_slot(&mut self) -> Result<usize> {
         if self.slots.len() < self.max_slots {
-            self.slots.push(Slot::default());
+            self.slots.push(Slot {
+                rows: Vec::with_capacity(PAGE_ROWS),
+                ..Slot::default()
+            });
             return Ok(self.slots.len() - 1);
         }
         loop {

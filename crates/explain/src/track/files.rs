@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 /// Interval between name lookups in file systems that do not show when metadata is on the disk.
 /// Data waits in memory for at least this long.
 const TICK_NS: u64 = 1_000_000_000;
-/// Number of intervals without metadata that names an owner after which the present owner is final.
+/// The present owner is final after this many intervals without metadata that names another.
 /// Metadata is written after 35 s at the latest (`vm.dirty_expire_centisecs`).
 const PATIENCE: u32 = 45;
 

@@ -84,10 +84,16 @@ impl<'a> Inode<'a> {
 
     /// Content of the blocks that the inode maps.
     pub fn content(self, number: u32, superblock: &Superblock) -> Content {
+        if number == superblock.journal_inode {
+            return Content::Journal;
+        }
+        if number != 0 && number == superblock.orphan_inode {
+            return Content::Orphan;
+        }
+        if number != 0 && superblock.quota_inodes.contains(&number) {
+            return Content::Quota;
+        }
         match self.format() {
-            _ if number == superblock.journal_inode => Content::Journal,
-            _ if number != 0 && number == superblock.orphan_inode => Content::Orphan,
-            _ if number != 0 && superblock.quota_inodes.contains(&number) => Content::Quota,
             _ if self.is_value() => Content::Xattr,
             DIRECTORY => Content::Directory,
             SYMLINK => Content::Symlink,

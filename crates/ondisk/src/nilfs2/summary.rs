@@ -76,8 +76,11 @@ impl Summary {
             let data = (0..data_blocks).map_while(|_| cursor.next(data_bytes));
             let data = data.filter(|_| has_offsets);
             let offsets = data.map(|at| le64(content, at + 8)).collect();
-            // Skip the nodes.
-            (data_blocks..blocks).all(|_| cursor.next(node_bytes).is_some());
+            for _nodes in data_blocks..blocks {
+                if cursor.next(node_bytes).is_none() {
+                    break;
+                }
+            }
             summary.files.push(FileBlocks {
                 inode,
                 blocks,

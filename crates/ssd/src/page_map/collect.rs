@@ -65,6 +65,7 @@ impl<C: Charge> PageMap<C> {
             let copies = self.move_out(worn);
             self.nand.counters.levelled_units += u64::from(copies);
             self.nand.charges.caused(copies, std::iter::empty());
+            debug_assert_eq!(self.blocks.valid(worn), 0);
             self.nand.erase(worn);
             return;
         }
@@ -76,6 +77,7 @@ impl<C: Charge> PageMap<C> {
         let invalid = self.valid.runs(victim * units, units, false);
         self.nand.charges.caused(copies, invalid);
         self.move_out(victim);
+        debug_assert_eq!(self.blocks.valid(victim), 0);
         self.nand.erase(victim);
     }
 

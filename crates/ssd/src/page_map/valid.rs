@@ -115,8 +115,25 @@ impl Valid {
 
     /// Returns the places in a range whose bit equals `wanted`, in order.
     pub fn places(&self, begin: u32, count: u32, wanted: bool) -> impl Iterator<Item = u32> + '_ {
-        let runs = self.runs(begin, count, wanted);
-        runs.flat_map(|(first, count)| first..first + count)
+        let (begin, end) = (u64::from(begin), u64::from(begin) + u64::from(count));
+        (begin / 64..end.div_ceil(64)).flat_map(move |index| {
+            let word = self.words[index as usize];
+            let low = begin.saturating_sub(index * 64).min(64);
+            let high = (end - index * 64).min(64);
+            let inside = if high == low {
+                0
+            } else {
+                (u64::MAX >> (64 - (high - low))) << low
+            };
+            let mut bits = (if wanted { word } else { !word }) & inside;
+            std::iter::from_fn(move || {
+                (bits != 0).then(|| {
+                    let bit = bits.trailing_zeros();
+                    bits &= bits - 1;
+                    (index * 64) as u32 + bit
+                })
+            })
+        })
     }
 }
 

@@ -44,26 +44,30 @@ impl Contents {
     }
 
     fn buffer(&self, offset: u64, length: usize) -> Vec<u8> {
-        let known = places(offset, length).map(|place| self.sectors.get(&place));
-        let contents = known.map(|known| known.map_or([0; SECTOR], |known| **known));
-        contents.flatten().collect()
+        sector_offsets(offset, length)
+            .flat_map(|place| {
+                self.sectors
+                    .get(&place)
+                    .map_or([0; SECTOR], |known| **known)
+            })
+            .collect()
     }
 
     fn log(&mut self, offset: u64, buffer: &[u8]) {
         let sectors = buffer.as_chunks().0.iter().map(|sector| Box::new(*sector));
         self.sectors
-            .extend(places(offset, buffer.len()).zip(sectors));
+            .extend(sector_offsets(offset, buffer.len()).zip(sectors));
     }
 
     fn cancel(&mut self, offset: u64, length: usize) {
-        for place in places(offset, length) {
+        for place in sector_offsets(offset, length) {
             self.sectors.remove(&place);
         }
     }
 }
 
 /// Offsets of the sectors of a buffer.
-fn places(offset: u64, length: usize) -> impl Iterator<Item = u64> {
+fn sector_offsets(offset: u64, length: usize) -> impl Iterator<Item = u64> {
     (0..length / SECTOR).map(move |number| offset + (number * SECTOR) as u64)
 }
 

@@ -149,7 +149,8 @@ impl Blktrace {
         // blkparse prints whole sectors, so this counts whole sectors too.
         let length_bytes = u64::from(record.bytes) / SECTOR_BYTES * SECTOR_BYTES;
         self.name.clear();
-        // `MAJOR` and `MINOR` of the kernel's `dev_t` (include/linux/kdev_t.h). The text grows.
+        // `MAJOR` and `MINOR` of the kernel's `dev_t` (include/linux/kdev_t.h). Writing
+        // to a String cannot fail.
         let _ = write!(
             self.name,
             "{},{}",

@@ -1,4 +1,4 @@
-"""Output of single commands that has no package yet.
+"""Output that only one command has.
 
 The output of runs is in `fscost.view` and `fscost.report`.
 """

@@ -245,7 +245,7 @@ def _why(journal: Journal) -> str:
         Why.FORCED: "forced",
         Why.TIMER: "by the timer",
         Why.SETTLE: "at the end of a phase",
-        Why.OTHER: "by a sync, or for lack of space",
+        Why.OTHER: "by a sync or for lack of space",
     }
     counts = [(journal.reasons.count(why), text) for why, text in words.items()]
     return ", ".join(f"{count:,} {text}" for count, text in counts if count) + (

@@ -56,6 +56,6 @@ def _tools(needed_by: str, tools: tuple[str, ...]) -> str | None:
         return None
     verb = "is" if len(missing) == 1 else "are"
     return (
-        f"{', '.join(missing)} {verb} missing, which {needed_by} needs;"
+        f"{needed_by} needs {', '.join(missing)}, which {verb} missing;"
         f" `{install_command(missing)}`"
     )

@@ -33,7 +33,7 @@ def run_agent(
     """
     with _plan_file(plan) as stdin, files.growing(errors) as stderr:
         # The agent gets a new session, so that Ctrl-C in the terminal reaches only fscost, which
-        # ends the agent in order.
+        # shuts the agent down cleanly.
         process = subprocess.Popen(
             [agent, "run"],
             stdin=stdin,

@@ -44,7 +44,7 @@ class Descriptor:
 
 @dataclass(frozen=True)
 class RealDevice:
-    """A block device that the user has given up: its resolved path, and the properties that
+    """A block device that the user released for erasure: its resolved path, and the properties that
     distinguish it from another disk under that path.
 
     The kernel never reuses a `diskseq` (since Linux 5.15), while it reuses names and

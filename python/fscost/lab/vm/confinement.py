@@ -22,7 +22,8 @@ _HOMES = Path("/home")
 _PROBE_S = 60
 _TRIES = 5
 _LIMITS = (errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM)
-"""Errors that show a shortage in the caller, not a fault of the program."""
+"""Errors that mean that this process lacks a resource, such as memory or descriptors, not that the
+program is at fault."""
 
 
 @dataclass(frozen=True)

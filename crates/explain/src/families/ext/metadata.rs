@@ -1,5 +1,4 @@
-//! Current metadata of the file system: the use of each block, the names of each inode, and the
-//! newest version of each block.
+//! Loads the metadata that mkfs made, and applies new versions of blocks to it.
 
 use std::{collections::BTreeSet, ops::Range, sync::Arc};
 

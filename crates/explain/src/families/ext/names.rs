@@ -274,10 +274,15 @@ impl Names {
             }
             at = parent;
         }
-        Some(match parts.is_empty() {
-            true => "/".into(),
-            false => parts.iter().rev().flat_map(|part| ["/", part]).collect(),
-        })
+        if parts.is_empty() {
+            return Some("/".into());
+        }
+        let mut text = String::with_capacity(bytes);
+        for part in parts.iter().rev() {
+            text.push('/');
+            text.push_str(part);
+        }
+        Some(text)
     }
 }
 

@@ -57,6 +57,7 @@ impl Running {
             let first = state.superblock.primary_block() + 1;
             disks.read(disk, first * bytes, &mut content)?;
             position = first as u32;
+            // Positions have 32 bits.
             places.push((first, (1 << 32) - first, position));
         } else if state.superblock.journal_inode != 0 {
             places = state.places_of(state.superblock.journal_inode, disks)?;

@@ -1,4 +1,5 @@
-//! What is known of a file system, and new versions of blocks that are being applied to it.
+//! Current metadata of the file system: the use of each block, the names of each inode, and the
+//! newest version of each block; and an update of it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

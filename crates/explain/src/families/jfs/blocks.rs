@@ -77,13 +77,12 @@ impl Jfs {
             let is_news = !self.logged.contains_key(&at);
             let page = self.newest(at, now)?;
             self.depth += 1;
-            match owner.structure {
-                Structure::InodeTable => {
-                    self.inodes(&page, is_news, now)?;
-                }
-                _ => self.page(at, &page, owner, now)?,
-            }
+            let read = match owner.structure {
+                Structure::InodeTable => self.inodes(&page, is_news, now).map(drop),
+                _ => self.page(at, &page, owner, now),
+            };
             self.depth -= 1;
+            read?;
         }
         Ok(())
     }

@@ -19,7 +19,7 @@ struct Parts {
 }
 
 impl Leaves {
-    /// Returns why a leaf was written, from its differences to the last known version.
+    /// Returns why a leaf was written, from its differences from the last known version.
     pub fn causes(&mut self, block: u64, content: &[u8]) -> Causes {
         let mut now = Parts::default();
         for item in items(content) {

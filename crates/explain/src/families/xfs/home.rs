@@ -40,7 +40,7 @@ impl Home<'_, '_> {
         let geometry = &self.metadata.geometry;
         let block_bytes = geometry.block_bytes;
         let offset = self.write.offset + done;
-        let rest = self.write.part(done, u64::MAX).content;
+        let rest = self.write.part(done, self.write.length - done).content;
         if self.write.content.is_empty() {
             return self.data(offset, self.write.length - done, true);
         }
