@@ -45,7 +45,7 @@ CLAIMS = {
     "journal-tax": (
         "doubles metadata-only",
         "4–12 %",
-        "noatime prevents",
+        "noatime removes",
         "just under 4 %",
         "twice noatime",
         "ext3 looks like",
