@@ -71,7 +71,7 @@ demo: setup ## Compare ext4, ext4 noatime, ext4 without journal, xfs and btrfs o
 	@$(BIN)/fscost compare --workload read-all --repetitions 3 $(ARGS)
 
 .PHONY: test
-test: tools setup .venv/.dev-packages ## Run all tests, Rust's beside Python's, then each fuzz target (as root: without it those that mount are skipped)
+test: tools setup .venv/.dev-packages ## Run the Rust and Python tests in parallel, then each fuzz target (without root, tests that mount are skipped)
 	@$(MAKE) --no-print-directory SYSTEM= --jobs=2 test-rust test-python
 	fuzz/run 1
 

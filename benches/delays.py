@@ -34,7 +34,7 @@ import history  # beside this file
 import numpy as np
 import numpy.typing as npt
 
-from fscost import capture, latency
+from fscost import capture, devices, latency
 from fscost.lab.cell.binaries import find_binaries
 
 DELAYS_US = (100, 1000, 10_000)
@@ -192,7 +192,9 @@ def models() -> dict[str, str]:
         f"constant {each} us": f'[latency]\nmodel = "constant"\nread_us = {each}\n'
         for each in DELAYS_US
     }
-    catalogue = latency.catalogue()
+    catalogue = [
+        latency.of_file(each) for each in devices.catalogue() if "latency" in each.sections
+    ]
     return constant | {each.name: each.text for each in catalogue if each.name != "ram"}
 
 

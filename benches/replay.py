@@ -20,7 +20,7 @@ from pathlib import Path
 
 import history  # beside this file
 
-from fscost import capture, latency
+from fscost import capture, devices, latency
 
 ROOT = Path(__file__).parents[1]
 BUDGET_REQUESTS_PER_S = 5e6
@@ -38,7 +38,9 @@ def main() -> int:
     found: dict[str, dict[str, float]] = {}
     with tempfile.TemporaryDirectory(prefix="fscost-bench-") as folder:
         recording = Path(folder) / "recording.fscost"
-        for model in latency.catalogue():
+        for model in [
+            latency.of_file(each) for each in devices.catalogue() if "latency" in each.sections
+        ]:
             text = Path(folder) / f"{model.name}.toml"
             text.write_text(model.text)
             took = [measure(recording, text, asked.requests) for _ in range(asked.runs)]

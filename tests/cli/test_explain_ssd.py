@@ -77,7 +77,7 @@ def test_without_a_device_nothing_is_added(fscost: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("--by", "directory"), "--ssd has no NAND bytes by directory"),
+        (("--by", "directory"), "--ssd cannot be combined with --by directory"),
         (("--at", "1"), "--at and --ssd cannot be combined"),
     ],
 )

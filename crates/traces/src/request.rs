@@ -11,7 +11,7 @@ pub enum Kind {
     Write,
     /// Discards a range that is no longer needed (TRIM, UNMAP).
     Discard,
-    /// Zeroes a range (WRITE ZEROES). blktrace before version 2 reports it as a write.
+    /// Zeroes a range (WRITE ZEROES). Records of blktrace version 7 report it as a write.
     Zero,
     /// Makes completed writes durable. Offset and length are 0.
     Flush,

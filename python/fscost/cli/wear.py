@@ -150,10 +150,10 @@ def wear(options: Options) -> None:
         charged,
         entries,
         place,
-        options.runs_per_day,
-        options.top,
-        loads,
-        is_trace,
+        runs_per_day=options.runs_per_day,
+        top=options.top,
+        loads=loads,
+        is_trace=is_trace,
     )
     output.emit(report, outputs)
 

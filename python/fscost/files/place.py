@@ -125,8 +125,8 @@ def _status(name: str, folder: int, *, is_last: bool) -> os.stat_result | None:
 
 
 def _is_magic(folder: int) -> bool:
-    """Check that procfs itself resolves the links in this folder, not by their text
-    (proc_pid_fd(5)). The links in its root are ordinary ones."""
+    """Return True if the links in this folder are magic links, which procfs resolves without using
+    their text (proc_pid_fd(5)). The links in the root of procfs are ordinary."""
     here = os.fstat(folder)
     return here.st_ino != _PROC_ROOT_INODE and here.st_dev == Path("/proc").stat().st_dev
 

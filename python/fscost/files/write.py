@@ -135,7 +135,9 @@ def _is_stream(place: Place) -> bool:
 def _refuse(place: Place) -> None:
     mode = stat.S_IFREG | stat.S_IWUSR if place.status is None else place.status.st_mode
     if not stat.S_ISREG(mode):
-        raise InputError(f"{place.path} is {kind(mode)}; fscost writes regular files only", ANOTHER)
+        raise InputError(
+            f"{place.path} is {kind(mode)}; fscost replaces only regular files", ANOTHER
+        )
     if not mode & stat.S_IWUSR:
         raise InputError(
             f"{place.path} is write-protected (mode {stat.S_IMODE(mode):04o})",

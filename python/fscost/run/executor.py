@@ -84,7 +84,7 @@ def _run(lab: Lab, task: Task, news: "queue.SimpleQueue[_News]") -> None:
     begin = time.monotonic()
     try:
         result = measure(lab, task, lambda name: news.put(_Step(task.cell, name)))
-    except BaseException as error:  # noqa: BLE001  # raised again where the news is read
+    except BaseException as error:  # noqa: BLE001  # re-raised where the queue is read
         news.put(error)
     else:
         news.put(Ran(result, time.monotonic() - begin))

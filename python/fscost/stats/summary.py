@@ -129,10 +129,19 @@ def _against(found: Ratio) -> dict[str, Any]:
     }
 
 
-_TYPES = {str: pa.string(), bool: pa.bool_(), int: pa.int64(), float: pa.float64()}
-_SCHEMA = pa.schema(
-    [
-        (column.name, _TYPES.get((get_args(column.type) or (column.type,))[0], pa.string()))
-        for column in fields(Row)
-    ]
-)
+_TYPES = {
+    str: pa.string(),
+    Verdict: pa.string(),
+    bool: pa.bool_(),
+    int: pa.int64(),
+    float: pa.float64(),
+}
+
+
+def _arrow_type(kind: Any) -> pa.DataType:
+    """Return the type of a column whose values are of this kind, or missing."""
+    known, *_ = get_args(kind) or (kind,)
+    return _TYPES[known]
+
+
+_SCHEMA = pa.schema([(column.name, _arrow_type(column.type)) for column in fields(Row)])

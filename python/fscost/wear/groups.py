@@ -59,7 +59,7 @@ def grouping(by: analyze.By) -> By:
     """Return the grouping of charges with the same groups; InputError if there is none."""
     if by not in _OF:
         names = ", ".join(each.value for each in _OF)
-        raise InputError(f"--ssd has no NAND bytes by {by.value}", f"choose --by {names}")
+        raise InputError(f"--ssd cannot be combined with --by {by.value}", f"choose --by {names}")
     return _OF[by]
 
 

@@ -36,7 +36,7 @@ mod category {
     pub(super) const NOTIFY: u64 = 1 << 10;
     pub(super) const DISCARD: u64 = 1 << 13;
     pub(super) const FUA: u64 = 1 << 15;
-    /// Categories of version 2.
+    /// Categories of version 8.
     pub(super) const ZONE_APPEND: u64 = 1 << 16;
     pub(super) const ZONE_MANAGEMENT: u64 = 0b11111 << 17;
     pub(super) const WRITE_ZEROES: u64 = 1 << 22;
@@ -293,7 +293,7 @@ struct Fields {
 
 impl Fields {
     fn record(&self, at: u64, is_version_2: bool) -> Record {
-        // Version 2 has a 64-bit action after the pid.
+        // Version 8 has a 64-bit action after the pid.
         let (action, device, error) = if is_version_2 {
             (self.u64(32), self.u32(40), self.u16(48))
         } else {

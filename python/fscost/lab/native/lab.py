@@ -166,7 +166,9 @@ class NativeLab:
                 else None
             ),
             identity=None if device is None else device.identity,
-            devices={disk.name: str(device.path) for disk in cell.profile.disks if device},
+            devices={}
+            if device is None
+            else {disk.name: str(device.path) for disk in cell.profile.disks},
         )
 
     @cached_property

@@ -262,8 +262,8 @@ def _refuse_writable_by_others(folder: Path) -> None:
                 " trust guest files in it",
                 _remedy(),
             )
-        is_group_ours = status.st_gid == os.getegid() and part != resolved
-        others = status.st_mode & (stat.S_IWOTH if is_group_ours else _WRITABLE_BY_OTHERS)
+        may_group_write = status.st_gid == os.getegid() and part != resolved
+        others = status.st_mode & (stat.S_IWOTH if may_group_write else _WRITABLE_BY_OTHERS)
         # In a sticky folder, only an entry's owner can rename it (inode(7)); the entry itself is
         # checked.
         if others and not status.st_mode & stat.S_ISVTX:

@@ -12,7 +12,12 @@ TRANSPORT = ("virtio_pci", "virtio_console")
 """Modules without which a guest cannot report that it has started."""
 # Modules that provide aliases come first: libcrc32c depends on `crc32c` (see lab/vm/modules.py).
 _PROVIDERS = (
-    *("crc32c_generic", "crc32_generic", "crc32c_cryptoapi", "crc32_cryptoapi"),  # since 6.16
+    *(
+        "crc32c_generic",
+        "crc32_generic",
+        "crc32c_cryptoapi",
+        "crc32_cryptoapi",
+    ),  # the last two since 6.16
     *("blake2b_generic", "xxhash_generic", "sha256_generic", "sha256"),
     *("lzo", "lz4", "zstd", "deflate"),
 )

@@ -74,11 +74,11 @@ impl Jfs {
             if let Some(own_page) = own_page {
                 self.own_pages.insert(at, own_page);
             }
-            let is_news = !self.logged.contains_key(&at);
+            let is_newest = !self.logged.contains_key(&at);
             let page = self.newest(at, now)?;
             self.depth += 1;
             let read = match owner.structure {
-                Structure::InodeTable => self.inodes(&page, is_news, now).map(drop),
+                Structure::InodeTable => self.inodes(&page, is_newest, now).map(drop),
                 _ => self.page(at, &page, owner, now),
             };
             self.depth -= 1;

@@ -92,12 +92,12 @@ impl Jfs {
     }
 
     /// Reads a page of inodes. Returns why it was written, and the changed inode if there is
-    /// exactly one. The content is applied only if `is_news`; otherwise the log has already
+    /// exactly one. The content is applied only if `is_newest`; otherwise the log has already
     /// provided a newer version.
     pub(super) fn inodes(
         &mut self,
         page: &[u8],
-        is_news: bool,
+        is_newest: bool,
         now: &mut Now<'_, '_>,
     ) -> Result<(Causes, u64)> {
         let mut causes = Causes::NONE;
@@ -115,7 +115,7 @@ impl Jfs {
             }
             if !read.is_linked() {
                 if self.inodes.remove(&inode).is_some() {
-                    if is_news {
+                    if is_newest {
                         self.generations.remove(&inode);
                         self.files.forget(inode, now.rows);
                     }
@@ -129,14 +129,14 @@ impl Jfs {
                 Some((of, before)) if of == generation && before == version => {
                     // Writes to blocks that the inode still has are its own: `diWrite` comes before
                     // the blocks are freed (`txUpdateMap`).
-                    if is_news && read.kind() != Kind::Directory {
+                    if is_newest && read.kind() != Kind::Directory {
                         self.inode(inode, slot, now)?;
                     }
                     continue;
                 }
                 Some((of, before)) if of == generation => causes_of(&version, &before),
                 before => {
-                    if before.is_some() && is_news {
+                    if before.is_some() && is_newest {
                         self.files.forget(inode, now.rows);
                     }
                     Causes::one(Cause::NewInode)
@@ -144,7 +144,7 @@ impl Jfs {
             };
             causes = causes.and(why);
             changed.push(inode);
-            if is_news {
+            if is_newest {
                 self.generations.insert(inode, generation);
                 self.inode(inode, slot, now)?;
             }

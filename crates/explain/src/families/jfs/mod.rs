@@ -139,8 +139,8 @@ impl Follower for Jfs {
             self.files.confirm(piece.offset, piece.length, now.rows);
             match owner {
                 _ if structure == Structure::InodeTable => {
-                    let is_news = !self.logged.contains_key(&piece.offset);
-                    let (causes, inode) = self.inodes(piece.content, is_news, now)?;
+                    let is_newest = !self.logged.contains_key(&piece.offset);
+                    let (causes, inode) = self.inodes(piece.content, is_newest, now)?;
                     let part = Part {
                         structure,
                         causes,
@@ -148,7 +148,7 @@ impl Follower for Jfs {
                         ..Part::default()
                     };
                     self.files.add_waiting(&piece, part, now.rows);
-                    if is_news && causes.has(Cause::InodeRemoved) {
+                    if is_newest && causes.has(Cause::InodeRemoved) {
                         self.files.forget(inode, now.rows);
                     }
                 }
