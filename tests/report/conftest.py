@@ -36,6 +36,12 @@ def manifest(profiles: list[str]) -> Manifest:
         stopping={},
         seed=1,
         baseline=profiles[0],
+        request={},
+        state="running",
+        stopped_because="",
+        elapsed_s=0.0,
+        skipped=[],
+        cells=[],
     )
 
 
@@ -73,6 +79,10 @@ def make_run(folder: Path, *profiles: str, **facts: object) -> Path:
                 order=repetition,
                 status="done",
                 duration_s=1.0,
+                because="",
+                kind="",
+                recording="",
+                output="",
                 facts=dict(facts),
             )
             store.add(record, samples(profile, number, repetition))

@@ -34,7 +34,9 @@ def make(tmp_path: Path) -> Make:
                     SampleRow(*about, metric, METRICS[metric].unit, found[repetition])
                     for metric, found in metrics.items()
                 ]
-                record = CellRecord(cell, profile, repetition, 1, repetition, "done", 1.0)
+                record = CellRecord(
+                    cell, profile, repetition, 1, repetition, "done", 1.0, *[""] * 4, {}
+                )
                 store.add(record, with_totals(rows))
         return store.folder
 

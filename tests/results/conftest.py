@@ -46,6 +46,12 @@ def a_manifest() -> Manifest:
         stopping={},
         seed=1,
         baseline="ext4",
+        request={},
+        state="running",
+        stopped_because="",
+        elapsed_s=0.0,
+        skipped=[],
+        cells=[],
     )
 
 
@@ -55,7 +61,8 @@ def manifest() -> Manifest:
 
 
 def a_record(profile: str, repetition: int = 0, **other: Any) -> CellRecord:
-    values: dict[str, Any] = {"seed": 1, "order": 0, "status": "done", "duration_s": 1.0} | other
+    values: dict[str, Any] = {"seed": 1, "order": 0, "status": "done", "duration_s": 1.0}
+    values |= {**dict.fromkeys(("because", "kind", "recording", "output"), ""), "facts": {}} | other
     return CellRecord(
         cell=f"{profile}.{repetition}", profile=profile, repetition=repetition, **values
     )

@@ -46,7 +46,7 @@ def changed(run: Path, change: Callable[[dict[str, Any]], object]) -> None:
         (lambda m: m.update(baseline="zfs"), "baseline is 'zfs'"),
         (lambda m: m.update(command_line=["a", 1]), "command_line[1] is a number"),
         (lambda m: m.update(cells={}), "cells is an object, not a list"),
-        (lambda m: m.update(cells=[3]), "cells[0] is not a JSON object"),
+        (lambda m: m.update(cells=[3]), "cells[0] is a number, not an object"),
         (lambda m: m["cells"][0].pop("order"), "cells[0].order is missing"),
         (lambda m: m["cells"][0].update(profile="zfs"), "cells[0].profile is 'zfs'"),
         (lambda m: m["cells"].append(m["cells"][0]), "cells[2].cell names 'ext4.0' a second time"),

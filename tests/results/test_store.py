@@ -57,7 +57,7 @@ def test_samples_that_the_manifest_does_not_know_are_left_out(run: Path) -> None
         SampleRow(**{**r, "cell": "ext4.1", "repetition": 1})
         for r in store.results.samples.to_pylist()
     ]
-    store.add(CellRecord("ext4.1", "ext4", 1, 1, 2, "done", 1.0), rows)
+    store.add(CellRecord("ext4.1", "ext4", 1, 1, 2, "done", 1.0, *[""] * 4, {}), rows)
     (run / "manifest.json").write_bytes(before)
     assert set(load(run).samples.column("cell").to_pylist()) == {"ext4.0"}
 

@@ -65,7 +65,15 @@ def run_of(
                 continue
             cells.append(
                 CellRecord(
-                    cell.id, cell.profile.name, cell.repetition, cell.seed, cell.order, "done", 1.5
+                    cell.id,
+                    cell.profile.name,
+                    cell.repetition,
+                    cell.seed,
+                    cell.order,
+                    "done",
+                    1.5,
+                    *[""] * 4,
+                    {},
                 )
             )
             short, kernel = shorts[cell.profile.name]

@@ -13,7 +13,7 @@ FSYNC = {"at_most_ns": [1024, 4096], "requests": [3, 1]}
 
 def run_of(*facts: dict[str, object]) -> RunResults:
     cells = [
-        CellRecord(f"a.{number}", "ext4\x1b", number, 1, number, "done", 1.0, facts=each)
+        CellRecord(f"a.{number}", "ext4\x1b", number, 1, number, "done", 1.0, *[""] * 4, facts=each)
         for number, each in enumerate(facts)
     ]
     empty: dict[str, object] = {}
@@ -30,6 +30,11 @@ def run_of(*facts: dict[str, object]) -> RunResults:
         profiles=[{"name": "ext4\x1b"}],
         seed=1,
         baseline="ext4",
+        request={},
+        state="running",
+        stopped_because="",
+        elapsed_s=0.0,
+        skipped=[],
         cells=cells,
     )
     return RunResults(Path("run"), manifest, to_table([]))

@@ -54,6 +54,12 @@ def a_run(values: dict[str, list[float]], **more: dict[str, list[float]]) -> Run
         stopping={"metric": WRITTEN},
         seed=0,
         baseline=next(iter(values)),
+        request={},
+        state="running",
+        stopped_because="",
+        elapsed_s=0.0,
+        skipped=[],
+        cells=[],
     )
     return RunResults(Path("folder"), manifest, to_table(rows))
 
@@ -239,7 +245,7 @@ def test_the_heading_tells_that_several_shares_of_a_profile_overlap(count: int, 
     run = a_run({"ext4": mib(5), "xfs": mib(2)})
     why = [{"words": f"{share} % of its bytes", "remedy": ""} for share in (100, 50)]
     cells = [
-        CellRecord(f"{name}.0", name, 0, 0, 0, "done", 1.0, facts={"why": why[:count]})
+        CellRecord(f"{name}.0", name, 0, 0, 0, "done", 1.0, *[""] * 4, facts={"why": why[:count]})
         for name in ("ext4", "xfs")
     ]
     shown = view(RunResults(run.folder, replace(run.manifest, cells=cells), run.samples))

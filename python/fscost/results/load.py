@@ -12,8 +12,7 @@ import pyarrow.parquet as pq
 
 from fscost import files
 from fscost.errors import InputError
-from fscost.results.fields import REMEDY
-from fscost.results.manifest import CellRecord, Manifest
+from fscost.results.manifest import REMEDY, CellRecord, Manifest
 from fscost.results.renamed import with_present_names
 from fscost.results.table import SCHEMA, digest, to_table
 

@@ -2,16 +2,33 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
-from typing import Any, Literal
+from pathlib import Path, PurePosixPath
+from typing import Annotated, Any, Literal
 
-from fscost.results.fields import OPTIONAL, PathInside, read, wrong
+from pydantic import AfterValidator, FailFast
+
+from fscost import typed
+from fscost.errors import InputError
 
 FORMAT = 1
+REMEDY = (
+    "the file was changed or damaged: run the comparison again, or restore the file from a copy"
+)
+
+
+def _inside(path: str) -> str:
+    parts = PurePosixPath(path)
+    if parts.is_absolute() or ".." in parts.parts or "\0" in path:
+        raise ValueError(f"is {path!r}, which leads out of the run's folder")
+    return path
+
+
+PathInside = Annotated[str, AfterValidator(_inside)]
+"""Path that stays inside the run's folder; it may be empty."""
 
 
 @dataclass(frozen=True)
-class Skipped:
+class Skipped(typed.Table):
     """A profile that could not run here. Its first cell stands for all its cells."""
 
     cell: str
@@ -20,7 +37,7 @@ class Skipped:
 
 
 @dataclass(frozen=True)
-class CellRecord:
+class CellRecord(typed.Table):
     """Outcome of one cell. `recording` and `output` are paths inside the run's folder, or empty.
 
     `samples_sha256` is the digest of the cell's rows (`table.digest`); `files_sha256` holds the
@@ -30,22 +47,22 @@ class CellRecord:
 
     cell: str
     profile: str
-    repetition: int
-    seed: int
-    order: int
+    repetition: typed.Int64
+    seed: typed.Int64
+    order: typed.Int64
     status: Literal["done", "failed"]
     duration_s: float
-    because: str = ""
-    kind: str = ""
-    recording: PathInside = ""
-    output: PathInside = ""
-    facts: dict[str, Any] = field(default_factory=dict)
-    samples_sha256: str = field(default="", metadata=OPTIONAL)
-    files_sha256: dict[PathInside, str] = field(default_factory=dict, metadata=OPTIONAL)
+    because: str
+    kind: str
+    recording: PathInside
+    output: PathInside
+    facts: dict[str, Any]
+    samples_sha256: str = ""
+    files_sha256: Annotated[dict[PathInside, str], FailFast()] = field(default_factory=dict)
 
 
 @dataclass
-class Manifest:
+class Manifest(typed.Table):
     """Manifest of a run. `profiles` and `workload` are as requested; the `facts` of the cells
     record what the kernel made of a profile.
 
@@ -55,22 +72,22 @@ class Manifest:
 
     name: str
     fscost_version: str
-    command_line: list[str]
+    command_line: typed.List[str]
     started_utc: str
     lab: str
     environment: dict[str, Any]
-    profiles: list[dict[str, Any]]
+    profiles: typed.List[dict[str, Any]]
     workload: dict[str, Any]
     options: dict[str, Any]
     stopping: dict[str, Any]
-    seed: int
+    seed: typed.Int64
     baseline: str
-    request: dict[str, Any] = field(default_factory=dict)
-    state: Literal["running", "finished", "interrupted", "stopped"] = "running"
-    stopped_because: str = ""
-    elapsed_s: float = 0.0
-    skipped: list[Skipped] = field(default_factory=list)
-    cells: list[CellRecord] = field(default_factory=list)
+    request: dict[str, Any]
+    state: Literal["running", "finished", "interrupted", "stopped"]
+    stopped_because: str
+    elapsed_s: float
+    skipped: typed.List[Skipped]
+    cells: typed.List[CellRecord]
 
     @property
     def profile_names(self) -> list[str]:
@@ -94,48 +111,49 @@ class Manifest:
     @staticmethod
     def from_json(file: Path, value: Any) -> "Manifest":
         """Parse the JSON form field by field; an error names the first invalid field."""
-        version = read(_Format, value, file).format
-        if version != FORMAT:
-            raise wrong(
-                file,
-                "format",
-                f"is {version}; this fscost reads {FORMAT}",
-                "use the fscost that wrote it (`fscost_version`)",
-            )
-        manifest: Manifest = read(Manifest, value, file)
-        _check_names(manifest, file)
+        try:
+            version = typed.read(_Format, value).format
+            if version != FORMAT:
+                raise InputError(
+                    f"{file}: format is {version}; this fscost reads {FORMAT}",
+                    "use the fscost that wrote it (`fscost_version`)",
+                )
+            manifest = typed.read(Manifest, value)
+            _check_names(manifest)
+        except typed.InvalidError as error:
+            raise InputError(f"{file}: {error}", REMEDY) from None
         return manifest
 
 
 @dataclass(frozen=True)
-class _Format:
-    format: int
+class _Format(typed.Table):
+    format: typed.Int64
 
 
 @dataclass(frozen=True)
-class _Named:
+class _Named(typed.Table):
     name: str
 
 
-def _check_names(manifest: Manifest, file: Path) -> None:
+def _check_names(manifest: Manifest) -> None:
     for index, profile in enumerate(manifest.profiles):
-        read(_Named, profile, file, f"profiles[{index}]")
-    read(_Named, manifest.workload, file, "workload")
+        typed.read(_Named, profile, f"profiles[{index}]")
+    typed.read(_Named, manifest.workload, "workload")
     names = set(manifest.profile_names)
     lists: dict[str, Sequence[CellRecord | Skipped]] = {
         "cells": manifest.cells,
         "skipped": manifest.skipped,
     }
     if manifest.baseline not in names:
-        raise wrong(file, "baseline", f"is {manifest.baseline!r}, not one of the profiles")
+        raise typed.InvalidError("baseline", f"is {manifest.baseline!r}, not one of the profiles")
     for list_name, entries in lists.items():
         seen = set()
         for index, entry in enumerate(entries):
             place = f"{list_name}[{index}]"
             if entry.profile not in names:
-                raise wrong(
-                    file, f"{place}.profile", f"is {entry.profile!r}, not one of the profiles"
+                raise typed.InvalidError(
+                    f"{place}.profile", f"is {entry.profile!r}, not one of the profiles"
                 )
             if entry.cell in seen:
-                raise wrong(file, f"{place}.cell", f"names {entry.cell!r} a second time")
+                raise typed.InvalidError(f"{place}.cell", f"names {entry.cell!r} a second time")
             seen.add(entry.cell)

@@ -83,7 +83,11 @@ def create(spec: RunSpec, lab: Lab, skipped: Sequence[Skipped]) -> RunStore:
         seed=spec.seed,
         baseline=spec.baseline,
         request=dict(spec.request),
+        state="running",
+        stopped_because="",
+        elapsed_s=0.0,
         skipped=list(skipped),
+        cells=[],
     )
     return RunStore.create(spec.folder, manifest)
 

@@ -375,8 +375,8 @@ def _strict(node: Any) -> Any:
         for key, value in node.items()
         if not (key == "title" and isinstance(value, str)) and key != "default"
     }
-    if "properties" in found:
-        found.setdefault("additionalProperties", False)
+    if "properties" in found and "additionalProperties" not in found:
+        found = {"additionalProperties": False, **found}
     return found
 
 

@@ -1,0 +1,122 @@
+"""Validator for untrusted JSON and TOML values. Dataclasses describe the values, pydantic checks
+them, and the first error is phrased like fscost's own."""
+
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+from pydantic import ConfigDict, FailFast, Field, GetCoreSchemaHandler, Strict, ValidationError
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+    from pydantic_core import ErrorDetails
+    from pydantic_core.core_schema import CoreSchema
+
+T = TypeVar("T")
+Int64 = Annotated[int, Field(ge=-(1 << 63), lt=1 << 63)]
+Count = Annotated[int, Field(ge=0, lt=1 << 63)]
+"""Kernel counters have 64 bits; larger numbers are damage."""
+# FailFast: without it, a hostile list of a million wrong values would become a million errors.
+List = Annotated[list[T], FailFast()]
+Dict = Annotated[dict[str, T], FailFast()]
+Tuple = Annotated[tuple[T, ...], Strict(strict=False), FailFast()]
+"""List in the file; pydantic's strict mode accepts only tuples."""
+
+_NAMES = {
+    "string_type": "a string",
+    "int_type": "a whole number",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "list_type": "a list",
+    "tuple_type": "a list",
+    "dict_type": "an object",
+    "dataclass_type": "an object",
+}
+"""Expected types, by pydantic's error."""
+_KINDS = {
+    type(None): "null",
+    bool: "true or false",
+    str: "a string",
+    int: "a number",
+    float: "a number",
+    list: "a list",
+    dict: "an object",
+}
+_SHOWN_CHARACTERS = 80
+
+
+class Table:
+    """Base of dataclasses that describe an object of a file. A field with a default may be missing,
+    and unknown fields are ignored. Types are strict: 1 is neither "1", true nor 1.0."""
+
+    __pydantic_config__ = ConfigDict(strict=True, extra="ignore", allow_inf_nan=False)
+
+    @classmethod
+    def __get_pydantic_core_schema__(
+        cls, source: Any, handler: GetCoreSchemaHandler
+    ) -> "CoreSchema":
+        """Accept a dict. Strict mode, which applies to the fields, would accept only instances."""
+        return {**handler(source), "strict": False}
+
+
+class InvalidError(Exception):
+    """Error for a value: its place, such as `cells[0].profile` (empty: the whole value), and what
+    is wrong with it, such as `is missing`."""
+
+    def __init__(self, place: str, what: str) -> None:
+        super().__init__(f"{place or 'its content'} {what}")
+        self.place = place
+        self.what = what
+
+
+def read(kind: type[T], value: object, place: str = "") -> T:
+    """Check a value against a type and return the instance; InvalidError names the first wrong
+    field. `place` is the location of the value."""
+    try:
+        found: T = _adapter(kind).validate_python(value)  # type: ignore[arg-type]  # a type is hashable
+        return found
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+    raise InvalidError(_place(place, first["loc"]), _what(first))
+
+
+@cache
+def _adapter(kind: Any) -> "TypeAdapter[Any]":
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(kind)
+
+
+def _place(place: str, parts: tuple[int | str, ...]) -> str:
+    if parts[-1:] == ("[key]",):
+        parts = parts[:-2]
+    for part in parts:
+        place += f"[{part}]" if isinstance(part, int) else f".{part[:_SHOWN_CHARACTERS]}"
+    return place.removeprefix(".")
+
+
+def _what(error: "ErrorDetails") -> str:
+    kind, context = error["type"], error.get("ctx", {})
+    if kind == "float_type" and type(error["input"]) is int:  # One beyond the largest float.
+        kind = "finite_number"
+    if kind in _NAMES:
+        return f"is {_KINDS.get(type(error['input']), 'something else')}, not {_NAMES[kind]}"
+    match kind:
+        case "missing":
+            return "is missing"
+        case "finite_number":
+            return "is not a finite number"
+        case "literal_error":
+            return f"is {_shown(error['input'])}, not {context['expected']}"
+        case "value_error":
+            return str(context["error"])
+        case "less_than" if context["lt"] == 1 << 63:
+            return "does not fit 64 bits"
+        case "greater_than_equal" if context["ge"] == -(1 << 63):
+            return "does not fit 64 bits"
+    return f"cannot be used: {error['msg'][:1].lower()}{error['msg'][1:]}"
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, str):
+        return repr(value[:_SHOWN_CHARACTERS])
+    return _KINDS.get(type(value), "something else")
