@@ -4,7 +4,7 @@ them, and the first error is phrased like fscost's own."""
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
-from pydantic import ConfigDict, FailFast, Field, GetCoreSchemaHandler, Strict, ValidationError
+from pydantic import ConfigDict, Field, GetCoreSchemaHandler, Strict, ValidationError
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -15,10 +15,12 @@ T = TypeVar("T")
 Int64 = Annotated[int, Field(ge=-(1 << 63), lt=1 << 63)]
 Count = Annotated[int, Field(ge=0, lt=1 << 63)]
 """Kernel counters have 64 bits; larger numbers are damage."""
-# FailFast: without it, a hostile list of a million wrong values would become a million errors.
-List = Annotated[list[T], FailFast()]
-Dict = Annotated[dict[str, T], FailFast()]
-Tuple = Annotated[tuple[T, ...], Strict(strict=False), FailFast()]
+FAIL_FAST = Field(fail_fast=True)
+"""Annotation that ends at the first error. Without it, a hostile list of a million wrong values
+would become a million errors."""
+List = Annotated[list[T], FAIL_FAST]
+Dict = Annotated[dict[str, T], FAIL_FAST]
+Tuple = Annotated[tuple[T, ...], Strict(strict=False), FAIL_FAST]
 """List in the file; pydantic's strict mode accepts only tuples."""
 
 _NAMES = {
@@ -32,6 +34,11 @@ _NAMES = {
     "dataclass_type": "an object",
 }
 """Expected types, by pydantic's error."""
+_BOUNDS = {
+    "greater_than": ("gt", "is not more than"),
+    "greater_than_equal": ("ge", "is less than"),
+    "less_than": ("lt", "is not less than"),
+}
 _KINDS = {
     type(None): "null",
     bool: "true or false",
@@ -90,7 +97,10 @@ def _place(place: str, parts: tuple[int | str, ...]) -> str:
     if parts[-1:] == ("[key]",):
         parts = parts[:-2]
     for part in parts:
-        place += f"[{part}]" if isinstance(part, int) else f".{part[:_SHOWN_CHARACTERS]}"
+        if isinstance(part, int):
+            place += f"[{part}]"
+        else:
+            place += f".{part if part.isprintable() else repr(part)}"[:_SHOWN_CHARACTERS]
     return place.removeprefix(".")
 
 
@@ -100,6 +110,10 @@ def _what(error: "ErrorDetails") -> str:
         kind = "finite_number"
     if kind in _NAMES:
         return f"is {_KINDS.get(type(error['input']), 'something else')}, not {_NAMES[kind]}"
+    if kind in _BOUNDS:
+        key, words = _BOUNDS[kind]
+        limit = context[key]
+        return "does not fit 64 bits" if abs(limit) == 1 << 63 else f"{words} {limit}"
     match kind:
         case "missing":
             return "is missing"
@@ -109,10 +123,6 @@ def _what(error: "ErrorDetails") -> str:
             return f"is {_shown(error['input'])}, not {context['expected']}"
         case "value_error":
             return str(context["error"])
-        case "less_than" if context["lt"] == 1 << 63:
-            return "does not fit 64 bits"
-        case "greater_than_equal" if context["ge"] == -(1 << 63):
-            return "does not fit 64 bits"
     return f"cannot be used: {error['msg'][:1].lower()}{error['msg'][1:]}"
 
 

@@ -7,12 +7,13 @@ import sys
 import time
 from array import array
 from collections.abc import Callable, Iterator
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 from fscost.lab.cell import bounds
-from fscost.lab.cell.events import COUNTERS, Attached, Inspected, Interval, ProtocolError, parse
+from fscost.lab.cell.events import Attached, Counters, Inspected, Interval, ProtocolError, parse
 from fscost.lab.cell.lines import Lines
 from fscost.lab.cell.transcript import Transcript
 
@@ -29,7 +30,7 @@ def interval(name: str, pauses: str, more: str = "") -> bytes:
         f',"{word}":1'
         for word in ("wall_ns", "command_ns", "settle_ns", "cpu_user_ns", "cpu_system_ns")
     )
-    counters = json.dumps({disk: dict.fromkeys(COUNTERS, 1) for disk in DISKS})
+    counters = json.dumps({disk: {each.name: 1 for each in fields(Counters)} for disk in DISKS})
     probe = f'"probe":{{"interval_ms":1,"pauses_ns":[{pauses}],"failures":0}}'
     bytes_ = '"program_write_bytes":1,"program_read_bytes":1'
     return f'{{"event":"interval","name":"{name}","measured":true{times},{bytes_},"counters":{counters},{probe}{more}}}\n'.encode()
@@ -124,7 +125,8 @@ def test_what_is_said_takes_little_memory(bomb: str) -> None:
 def test_an_hour_of_pauses_is_read() -> None:
     event = parse(hour(2, 3_600_000).rstrip())
     assert isinstance(event, Interval)
-    assert event.probe_interval_ms == 1
+    assert event.probe is not None
+    assert event.probe.interval_ms == 1
     assert len(event.pauses_ns) == 3_600_000
     assert (event.pauses_ns[0], event.pauses_ns[-1]) == (1_000_000, 1_000_999)
     assert set(event.counters) == set(DISKS)

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, FailFast
+from pydantic import AfterValidator
 
 from fscost import typed
 from fscost.errors import InputError
@@ -58,7 +58,7 @@ class CellRecord(typed.Table):
     output: PathInside
     facts: dict[str, Any]
     samples_sha256: str = ""
-    files_sha256: Annotated[dict[PathInside, str], FailFast()] = field(default_factory=dict)
+    files_sha256: Annotated[dict[PathInside, str], typed.FAIL_FAST] = field(default_factory=dict)
 
 
 @dataclass

@@ -155,7 +155,9 @@ def _prove(paths: plan.Paths, transcript: Transcript, result: CellResult) -> tup
     """Check that the recording's bytes equal the kernel's counters (promise 1), and write the table
     of requests. Return None, or the kind of failure and the reason."""
     kernel = [
-        conservation.KernelInterval(interval.name, interval.counters)
+        conservation.KernelInterval(
+            interval.name, {disk: vars(counters) for disk, counters in interval.counters.items()}
+        )
         for interval in transcript.intervals
     ]
     try:

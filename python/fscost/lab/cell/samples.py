@@ -116,7 +116,7 @@ def _samples(intervals: Iterable[Interval]) -> list[Sample]:
         if len(interval.counters) > 1:
             for disk, counters in interval.counters.items():
                 result += [
-                    _sample(interval, disk, metric, counters[name])
+                    _sample(interval, disk, metric, getattr(counters, name))
                     for metric, name in _DEVICE.items()
                 ]
                 result += [
@@ -140,14 +140,14 @@ def _sample(interval: Interval, disk: str, metric: str, value: float) -> Sample:
 
 def _values(interval: Interval) -> Iterator[tuple[str, float]]:
     for metric, name in _DEVICE.items():
-        yield metric, sum(counters[name] for counters in interval.counters.values())
+        yield metric, sum(getattr(counters, name) for counters in interval.counters.values())
     for metric, late in _late(interval):
         if late:
             yield metric, sum(late.values())
     yield "program_write_bytes", interval.program_write_bytes
     yield "program_read_bytes", interval.program_read_bytes
     if interval.program_write_bytes > 0:
-        written = sum(counters["write_bytes"] for counters in interval.counters.values())
+        written = sum(counters.write_bytes for counters in interval.counters.values())
         yield "write_amplification", written / interval.program_write_bytes
     yield "wall_s", _seconds(interval.wall_ns)
     yield "command_s", _seconds(interval.command_ns)
@@ -169,7 +169,7 @@ def _values(interval: Interval) -> Iterator[tuple[str, float]]:
     if interval.pauses_ns:
         yield "pause_s_p99", _seconds(percentile(interval.pauses_ns, 99))
         yield "pause_s_max", _seconds(max(interval.pauses_ns))
-    if interval.probe_interval_ms is not None:
+    if interval.probe is not None:
         yield "probe_operations", len(interval.pauses_ns)
 
 

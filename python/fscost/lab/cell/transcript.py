@@ -102,5 +102,5 @@ class Transcript:
             facts["mount"] = asdict(self.mounted)
         facts["inspect"] = {each.name: each.output for each in self.inspected.values()}
         if isinstance(self.ending, Done):
-            facts["recording"] = self.ending.recording
+            facts["recording"] = self.ending.recording or {}
         return facts
