@@ -1,8 +1,20 @@
 """Validator for untrusted JSON and TOML values. Dataclasses describe the values, pydantic checks
 them, and the first error is phrased like fscost's own."""
 
+from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from inspect import signature
+from types import UnionType
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from pydantic import ConfigDict, Field, GetCoreSchemaHandler, Strict, ValidationError
 
@@ -13,6 +25,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Int64 = Annotated[int, Field(ge=-(1 << 63), lt=1 << 63)]
+Text = Annotated[str, Field(min_length=1)]
 Count = Annotated[int, Field(ge=0, lt=1 << 63)]
 """Kernel counters have 64 bits; larger numbers are damage."""
 FAIL_FAST = Field(fail_fast=True)
@@ -34,6 +47,7 @@ _NAMES = {
     "dataclass_type": "an object",
 }
 """Expected types, by pydantic's error."""
+_UNKNOWN = ("unexpected_keyword_argument", "extra_forbidden")
 _BOUNDS = {
     "greater_than": ("gt", "is not more than"),
     "greater_than_equal": ("ge", "is less than"),
@@ -65,14 +79,21 @@ class Table:
         return {**handler(source), "strict": False}
 
 
+class ClosedTable(Table):
+    """Base like `Table`, but unknown fields are refused."""
+
+    __pydantic_config__ = ConfigDict(**{**Table.__pydantic_config__, "extra": "forbid"})
+
+
 class InvalidError(Exception):
     """Error for a value: its place, such as `cells[0].profile` (empty: the whole value), and what
-    is wrong with it, such as `is missing`."""
+    is wrong with it, such as `is missing`. `known`: for an unknown field, those that exist."""
 
-    def __init__(self, place: str, what: str) -> None:
+    def __init__(self, place: str, what: str, known: Sequence[str] = ()) -> None:
         super().__init__(f"{place or 'its content'} {what}")
         self.place = place
         self.what = what
+        self.known = known
 
 
 def read(kind: type[T], value: object, place: str = "") -> T:
@@ -82,7 +103,13 @@ def read(kind: type[T], value: object, place: str = "") -> T:
         found: T = _adapter(kind).validate_python(value)  # type: ignore[arg-type]  # a type is hashable
         return found
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
+        errors = error.errors(include_url=False)
+    # A misspelt field comes before the field that is missing because of it.
+    first = next((each for each in errors if each["type"] in _UNKNOWN), errors[0])
+    if first["type"] in _UNKNOWN:
+        known = _fields(kind, first["loc"])
+        what = f"no such field; there are {', '.join(known)}"
+        raise InvalidError(_place(place, first["loc"]), what, known)
     raise InvalidError(_place(place, first["loc"]), _what(first))
 
 
@@ -104,6 +131,16 @@ def _place(place: str, parts: tuple[int | str, ...]) -> str:
     return place.removeprefix(".")
 
 
+def _fields(kind: Any, place: tuple[int | str, ...]) -> list[str]:
+    """List the fields of the table that has an unknown field at this place."""
+    for part in place[:-1]:
+        hints = get_type_hints(kind) if isinstance(kind, type) else {}
+        kind = hints.get(str(part)) or get_args(kind)[get_origin(kind) is dict]
+        if get_origin(kind) in (Union, UnionType):
+            kind = get_args(kind)[0]
+    return list(signature(kind).parameters)
+
+
 def _what(error: "ErrorDetails") -> str:
     kind, context = error["type"], error.get("ctx", {})
     if kind == "float_type" and type(error["input"]) is int:  # One beyond the largest float.
@@ -117,6 +154,8 @@ def _what(error: "ErrorDetails") -> str:
     match kind:
         case "missing":
             return "is missing"
+        case "string_too_short" | "too_short":
+            return "is empty"
         case "finite_number":
             return "is not a finite number"
         case "literal_error":

@@ -63,10 +63,7 @@ def _describe(found: workload.Workload) -> None:
     if declared:
         print("\nOptions (--set NAME=VALUE)")
         print_lines(
-            [
-                (f"  {option.name}={values[option.name]}", _meaning(option))
-                for option in declared.values()
-            ]
+            [(f"  {name}={values[name]}", _meaning(option)) for name, option in declared.items()]
         )
     print("\nSteps")
     for step in found.steps:

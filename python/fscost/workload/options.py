@@ -3,10 +3,13 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Annotated, Literal
 
+from pydantic import SkipValidation
+
+from fscost import typed
 from fscost.errors import InputError
 
-KINDS = ("count", "bytes", "choice", "shell")
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 _BYTES = re.compile(r"(\d+)([kmg]?)(?:i?b)?", re.IGNORECASE)
 _CEILING = 1 << 50
@@ -15,7 +18,7 @@ Value = str | int
 
 
 @dataclass(frozen=True)
-class Option:
+class Option(typed.ClosedTable):
     """One option of a built-in workload.
 
     `scaled`: its default follows the scale. `grows`: the disk size and bytes written of a cell are
@@ -23,14 +26,14 @@ class Option:
     these.
     """
 
-    name: str
-    kind: str
-    default: Value
-    summary: str
+    kind: Literal["count", "bytes", "choice", "shell"]
+    default: Annotated[Value, SkipValidation]
+    """Checked by `read`."""
+    summary: typed.Text
     scaled: bool = False
     grows: bool = False
     minimum: int = 1
-    choices: tuple[str, ...] = ()
+    choices: typed.Tuple[typed.Text] = ()
     disk_mib: int = 0
     write_mib: int = 0
 
@@ -40,29 +43,29 @@ class Option:
             return max(self.minimum, round(self.default * scale))
         return self.default
 
-    def read(self, text: Value) -> Value:
+    def read(self, name: str, text: Value) -> Value:
         """Parse a value given by the user; InputError if it is invalid."""
         if self.kind == "shell":
-            return self._command(str(text))
+            return self._command(name, str(text))
         if self.kind == "choice":
             if text not in self.choices:
-                raise self._refusal(text, f"one of {', '.join(self.choices)}")
+                raise self._refusal(name, text, f"one of {', '.join(self.choices)}")
             return str(text)
         number = _number(str(text), self.kind)
         if number is None or not self.minimum <= number <= _CEILING:
             form = "a size such as 4096, 4k or 1M" if self.kind == "bytes" else "a whole number"
-            raise self._refusal(text, f"{form}, at least {self.minimum}")
+            raise self._refusal(name, text, f"{form}, at least {self.minimum}")
         return number
 
-    def _command(self, text: str) -> str:
+    def _command(self, name: str, text: str) -> str:
         if not text.strip() or not all(c.isprintable() for c in text):
-            raise self._refusal(text, "a shell command on one line")
+            raise self._refusal(name, text, "a shell command on one line")
         return text
 
-    def _refusal(self, text: Value, form: str) -> InputError:
+    def _refusal(self, name: str, text: Value, form: str) -> InputError:
         return InputError(
-            f"option {self.name}={text}: not {form}",
-            f"give {form}; {self.name}: {self.summary} (default {self.default})",
+            f"option {name}={text}: not {form}",
+            f"give {form}; {name}: {self.summary} (default {self.default})",
         )
 
 
@@ -84,7 +87,7 @@ def read_options(
             remedy = f"it has {', '.join(declared)}" if declared else "it has no options"
             raise InputError(f"workload '{workload}' has no option '{name}'", remedy)
     return {
-        name: option.read(given[name]) if name in given else option.at_scale(scale)
+        name: option.read(name, given[name]) if name in given else option.at_scale(scale)
         for name, option in declared.items()
     }
 
