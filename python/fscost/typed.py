@@ -45,6 +45,7 @@ _NAMES = {
     "tuple_type": "a list",
     "dict_type": "an object",
     "dataclass_type": "an object",
+    "model_type": "an object",
 }
 """Expected types, by pydantic's error."""
 _UNKNOWN = ("unexpected_keyword_argument", "extra_forbidden")
@@ -90,7 +91,7 @@ class InvalidError(Exception):
     is wrong with it, such as `is missing`. `known`: for an unknown field, those that exist."""
 
     def __init__(self, place: str, what: str, known: Sequence[str] = ()) -> None:
-        super().__init__(f"{place or 'its content'} {what}")
+        super().__init__(f"{place or 'its content'}{': ' if known else ' '}{what}")
         self.place = place
         self.what = what
         self.known = known
@@ -108,8 +109,7 @@ def read(kind: type[T], value: object, place: str = "") -> T:
     first = next((each for each in errors if each["type"] in _UNKNOWN), errors[0])
     if first["type"] in _UNKNOWN:
         known = _fields(kind, first["loc"])
-        what = f"no such field; there are {', '.join(known)}"
-        raise InvalidError(_place(place, first["loc"]), what, known)
+        raise InvalidError(_place(place, first["loc"]), "no such field", known)
     raise InvalidError(_place(place, first["loc"]), _what(first))
 
 
@@ -150,7 +150,7 @@ def _what(error: "ErrorDetails") -> str:
     if kind in _BOUNDS:
         key, words = _BOUNDS[kind]
         limit = context[key]
-        return "does not fit 64 bits" if abs(limit) == 1 << 63 else f"{words} {limit}"
+        return "does not fit 64 bits" if abs(limit) == 1 << 63 else f"{words} {limit:.15g}"
     match kind:
         case "missing":
             return "is missing"
@@ -168,4 +168,5 @@ def _what(error: "ErrorDetails") -> str:
 def _shown(value: object) -> str:
     if isinstance(value, str):
         return repr(value[:_SHOWN_CHARACTERS])
-    return _KINDS.get(type(value), "something else")
+    is_short = type(value) is float or (type(value) is int and value.bit_length() < 64)
+    return repr(value) if is_short else _KINDS.get(type(value), "something else")

@@ -73,7 +73,11 @@ def test_one_workload_shows_its_own_table(fscost: Run, tmp_path: Path) -> None:
     [
         ("", "fscost.toml: version is missing", "write version = 1"),
         ("version = 1", "fscost.toml: workloads is missing", "add workloads"),
-        ("version = 2\n[workloads.a]\ncommand='x'", "fscost.toml: version 2 cannot be used", "1"),
+        (
+            "version = 2\n[workloads.a]\ncommand='x'",
+            "fscost.toml: version is 2, not 1",
+            "version = 1",
+        ),
         ("= 1", "fscost.toml: Invalid", "docs/suites.md"),
         (
             "version = 1\n[workloads.a]\n",
@@ -92,8 +96,18 @@ def test_one_workload_shows_its_own_table(fscost: Run, tmp_path: Path) -> None:
         ),
         (
             "version = 1\n[workloads.a]\ncommand = 'x'\nseed = '1'",
-            "fscost.toml: workloads.a.seed '1' cannot be used",
-            "valid integer",
+            "fscost.toml: workloads.a.seed is a string, not a whole number",
+            "`fscost schema suite` has every field",
+        ),
+        (
+            "version = 1\nprofiles = [3]\n[workloads.a]\ncommand = 'x'",
+            "fscost.toml: profiles[0] is a number, not a string",
+            "`fscost schema suite` has every field",
+        ),
+        (
+            "version = 1\nstop = { precision = 1 }\n[workloads.a]\ncommand = 'x'",
+            "fscost.toml: stop.precision is not less than 1",
+            "`fscost schema suite` has every field",
         ),
         (
             "version = 1\n[workloads.a]\ncommand = 'x'\n[workloads.b]\nbuiltin = 'sqlit'",

@@ -1,13 +1,12 @@
 """Suite files: profiles, workloads and stop rules of several runs, in TOML."""
 
 import tomllib
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from fscost import devices, files
+from fscost import devices, files, typed
 from fscost.errors import InputError, did_you_mean
 from fscost.request import Request, with_range
 
@@ -141,13 +140,23 @@ def load(path: Path) -> Suite:
     if content is None:
         raise InputError(f"{path} is larger than {LONGEST_BYTES >> 20} MiB", "name a suite file")
     try:
-        return Suite.model_validate(tomllib.loads(content.decode()))
+        return typed.read(Suite, tomllib.loads(content.decode()))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: {error}", "write it as docs/suites.md says") from None
     except RecursionError:
         raise InputError(f"{path}: nested too deeply", "write it as docs/suites.md says") from None
-    except ValidationError as error:
-        raise _told(path, error.errors()[0]) from None
+    except typed.InvalidError as error:
+        raise InputError(f"{path}: {error}", _remedy(error)) from None
+
+
+def _remedy(error: typed.InvalidError) -> str:
+    if error.known:
+        close = did_you_mean(error.place.rpartition(".")[2], error.known)
+        return close or f"fields: {', '.join(error.known)}"
+    if error.place == "version":
+        return "write version = 1"
+    is_missing = error.what == "is missing"
+    return f"add {error.place}" if is_missing else "`fscost schema suite` has every field"
 
 
 def requests(suite: Suite, path: Path) -> dict[str, Request]:
@@ -201,30 +210,3 @@ def _model(text: str, folder: Path) -> str:
     disk, equals, rest = text.partition("=")
     model, comma, size = rest.partition(",")
     return f"{disk}{equals}{folder / model}{comma}{size}" if devices.is_file_name(model) else text
-
-
-def _told(path: Path, error: Mapping[str, Any]) -> InputError:
-    """Translate a pydantic error into an InputError."""
-    place = ".".join(str(part) for part in error["loc"])
-    kind, given = error["type"], error.get("input")
-    if kind == "extra_forbidden":
-        fields = _fields(error["loc"])
-        remedy = did_you_mean(str(error["loc"][-1]), fields) or f"fields: {', '.join(fields)}"
-        return InputError(f"{path}: {place}: no such field", remedy)
-    if kind == "missing":
-        remedy = "write version = 1" if place == "version" else f"add {place}"
-        return InputError(f"{path}: {place} is missing", remedy)
-    message = str(error["msg"])
-    remedy = f"{message[:1].lower()}{message[1:]} (`fscost schema suite` has every field)"
-    shown = "" if isinstance(given, (dict, list)) else f" {given!r}"
-    return InputError(f"{path}: {place}{shown} cannot be used", remedy)
-
-
-def _fields(place: tuple[str | int, ...]) -> list[str]:
-    """List the fields that the table at this place may have."""
-    model: type[BaseModel] = Suite
-    if place[:1] == ("workloads",):
-        model = WorkloadEntry
-    if "stop" in place[:-1]:
-        model = Stop
-    return list(model.model_fields)
