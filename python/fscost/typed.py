@@ -91,7 +91,10 @@ class InvalidError(Exception):
     is wrong with it, such as `is missing`. `known`: for an unknown field, those that exist."""
 
     def __init__(self, place: str, what: str, known: Sequence[str] = ()) -> None:
-        super().__init__(f"{place or 'its content'}{': ' if known else ' '}{what}")
+        fields = f"; there are {', '.join(known)}"
+        super().__init__(
+            f"{place}: {what}{fields}" if known else f"{place or 'its content'} {what}"
+        )
         self.place = place
         self.what = what
         self.known = known

@@ -343,22 +343,42 @@ def test_a_data_file_is_read() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ("summary", "sumary", r"one\.sumary: no such field"),
-        ('summary = "one line"', "", r"one\.summary: is missing"),
+        ("summary", "sumary", r"one\.sumary: no such field; there are spelling, summary"),
+        ('summary = "one line"', "", r"one\.summary is missing"),
         ('"one line"', '"""two\nlines"""', r"one\.summary: must be one line"),
-        ('"one line"', "3", r"one\.summary: must be a str"),
+        ('"one line"', "3", r"one\.summary is a number, not a string"),
         ("[one]", "[One]", "a name is lower-case"),
         ('"ext4 -J', '"udf -J', r"one\.spelling: must begin with a type that has a family"),
         ('"ext4 -J', '"ext4 -Z -J', r"one\.spelling: flags: option -Z"),
-        ('[["chattr", "+A", "{dir}"]]', '["chattr"]', r"one\.after_mount: must be a list"),
-        ("size_mib = 64", "size = 64", r"one\.disks\.journal: must be"),
+        (
+            '[["chattr", "+A", "{dir}"]]',
+            '["chattr"]',
+            r"one\.after_mount\[0\] is a string, not a list",
+        ),
+        (
+            "size_mib = 64",
+            "size = 64",
+            r"one\.disks\.journal\.size: no such field; there are size_mib",
+        ),
         (
             "size_mib = 64",
             "size_mib = -1",
-            r"one\.disks\.journal\.size_mib: must be a whole number",
+            r"one\.disks\.journal\.size_mib is less than 0",
+        ),
+        (
+            "size_mib = 64",
+            "size_mib = true",
+            r"one\.disks\.journal\.size_mib is true or false, not a whole number",
+        ),
+        ('[["chattr", "+A", "{dir}"]]', "[[]]", r"one\.after_mount\[0\] is empty"),
+        ('[["chattr", "+A", "{dir}"]]', "[[1]]", r"one\.after_mount\[0\]\[0\] is a number"),
+        (
+            "[one]",
+            '[one]\nspeling = "x"',
+            r"one\.speling: no such field",
         ),
         ("[one]", "[one", "x.toml:"),
-        ("[one]", "one = 3\n[two]", "one: a profile is a table"),
+        ("[one]", "one = 3\n[two]", "one is a number, not an object"),
     ],
 )
 def test_data_files_are_checked_field_by_field(old: str, new: str, words: str) -> None:

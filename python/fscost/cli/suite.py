@@ -146,17 +146,20 @@ def load(path: Path) -> Suite:
     except RecursionError:
         raise InputError(f"{path}: nested too deeply", "write it as docs/suites.md says") from None
     except typed.InvalidError as error:
-        raise InputError(f"{path}: {error}", _remedy(error)) from None
+        raise _told(path, error) from None
 
 
-def _remedy(error: typed.InvalidError) -> str:
+def _told(path: Path, error: typed.InvalidError) -> InputError:
     if error.known:
         close = did_you_mean(error.place.rpartition(".")[2], error.known)
-        return close or f"fields: {', '.join(error.known)}"
+        remedy = close or f"fields: {', '.join(error.known)}"
+        return InputError(f"{path}: {error.place}: {error.what}", remedy)
+    remedy = "`fscost schema suite` has every field"
+    if error.what == "is missing":
+        remedy = f"add {error.place}"
     if error.place == "version":
-        return "write version = 1"
-    is_missing = error.what == "is missing"
-    return f"add {error.place}" if is_missing else "`fscost schema suite` has every field"
+        remedy = "write version = 1"
+    return InputError(f"{path}: {error}", remedy)
 
 
 def requests(suite: Suite, path: Path) -> dict[str, Request]:

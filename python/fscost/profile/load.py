@@ -2,27 +2,40 @@
 
 import re
 import tomllib
-from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
-from typing import Any
+from typing import Annotated, Any
 
+from pydantic import Field
+
+from fscost import typed
 from fscost.errors import InputError
 from fscost.profile.families import family_of
 from fscost.profile.model import DiskSpec, Profile
 from fscost.profile.spelling import extend, split_words
 
-_COMMANDS = ("after_mkfs", "after_mount", "background")
-_FIELDS: dict[str, type] = {
-    "spelling": str,
-    "summary": str,
-    "refused": str,
-    **dict.fromkeys(_COMMANDS, list),
-    "disks": dict,
-}
-_REQUIRED = ("spelling", "summary")
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+Commands = typed.Tuple[Annotated[typed.Tuple[str], Field(min_length=1)]]
+
+
+@dataclass(frozen=True)
+class _Disk(typed.ClosedTable):
+    size_mib: Annotated[int, Field(ge=0)]
+    """Size 0 is the size that the run requests."""
+
+
+@dataclass(frozen=True)
+class _Entry(typed.ClosedTable):
+    """Table of a profile."""
+
+    spelling: typed.Text
+    summary: typed.Text
+    refused: str = ""
+    after_mkfs: Commands = ()
+    after_mount: Commands = ()
+    background: Commands = ()
+    disks: typed.Dict[_Disk] = field(default_factory=dict)
 
 
 @cache
@@ -55,56 +68,30 @@ def read_catalogue(file: str, text: str) -> list[Profile]:
 def _read_profile(file: str, name: str, table: Any) -> Profile:
     place = f"{file}: {name}"
     _require(bool(_NAME.fullmatch(name)), place, "a name is lower-case words joined by '-'")
-    _require(isinstance(table, dict), place, "a profile is a table")
-    for key, value in table.items():
-        _require(key in _FIELDS, f"{place}.{key}", f"no such field; there are {', '.join(_FIELDS)}")
-        is_type = isinstance(value, _FIELDS[key])
-        _require(is_type, f"{place}.{key}", f"must be a {_FIELDS[key].__name__}")
-    for key in _REQUIRED:
-        _require(bool(table.get(key)), f"{place}.{key}", "is missing")
-    for key in ("summary", "refused"):
-        _require("\n" not in table.get(key, ""), f"{place}.{key}", "must be one line")
     try:
-        words = split_words(table["spelling"])
+        entry = typed.read(_Entry, table, name)
+    except typed.InvalidError as error:
+        raise InputError(f"{file}: {error}") from None
+    for key, text in (("summary", entry.summary), ("refused", entry.refused)):
+        _require("\n" not in text, f"{place}.{key}", "must be one line")
+    try:
+        words = split_words(entry.spelling)
         is_formattable = family_of(words[0]) is not None
         _require(is_formattable, f"{place}.spelling", "must begin with a type that has a family")
         profile = extend(Profile(name, words[0]), name, words[1:])
     except InputError as error:
         raise InputError(f"{place}.spelling: {error.what}", error.remedy) from None
-    commands: dict[str, Any] = {
-        key: _commands(f"{place}.{key}", table.get(key, [])) for key in _COMMANDS
-    }
+    disks = {disk.name: disk for disk in profile.disks}
+    disks |= {key: DiskSpec(key, disk.size_mib << 20) for key, disk in entry.disks.items()}
     return replace(
         profile,
-        disks=_disks(f"{place}.disks", profile.disks, table.get("disks", {})),
-        summary=table["summary"],
-        refused=table.get("refused", ""),
-        **commands,
+        disks=tuple(disks.values()),
+        summary=entry.summary,
+        refused=entry.refused,
+        after_mkfs=entry.after_mkfs,
+        after_mount=entry.after_mount,
+        background=entry.background,
     )
-
-
-def _disks(
-    place: str, disks: tuple[DiskSpec, ...], table: Mapping[str, Any]
-) -> tuple[DiskSpec, ...]:
-    """Parse `disks.journal = { size_mib = 256 }`; size 0 is the size that the run requests."""
-    named = {disk.name: disk for disk in disks}
-    for disk, spec in table.items():
-        is_size = isinstance(spec, dict) and set(spec) == {"size_mib"}
-        _require(is_size, f"{place}.{disk}", "must be { size_mib = NUMBER }")
-        size_mib = spec["size_mib"]
-        is_whole = isinstance(size_mib, int) and size_mib >= 0
-        _require(is_whole, f"{place}.{disk}.size_mib", "must be a whole number")
-        named[disk] = DiskSpec(disk, size_mib << 20)
-    return tuple(named.values())
-
-
-def _commands(place: str, commands: list[Any]) -> tuple[tuple[str, ...], ...]:
-    for command in commands:
-        words = (
-            isinstance(command, list) and command and all(isinstance(word, str) for word in command)
-        )
-        _require(bool(words), place, "must be a list of argument lists")
-    return tuple(map(tuple, commands))
 
 
 def _require(holds: bool, place: str, what: str) -> None:

@@ -79,8 +79,7 @@ def read_builtin(name: str, text: str) -> Builtin:
     try:
         builtin = typed.read(Builtin, {**table, "name": name})
     except typed.InvalidError as error:
-        known = f"; there are {', '.join(error.known)}" if error.known else ""
-        raise InputError(f"{file}: {error.place}: {error.what}{known}") from None
+        raise InputError(f"{file}: {error}") from None
     _require("\n" not in builtin.summary, f"{file}: summary", "must be one line")
     for key, option in builtin.options.items():
         _check_option(f"{file}: options.{key}", key, option)
