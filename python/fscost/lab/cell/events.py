@@ -178,8 +178,11 @@ def parse(line: bytes) -> Event:
     try:
         if len(line) > bounds.MAX_LINE_BYTES:
             line, pauses = bounds.take_pauses(line)
-        if len(line) > bounds.MAX_LINE_BYTES:
-            raise ValueError(f"longer than {bounds.MAX_LINE_BYTES} bytes")
+    except ValueError as error:
+        raise ProtocolError(f"{error}: {_shown(line)}") from None
+    if len(line) > bounds.MAX_LINE_BYTES:
+        raise ProtocolError(f"a line longer than {bounds.MAX_LINE_BYTES} bytes: {_shown(line)}")
+    try:
         value = json.loads(line, parse_float=_finite, parse_constant=_finite)
         # A lone surrogate is a legal escape, but cannot be written to a file.
         if b"\\ud" in line.lower():
