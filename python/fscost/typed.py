@@ -159,6 +159,8 @@ def _what(error: "ErrorDetails") -> str:
             return "is missing"
         case "string_too_short" | "too_short":
             return "is empty"
+        case "string_unicode":
+            return "holds a string or name that is not valid Unicode"
         case "finite_number":
             return "is not a finite number"
         case "literal_error":
