@@ -242,9 +242,10 @@ class Runner:
             return self.process.pid
         members = family(self.process.pid)
         self.watch.known.update(members)
-        return next(
-            (process.pid for process in members if kind_of(process.command) == victim), None
-        )
+        # A process that one of them has forked has its command line until it calls exec, so the first
+        # process is meant. A dead child of `init` need not end the cell: inspections may fail.
+        found = [process for process in members if kind_of(process.command) == victim]
+        return min(found, key=lambda each: (each.started, each.pid)).pid if found else None
 
     def until(self, words: str) -> None:
         """Wait until the runner prints these words or ends."""
