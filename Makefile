@@ -91,11 +91,11 @@ test-python:
 	$(ALONE) $(BIN)/python -m pytest --numprocesses $(WORKERS) $(PYTEST)
 
 .PHONY: fuzz
-fuzz: system ## Explain damaged recordings until one violates an invariant: SECONDS=600 for each of TARGETS="ext xfs btrfs others arrays strip recording dm_log_writes trace_FORMAT latency"
+fuzz: system ## Run each fuzz target until an input violates an invariant: SECONDS=600 for each of TARGETS="ext xfs btrfs others arrays strip ondisk recording dm_log_writes trace_FORMAT latency"
 	@fuzz/run $(SECONDS) $(TARGETS)
 
 .PHONY: soak
-soak: tools setup .venv/.dev-packages ## Run the test variants that `make test` leaves out, then check the explanations of random file systems for SECONDS=3600 (needs root): LONG="tests/whole" runs only these variants; TARGETS="ext xfs f2fs" runs no variants and draws only these families; SEED=…
+soak: tools setup .venv/.dev-packages ## Run the test variants that `make test` leaves out, then check the explanations of random file systems for SECONDS=3600 (needs root): LONG="tests/whole" limits the variants to those in that folder; TARGETS="ext xfs f2fs" runs no variants and draws only these families; SEED=…
 	$(if $(LONG),FSCOST_TEST_LONG=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) -m long $(LONG))
 	PYTHONPATH=. $(BIN)/python -m tests.oracles.soak $(SECONDS) $(or $(SEED),$(shell date +%s)) $(TARGETS)
 

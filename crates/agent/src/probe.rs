@@ -77,8 +77,8 @@ mod tests {
 
     const INTERVAL_MS: u64 = 5;
 
-    /// Runs the probe until the result is enough: for longer each time, because its thread may get
-    /// no processor. In any case it makes no more than one attempt each interval.
+    /// Runs the probe, longer each time, until `is_enough`: its thread may not be scheduled. It
+    /// makes at most one attempt in each interval.
     fn run(dir: &Path, is_enough: impl Fn(&ProbeResult) -> bool) -> ProbeResult {
         for ms in [100, 1_000, 10_000, 60_000] {
             let start = Instant::now();

@@ -80,7 +80,7 @@ impl IoBytes {
             threads.read += thread.read;
             threads.written += thread.written;
         }
-        // The first reading itself is in the thread's number, but was not yet in the process's.
+        // The bytes of the first reading count for the thread, but not yet in the process's total.
         threads.read = threads.read.saturating_sub(own_read);
         Ok(Self {
             read: process.read.saturating_sub(threads.read),

@@ -68,7 +68,7 @@ impl Frames {
                 (frame, result)
             }
             Source::Ahead { threads, next } => {
-                // Frames are dealt in turn, so a thread without a frame ends the recording.
+                // Frames are dealt in turn: if the next thread has none, there are no more frames.
                 let (frame, result) = threads[*next].recv().ok()?;
                 *next = (*next + 1) % threads.len();
                 (frame, result.map(|encoded| self.encoded = encoded))

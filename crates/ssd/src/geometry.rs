@@ -83,7 +83,7 @@ impl Geometry {
         // Physical addresses are 32 bits wide, and the last one means "nowhere".
         if self.physical_units() >= u64::from(u32::MAX) {
             return Err(Error::Field {
-                field: "physical units",
+                field: "the number of physical units",
                 value: self.physical_units(),
                 rule: "less than 2^32 - 1 (use a larger unit_bytes: large drives map 16 KiB or \
                     more at once)",
@@ -170,7 +170,7 @@ mod tests {
                 },
                 0
             )
-            .starts_with("physical units is 4294967296")
+            .starts_with("the number of physical units is 4294967296")
         );
         assert!(
             refused(good, 2)

@@ -99,9 +99,10 @@ def _of_journal(journal: Journal, sums: list[tuple[Any, ...]], total: int) -> It
     commits = f"{counted(journal.count, what)} of {each}{' each' * (journal.count > 1)}"
     fast = f"{size(fast_bytes)} of fast commits, " if fast_bytes else ""
     is_fast_alone = fast_bytes > journal.bytes / 2
-    asked = " forced by fsync" if is_forced and not is_fast_alone else ""
+    which = "all" if forced == journal.count else f"{forced:,} of them"
+    asked = f", {which} forced by fsync" if is_forced and not is_fast_alone else ""
     again = (
-        f", {share(journal.again, journal.copies)} of the {copied} also in an earlier {what}"
+        f"; {share(journal.again, journal.copies)} of the {copied} were also in an earlier {what}"
         if journal.again and journal.copies and not is_fast_alone
         else ""
     )

@@ -154,7 +154,8 @@ def _refuse_existing(place: Place) -> None:
 def _stream(place: Place) -> Iterator[IO[bytes]]:
     own = place.descriptor
     if own is not None:
-        # Reopening would write a regular file behind it from the beginning, and fails for a socket.
+        # If the descriptor is a regular file, reopening it would overwrite it from the start. A
+        # socket cannot be reopened.
         sys.stdout.flush()
         number = os.dup(own)
     else:

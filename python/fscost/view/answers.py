@@ -93,9 +93,6 @@ def _time(totals: Totals, ranked: Sequence[Row], baseline: str) -> list[str]:
     if not called:
         return [f"Time: no significant difference from {baseline}."]
     told = [f"{row.profile} {human_ratio(row.ratio or 0.0)}" for row in called]
-    return [
-        (
-            f"Time, as a multiple of {baseline}'s: {', '.join(told)}; no significant difference for"
-            " the others."
-        )
-    ]
+    are_others = len(called) < sum(row.profile != baseline for row in times)
+    others = "; no significant difference for the others" if are_others else ""
+    return [f"Time, as a multiple of {baseline}'s: {', '.join(told)}{others}."]

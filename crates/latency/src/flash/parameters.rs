@@ -177,8 +177,8 @@ impl Units {
             )?,
             close_ns: fields.optional_us(
                 "unit_close_us",
-                "microseconds to close a unit in which nothing was rewritten; the whole unit is \
-                 copied",
+                "microseconds to close a unit if all of it must be copied; less in proportion to \
+                 the part already written",
             )?,
             out_of_order_ns: fields.optional_us(
                 "out_of_order_us",

@@ -9,10 +9,10 @@ const FOOTER: usize = 4072;
 /// Start of an inode's addresses. They end at `ADDRESSES_END`; the numbers of five nodes follow.
 const ADDRESSES: usize = 360;
 const ADDRESSES_END: usize = 4052;
-/// Number of node numbers in a block (`NIDS_PER_BLOCK`).
+/// Number of node numbers in an indirect node (`NIDS_PER_BLOCK`).
 const NUMBERS: u32 = 1018;
-/// Places of the nodes of numbers that an inode points to. Nodes of numbers also follow the last of
-/// them, each before the nodes that it points to.
+/// Offsets of the indirect nodes that an inode points to. Below the double-indirect node, each
+/// indirect node precedes the direct nodes that it points to.
 const INDIRECT: u32 = 3;
 const SECOND_INDIRECT: u32 = 4 + NUMBERS;
 const DOUBLE_INDIRECT: u32 = 5 + 2 * NUMBERS;

@@ -82,7 +82,7 @@ impl Nilfs2 {
         for file in &summary.files {
             let (inode, structure) = match file.inode {
                 DAT => (NO_INODE, Structure::Dat),
-                // No inode has this number, so it distinguishes the file from the super root.
+                // Its inode number, which no file of a user has, distinguishes it from the super root.
                 CPFILE => (CPFILE, Structure::Checkpoint),
                 SUFILE => (NO_INODE, Structure::Sufile),
                 IFILE => (NO_INODE, Structure::InodeTable),

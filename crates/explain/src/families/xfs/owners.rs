@@ -131,7 +131,8 @@ impl Owners {
     ///
     /// Rows written before an earlier checkpoint and overwritten since may belong to another owner,
     /// so they are left out. Freed blocks are not reused for data before the log contains the free
-    /// (`xfs_extent_busy_trim`), so without a checkpoint between them both rows belong to `owner`.
+    /// (`xfs_extent_busy_trim`), so two writes with no checkpoint between them both belong to
+    /// `owner`.
     /// Metadata is written home after the checkpoint that allocated its block. Data that waits
     /// there belongs to a file that released the block before the log contained it.
     pub fn claim(&mut self, offset: u64, length: u64, owner: Owner, rows: &mut Rows) -> Vec<usize> {
