@@ -72,7 +72,7 @@ fn live() -> Result<()> {
     if std::process::id() != 1 {
         return Err(CellError::new(
             Kind::Internal,
-            "`fscost-agent guest` is the first process of a virtual machine only",
+            "`fscost-agent guest` can run only as the first process (pid 1) of a virtual machine",
         ));
     }
     let plain = MountFlags::NOSUID | MountFlags::NOEXEC;

@@ -1,4 +1,4 @@
-//! The workload's calls for durability: each fsync, fdatasync and O_SYNC write that a file system
+//! The workload's sync calls: each fsync, fdatasync and O_SYNC write that a file system
 //! received from the cell's processes.
 
 use crate::error::{Context, Result};
@@ -33,18 +33,14 @@ impl SyncCalls {
     /// starts from now on.
     pub fn listen(tracepoints: &[String]) -> Result<Self> {
         Ok(Self {
-            tracepoints: Tracepoints::observe(tracepoints)
-                .internal(|| "observe calls for durability")?,
+            tracepoints: Tracepoints::observe(tracepoints).internal(|| "observe sync calls")?,
             marked_ns: monotonic_ns(),
         })
     }
 
     /// Returns the calls since the last mark, while the next mark is being set.
     pub fn take(&mut self) -> Result<Calls> {
-        let passes = self
-            .tracepoints
-            .take()
-            .internal(|| "count calls for durability")?;
+        let passes = self.tracepoints.take().internal(|| "count sync calls")?;
         Ok(Calls {
             count: passes.count,
             after_us: differences_us(self.marked_ns, &passes.times_ns),
@@ -73,12 +69,12 @@ impl SyncTimes {
             ),
         ])
         .map(Self)
-        .internal(|| "time calls for durability")
+        .internal(|| "time sync calls")
     }
 
     /// Returns the durations since the previous `take`, each with its number of calls.
     pub fn take(&mut self) -> Result<Vec<(u64, u64)>> {
-        self.0.take().internal(|| "time calls for durability")
+        self.0.take().internal(|| "time sync calls")
     }
 }
 

@@ -18,8 +18,8 @@ impl PathId {
     }
 }
 
-/// All paths that rows refer to. Names on disk are bytes; here they are text in which bytes that
-/// are not UTF-8 are replaced.
+/// All paths that rows refer to. Names on disk are bytes; here they are text, in which bytes that
+/// are not UTF-8 are escaped.
 #[derive(Debug, Default)]
 pub struct Paths {
     ids: HashMap<Arc<str>, PathId>,

@@ -223,9 +223,14 @@ impl Header {
         }
         let (count, bytes) = (usize::from(raw.disk_count.get()), raw.header_bytes);
         let length = HEADER_BYTES + count * DISK_BYTES;
-        if !(1..=MAX_DISKS).contains(&count) || bytes.get() as usize != length {
-            let what = format!("{count} disks in a header of {bytes} bytes");
-            return Err(Error::corrupt(10, what));
+        let corrupt = |what| Err(Error::corrupt(10, what));
+        if !(1..=MAX_DISKS).contains(&count) {
+            return corrupt(format!(
+                "the number of disks is {count}, not 1 to {MAX_DISKS}"
+            ));
+        }
+        if bytes.get() as usize != length {
+            return corrupt(format!("the header has {bytes} bytes, not {length}"));
         }
         Ok(length)
     }

@@ -91,13 +91,14 @@ class DiskTimes:
 
 @dataclass(frozen=True)
 class Replay:
-    """Replay of a recording's measured phases on models. `disks` come from the closed replay."""
+    """Replay of a recording's measured phases on models. `disks` come from the replay
+    *in order*."""
 
     recorded_s: float
     least_s: float
     """Lower bound of the time: only flushes and FUA order requests."""
     closed_s: float
-    """Time of the closed replay: each request waits for all requests that completed before its
+    """Time of the replay *in order*: each request waits for all requests that completed before its
     submission in the recording."""
     disks: Sequence[DiskTimes]
 

@@ -117,7 +117,9 @@ class _Handler(BaseHTTPRequestHandler):
     def _page(self) -> tuple[HTTPStatus, str]:
         if not self.server.is_own(self.headers.get("Host", "")):
             return HTTPStatus.FORBIDDEN, site.problem(
-                "Refused", "this name is not the server's own", f"open {self.server.address}"
+                "Refused",
+                "the address names another host than this server",
+                f"open {self.server.address}",
             )
         try:
             return HTTPStatus.OK, self.server.text(self.path)

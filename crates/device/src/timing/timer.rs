@@ -1,8 +1,8 @@
 //! A timer that wakes one thread within microseconds of an instant, without keeping a core busy.
 //!
-//! timerfd(2) has no slack, unlike poll(2) and nanosleep(2), but a core that was idle, or a
-//! guest's, wakes tens of microseconds after its timer: 40 to 70 µs were measured in a guest of
-//! KVM, and 5 ms beside other work without the scheduling class below. The timer therefore expires
+//! timerfd(2) has no slack, unlike poll(2) and nanosleep(2), but an idle core or a
+//! virtual CPU wakes tens of microseconds after its timer: 40 to 70 µs were measured in a KVM
+//! guest, and 5 ms beside other work without the scheduling class below. The timer therefore expires
 //! early, by a lead that more than 99.8 % of the recent wake-ups stayed below, and the thread spins
 //! for the rest. Spinning is limited to a quarter of the elapsed time; near that limit, the timer
 //! expires later.

@@ -242,9 +242,9 @@ impl<T> Records<T> {
         }
     }
 
-    /// Adds content written at `sector` of the log and after it. Returns the number of bytes that a
-    /// record lacked and took, or `None` if no record lacks this sector. The record keeps these
-    /// bytes with the result of `place` for this number.
+    /// Adds content written at `sector` of the log and after it. Returns the number of leading bytes
+    /// that filled a gap in a record, or `None` if no record is missing this sector. The record
+    /// keeps these bytes with the result of `place` for their number.
     pub fn write(
         &mut self,
         sector: u64,

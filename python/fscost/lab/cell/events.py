@@ -193,8 +193,11 @@ def parse(line: bytes) -> Event:
         kind = typed.read(_Tagged, value).event
         if kind not in _KINDS:
             raise ProtocolError(f"unknown event {kind[:40]!r}")
-        if len(line) > bounds.MAX_BYTES.get(kind, bounds.MAX_LINE_BYTES):
-            raise ProtocolError(f"{kind!r} of {len(line)} bytes")
+        limit_bytes = bounds.MAX_BYTES.get(kind, bounds.MAX_LINE_BYTES)
+        if len(line) > limit_bytes:
+            raise ProtocolError(
+                f"event {kind!r} of {len(line)} bytes exceeds its limit of {limit_bytes} bytes"
+            )
         event: Event = typed.read(_KINDS[kind], value)
     except typed.InvalidError as error:
         raise ProtocolError(f"{error}: {_shown(line)}") from None

@@ -43,9 +43,9 @@ _LAST_LINES = 8
 _DYING_S = 1.0
 _KILLS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _NOW = "2037-01-01T00:00:00"
-"""Start of the guest's clock: the same in every cell, and later than any file of the host. For
-files from the future, make would rebuild and relatime update again and again. It is before 2038,
-when the timestamps of ext3, jfs and reiserfs overflow."""
+"""Start of the guest's clock: the same in every cell, and later than any file of the host. If
+files were dated in the future, make would rebuild them, and relatime would update their access
+times, again and again. It is before 2038, when the timestamps of ext3, jfs and reiserfs overflow."""
 
 
 @dataclass(frozen=True)

@@ -57,8 +57,8 @@ pub struct Names {
     known: HashMap<u32, PathId>,
     /// Number of flushes before the current writes. Used only without a journal.
     pub epoch: u32,
-    /// New inodes whose name is not known yet. Names known for their number belong to its previous
-    /// file.
+    /// New inodes whose name is not known yet. A name already known for such a number belongs to
+    /// the previous file with it.
     awaited: HashSet<u32>,
     /// States of inodes according to the fast commits since the last transaction.
     told: HashMap<u32, Told>,

@@ -261,8 +261,8 @@ impl Fat {
             let mut at = offset;
             while at < end {
                 let (before, length) = self.files.owner(at, end - at);
-                // Clusters that the owner already has are included again: until then, file data is
-                // doubtful.
+                // File data is doubtful until its owner is confirmed, so clusters that the owner
+                // already has are included again.
                 if before != Some(owner) || owner.structure == Structure::FileData {
                     parts.push((at, length));
                 }

@@ -82,7 +82,7 @@ impl Nilfs2 {
         for file in &summary.files {
             let (inode, structure) = match file.inode {
                 DAT => (NO_INODE, Structure::Dat),
-                // Its inode number, which no file of a user has, distinguishes it from the super root.
+                // The inode number of the checkpoint file distinguishes its blocks from the super root.
                 CPFILE => (CPFILE, Structure::Checkpoint),
                 SUFILE => (NO_INODE, Structure::Sufile),
                 IFILE => (NO_INODE, Structure::InodeTable),
