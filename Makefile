@@ -95,7 +95,7 @@ fuzz: system ## Run each fuzz target until an input violates an invariant: SECON
 	@fuzz/run $(SECONDS) $(TARGETS)
 
 .PHONY: soak
-soak: tools setup .venv/.dev-packages ## Run the test variants that `make test` leaves out, then check the explanations of random file systems for SECONDS=3600 (needs root): LONG="tests/whole" limits the variants to those in that folder; TARGETS="ext xfs f2fs" runs no variants and draws only these families; SEED=…
+soak: tools setup .venv/.dev-packages ## Run the test variants that `make test` leaves out, then check the explanations of random file systems for SECONDS=3600 (needs root): LONG="tests/whole" limits the variants to those in that folder; TARGETS="ext xfs f2fs" draws only these families, and runs no variants without LONG; SEED=…
 	$(if $(LONG),FSCOST_TEST_LONG=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) -m long $(LONG))
 	PYTHONPATH=. $(BIN)/python -m tests.oracles.soak $(SECONDS) $(or $(SEED),$(shell date +%s)) $(TARGETS)
 

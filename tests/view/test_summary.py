@@ -198,7 +198,7 @@ def test_metric_and_baseline_can_be_chosen_afterwards() -> None:
     shown = view(run, Choice(metric="wall_s", baseline="xfs"))
     assert [row[0] for row in shown.summary.rows] == ["ext4", "btrfs", "xfs"]
     assert column(shown.summary, "vs xfs") == {"ext4": "−67 %", "btrfs": "−33 %", "xfs": "baseline"}
-    assert shown.headline == "ext4 has the lowest time: 1.00 s, 67 % less than xfs."
+    assert shown.headline == "Lowest time: ext4, 1.00 s, 67 % less than xfs."
     with pytest.raises(InputError, match="did you mean wall_s"):
         view(run, Choice(metric="wall"))
     with pytest.raises(InputError, match="--baseline 'f2fs' is unknown to this run"):

@@ -76,7 +76,10 @@ impl RawFrame {
         let count = decompress(packed, events.as_mut_bytes())
             .map_err(|e| Error::corrupt(self.at, format!("a frame's events do not unpack: {e}")))?;
         if count != events.as_bytes().len() {
-            return Err(Error::corrupt(self.at, "a frame's events are too few"));
+            return Err(Error::corrupt(
+                self.at,
+                "a frame holds fewer events than its header states",
+            ));
         }
         Ok(())
     }

@@ -123,17 +123,17 @@ def headline(found: Ranking) -> str:
         return _all_alike(found)
     near = [row.profile for row in found.rows if row.profile in found.ties and _is_near(row, first)]
     if len(near) == len(found.ties):
-        one = len(near) == 1
-        lowest = f"{'has' if one else 'have'} the lowest {found.label}"
-        verb = "wrote the least" if is_written else lowest
-        sentences = [f"{_listed(near)} {verb}: {value}{_against(first, found)}."]
+        lowest = f"Lowest {found.label}: {_listed(near)},"
+        subject = f"{_listed(near)} wrote the least:" if is_written else lowest
+        sentences = [f"{subject} {value}{_against(first, found)}."]
     else:
         sentences = list(_uncertain(found))
     last = found.rows[-1]
     if last.profile not in found.ties and last.verdict is Verdict.HIGHER:
-        most = "wrote the most" if is_written else f"has the highest {found.label}"
+        highest = f"Highest {found.label}: {last.profile},"
+        subject = f"{last.profile} wrote the most:" if is_written else highest
         much = f"{human(last.median, last.unit)}, {_change(last.ratio)} {found.baseline}"
-        sentences.append(f"{last.profile} {most}: {much}.")
+        sentences.append(f"{subject} {much}.")
     return " ".join(sentences)
 
 
@@ -154,14 +154,16 @@ def _is_certain(row: Row) -> bool:
 
 
 def _all_alike(found: Ranking) -> str:
-    subject = "wrote" if found.metric == WRITTEN else f"has a {found.label} of"
+    is_written = found.metric == WRITTEN
+    where = "" if is_written else f" in {found.label}"
+    subject = "every profile wrote" if is_written else "for every profile,"
     low, high = (human(row.median, row.unit) for row in (found.rows[0], found.rows[-1]))
     if not all(_is_certain(row) for row in found.rows if row.profile != found.baseline):
-        return f"No difference found: every profile {subject} about {low}."
+        return f"No difference found{where}: {subject} about {low}."
     if low == high:
-        return f"No difference: every profile {subject} {low}."
+        return f"No difference{where}: {subject} {low}."
     least = f"{stats.MINIMUM_SIZE * 100:.0f} %"
-    return f"No difference of {least} or more: every profile {subject} {low} to {high}."
+    return f"No difference{where} of {least} or more: {subject} {low} to {high}."
 
 
 def _against(row: Row, found: Ranking) -> str:
@@ -185,8 +187,12 @@ def _uncertain(found: Ranking) -> Iterator[str]:
     lower = (row for row in found.rows[1:] if row.verdict is Verdict.LOWER)
     best = next(lower, None)
     if best is not None and first.verdict is not Verdict.LOWER:
-        verb = "wrote" if found.metric == WRITTEN else f"has a {found.label}"
-        yield f"Certain: {best.profile} {verb} {_change(best.ratio)} {found.baseline}."
+        subject = (
+            f"{best.profile} wrote"
+            if found.metric == WRITTEN
+            else f"{found.label} of {best.profile}:"
+        )
+        yield f"Certain: {subject} {_change(best.ratio)} {found.baseline}."
 
 
 def _change(ratio: float | None) -> str:

@@ -11,7 +11,7 @@ const WINDOW_NS: u64 = 1_000_000_000;
 const MOST_BYTES: u64 = 16 << 20;
 const MOST_PARTS: usize = 4096;
 
-/// Held writes of one part each, by their place in the array, without overlap.
+/// Held parts of writes, by their place in the array. They do not overlap.
 #[derive(Debug, Default)]
 pub struct Held {
     parts: BTreeMap<u64, Whole>,

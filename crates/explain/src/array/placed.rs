@@ -123,7 +123,7 @@ impl Placed {
         self
     }
 
-    /// Passes the rows of members that a row of the array stands for to `push`. Returns `false` if
+    /// Calls `push` with each member's row that corresponds to this row of the array. Returns `false` if
     /// the row is not of this array.
     pub fn translate(&self, row: &Row, mut push: impl FnMut(Row)) -> bool {
         if row.disk != self.disk {

@@ -1,5 +1,5 @@
-//! Current metadata of the file system: the use of each block, the names of each inode, and the
-//! newest version of each block; and an update of it.
+//! Current metadata of the file system (the use of each block, the names of each inode, and the
+//! newest version of each block), and the update that is being applied to it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
