@@ -1,5 +1,5 @@
-"""Modelled load of each disk of a cell as a device of the catalogue, as metrics of the cell's
-phases."""
+"""Load of each disk of a cell, modelled as if the disk were a device of the catalogue. The results
+are metrics of the cell's phases."""
 
 from pathlib import Path
 

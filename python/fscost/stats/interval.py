@@ -3,8 +3,8 @@
 **Method.** For n = 3 … 10 repetitions, every interval rests on an assumption. The distribution-free
 interval for a median (order statistics) reaches 95 % only from n = 6, and the bootstrap covers far
 too little at n = 3 … 5 (Hesterberg, *What Teachers Should Know About the Bootstrap*, The American
-Statistician 69(4), 2015, §5). Bytes and times are positive, skewed to the right and vary by
-factors. We therefore compute Student's t interval of the *logarithms* (Student, *The Probable Error
+Statistician 69(4), 2015, §5). Bytes and times are positive and skewed to the right, and
+they vary multiplicatively. We therefore compute Student's t interval of the *logarithms* (Student, *The Probable Error
 of a Mean*, Biometrika 6(1), 1908) and transform it back with `exp`. For lognormal samples it covers
 the population median with exactly the stated probability, at every n ≥ 2. A ratio uses the
 logarithms of the paired quotients, one per repetition (the paired t interval), so factors common to

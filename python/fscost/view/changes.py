@@ -66,8 +66,8 @@ class Changes:
 
 @dataclass(frozen=True)
 class Condition:
-    """A condition such as `device_write_bytes > +5%`: true of a change that is shown and goes
-    beyond the limit."""
+    """A condition such as `device_write_bytes > +5%`: true of a change that is significant and
+    exceeds the limit."""
 
     text: str
     metric: str
