@@ -3,13 +3,14 @@
 **Method.** For n = 3 … 10 repetitions, every interval rests on an assumption. The distribution-free
 interval for a median (order statistics) reaches 95 % only from n = 6, and the bootstrap covers far
 too little at n = 3 … 5 (Hesterberg, *What Teachers Should Know About the Bootstrap*, The American
-Statistician 69(4), 2015, §5). Bytes and times are positive and skewed to the right, and
-they vary multiplicatively. We therefore compute Student's t interval of the *logarithms* (Student, *The Probable Error
-of a Mean*, Biometrika 6(1), 1908) and transform it back with `exp`. For lognormal samples it covers
-the population median with exactly the stated probability, at every n ≥ 2. A ratio uses the
-logarithms of the paired quotients, one per repetition (the paired t interval), so factors common to
-a repetition (its seed, the state of the machine) cancel. If a value is zero, plain values replace
-the logarithms. The interval is widened to contain the sample median, which tables print beside it.
+Statistician 69(4), 2015, §5). Bytes and times are positive and skewed to the right, and they vary
+multiplicatively. We therefore compute Student's t interval of the *logarithms* (Student, *The
+Probable Error of a Mean*, Biometrika 6(1), 1908) and transform it back with `exp`. For lognormal
+samples it covers the population median with exactly the stated probability, at every n ≥ 2. A ratio
+uses the logarithms of the paired quotients, one per repetition (the paired t interval), so factors
+common to a repetition (its seed, the state of the machine) cancel. If a value is zero, plain values
+replace the logarithms. The interval is widened to contain the sample median, which tables print
+beside it.
 
 **Limits.** A few repetitions cannot show a rare event (one commit in ten runs), and bimodal samples
 are covered less well. Stopping when the interval is narrow costs some coverage: it falls from
