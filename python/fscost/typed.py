@@ -108,7 +108,7 @@ def read(kind: type[T], value: object, place: str = "") -> T:
         return found
     except ValidationError as error:
         errors = error.errors(include_url=False)
-    # A misspelt field comes before the field that is missing because of it.
+    # Report a misspelt field first: its correct spelling is missing as well.
     first = next((each for each in errors if each["type"] in _UNKNOWN), errors[0])
     if first["type"] in _UNKNOWN:
         known = _fields(kind, first["loc"])

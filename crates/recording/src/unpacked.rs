@@ -123,7 +123,7 @@ fn check_content(events: &[Event], content_bytes: usize) -> std::result::Result<
     let mut end = 0;
     for event in events.iter().filter(|e| e.op.has_content() && e.length > 0) {
         if u64::from(event.content_offset) != end {
-            return Err("an event's content does not follow that of the one before");
+            return Err("an event's content does not follow the content of the previous event");
         }
         end += event.length;
     }

@@ -112,7 +112,7 @@ fn marks_that_share_their_content_are_refused() {
             .for_each(|event| event.copy_from_slice(&mark));
     });
     assert!(
-        said.contains("does not follow that of the one before"),
+        said.contains("does not follow the content of the previous event"),
         "{said}"
     );
 }
@@ -133,7 +133,7 @@ fn writes_that_share_their_content_are_refused() {
         raw[EVENT + 32..EVENT + 36].fill(0); // the content's offset
     });
     assert!(
-        said.contains("does not follow that of the one before"),
+        said.contains("does not follow the content of the previous event"),
         "{said}"
     );
 }

@@ -34,9 +34,9 @@ class NativeLab:
     """Lab on this machine, with root, FUSE and loop devices. File systems are limited to those of
     the running kernel.
 
-    `device` is a real block device that the user released for erasure (`real_device.claim`); cells then run on
-    it, and nothing is recorded. `real_disks` are real devices by the path that a profile's disk
-    gives them; they carry out the recorded requests.
+    `device` is a real block device that the user released for erasure (`real_device.claim`); cells
+    then run on it, and nothing is recorded. `real_disks` are real devices by the path that a
+    profile's disk gives them; they carry out the recorded requests.
     """
 
     name = "native"

@@ -177,7 +177,7 @@ impl Home<'_, '_> {
         self.add(Row { inode, ..row })
     }
 
-    /// Returns a row for a part of the write that differs from what was there.
+    /// Returns a row for a part of the write that changed the disk.
     fn row(&self, offset: u64, length: u64, structure: Structure) -> Row {
         Row {
             offset,

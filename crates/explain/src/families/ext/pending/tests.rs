@@ -121,9 +121,11 @@ fn without_a_journal_blocks_of_a_removed_file_stay_its_own_as_far_as_they_were_k
     let (mut state, mut pending, mut rows) = (state(), Pending::default(), Rows::default());
     let first = own(&mut state, 100, 10, inode(12));
     write(&mut pending, &mut rows, Some(first), &mut state);
-    state.written(&[inode(12)]); // The inode still maps the blocks: the first write is its own.
+    // The inode still maps the blocks: the first write is its own.
+    state.written(&[inode(12)]);
     write(&mut pending, &mut rows, Some(first), &mut state);
-    release(&mut pending, &state, &mut rows); // It maps two of them: the second write may be another file's.
+    // It maps two of them: the second write may be another file's.
+    release(&mut pending, &state, &mut rows);
     let cut = [(100, 2, 12), (100, 2, 12), (102, 8, 12), (102, 8, 12)];
     assert_eq!(found(&rows), cut);
     assert_eq!(doubtful(&rows), [102]);
