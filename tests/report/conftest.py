@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from tests import manifests
 
 from fscost.results import CellRecord, Manifest, RunStore, SampleRow, with_totals
 from fscost.results.metrics import METRICS
@@ -23,25 +24,15 @@ VALUES = {
 
 
 def manifest(profiles: list[str]) -> Manifest:
-    return Manifest(
+    return manifests.made(
         name=f"run {HOSTILE}",
         fscost_version="0.1",
         command_line=["fscost", "compare", "--", HOSTILE],
-        started_utc="2026-01-01T00:00:00Z",
-        lab="fake",
         environment={"kernel": {"release": HOSTILE}},
         profiles=[{"name": name} for name in profiles],
         workload={"name": "test", "summary": HOSTILE},
         options={HOSTILE: BIDI},
-        stopping={},
-        seed=1,
         baseline=profiles[0],
-        request={},
-        state="running",
-        stopped_because="",
-        elapsed_s=0.0,
-        skipped=[],
-        cells=[],
     )
 
 

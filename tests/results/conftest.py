@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import manifests
 
 from fscost.results import CellRecord, Manifest, RunStore, SampleRow, with_totals
 
@@ -33,25 +34,10 @@ def row_fixture() -> RowMaker:
 
 
 def a_manifest() -> Manifest:
-    return Manifest(
-        name="test",
-        fscost_version="0",
+    return manifests.made(
         command_line=["fscost", "compare", "\udcff"],
-        started_utc="2026-01-01T00:00:00Z",
-        lab="fake",
         environment={"kernel": {"release": "6.1"}},
         profiles=[{"name": "ext4"}, {"name": "xfs"}],
-        workload={"name": "test"},
-        options={},
-        stopping={},
-        seed=1,
-        baseline="ext4",
-        request={},
-        state="running",
-        stopped_because="",
-        elapsed_s=0.0,
-        skipped=[],
-        cells=[],
     )
 
 

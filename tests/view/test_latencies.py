@@ -3,9 +3,10 @@
 from pathlib import Path
 
 import pytest
+from tests import manifests
 
 from fscost.report.charts import latencies as chart
-from fscost.results import CellRecord, Manifest, RunResults, to_table
+from fscost.results import CellRecord, RunResults, to_table
 from fscost.view.latencies import latencies
 
 FSYNC = {"at_most_ns": [1024, 4096], "requests": [3, 1]}
@@ -16,25 +17,8 @@ def run_of(*facts: dict[str, object]) -> RunResults:
         CellRecord(f"a.{number}", "ext4\x1b", number, 1, number, "done", 1.0, *[""] * 4, facts=each)
         for number, each in enumerate(facts)
     ]
-    empty: dict[str, object] = {}
-    manifest = Manifest(
-        name="",
-        fscost_version="",
-        command_line=[],
-        started_utc="",
-        lab="fake",
-        environment=empty,
-        workload=empty,
-        options=empty,
-        stopping=empty,
+    manifest = manifests.made(
         profiles=[{"name": "ext4\x1b"}],
-        seed=1,
-        baseline="ext4",
-        request={},
-        state="running",
-        stopped_because="",
-        elapsed_s=0.0,
-        skipped=[],
         cells=cells,
     )
     return RunResults(Path("run"), manifest, to_table([]))

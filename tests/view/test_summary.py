@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import manifests
 
 from fscost.errors import InputError
 from fscost.report import markdown, terminal
-from fscost.results import CellRecord, Manifest, RunResults, to_table
+from fscost.results import CellRecord, RunResults, to_table
 from fscost.results.table import SampleRow, with_totals
 from fscost.view.run import Choice, view
 
@@ -41,25 +42,13 @@ def a_run(values: dict[str, list[float]], **more: dict[str, list[float]]) -> Run
                 for metric, each in of_metric.items()
             ]
             rows += with_totals(cell)
-    manifest = Manifest(
+    manifest = manifests.made(
         name="work",
-        fscost_version="0",
-        command_line=[],
-        started_utc="",
-        lab="fake",
-        environment={},
         profiles=[{"name": name, "type": name.split()[0]} for name in values],
         workload={"name": "work"},
-        options={},
         stopping={"metric": WRITTEN},
         seed=0,
         baseline=next(iter(values)),
-        request={},
-        state="running",
-        stopped_because="",
-        elapsed_s=0.0,
-        skipped=[],
-        cells=[],
     )
     return RunResults(Path("folder"), manifest, to_table(rows))
 
