@@ -71,9 +71,14 @@ demo: setup ## Compare ext4, ext4 noatime, ext4 without journal, xfs and btrfs o
 	@$(BIN)/fscost compare --workload read-all --repetitions 3 $(ARGS)
 
 .PHONY: test
-test: tools setup .venv/.dev-packages ## Run the Rust and Python tests in parallel, then each fuzz target (without root, tests that mount are skipped)
+test: tools setup crates .venv/.dev-packages ## Run the Rust and Python tests in parallel, then each fuzz target (without root, tests that mount are skipped)
 	@$(MAKE) --no-print-directory SYSTEM= --jobs=2 test-rust test-python
 	fuzz/run 1
+
+# A test checks the lock files offline, so all crates are fetched before the tests.
+.PHONY: crates
+crates: | system
+	@for manifest in Cargo.toml fuzz/Cargo.toml; do cargo fetch --quiet --locked --manifest-path $$manifest; done
 
 # The Python tests mostly wait for disks, timers and guests, so the Rust tests compile meanwhile.
 # Neither may inherit this make's jobserver, because cargo would use it as its own.
@@ -106,12 +111,11 @@ kills: tools setup ## Kill processes of runs in guests at random instants, count
 .PHONY: check check-rust check-python check-repository
 check: check-rust check-python check-repository ## Check formats, lints, types, imports between components and lock files; -k reports all problems, not only the first
 
-check-rust: system
+check-rust: crates
 	cargo fmt --version >/dev/null && cargo clippy --version >/dev/null || rustup component add rustfmt clippy
 	cargo fmt --all -- --check
 	cargo fmt --manifest-path fuzz/Cargo.toml -- --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
-	cargo fetch --quiet --locked --manifest-path fuzz/Cargo.toml
 	cargo clippy --manifest-path fuzz/Cargo.toml --no-default-features --all-targets --locked --target-dir $(TARGET) -- -D warnings
 
 check-python: .venv/.dev-packages $(NATIVE)
@@ -121,7 +125,7 @@ check-python: .venv/.dev-packages $(NATIVE)
 	MYPYPATH=python $(BIN)/stubtest --concise fscost._native
 	PYTHONPATH=python $(BIN)/lint-imports --no-logo
 
-check-repository: .venv/.dev-packages
+check-repository: crates .venv/.dev-packages
 	$(BIN)/pip --quiet check
 	$(BIN)/python -m pytest --quiet tests/repo
 
