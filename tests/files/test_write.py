@@ -339,6 +339,31 @@ def test_nobody_elses_link_is_followed(tmp_path: Path, where: str) -> None:
 
 
 @pytest.mark.root
+def test_a_link_that_is_exchanged_after_its_check_is_not_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """N2: of 61,957 writes beside an endless exchange of two links, 36 reached the victim."""
+    (tmp_path / "victim").write_bytes(b"root's")
+    (tmp_path / "ours").write_bytes(b"")
+    link, theirs = tmp_path / "x.csv", tmp_path / "y.csv"
+    link.symlink_to("ours")
+    theirs.symlink_to("victim")
+    os.chown(theirs, SOMEBODY, SOMEBODY, follow_symlinks=False)
+    read = os.readlink
+
+    def exchanged(path: str, *, dir_fd: int) -> str:
+        theirs.replace(link)
+        return read(path, dir_fd=dir_fd)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "readlink", exchanged)
+        with replacing(link) as file:
+            file.write(b"new")
+    assert not theirs.is_symlink(), "nothing was exchanged"
+    assert (tmp_path / "victim").read_bytes() == b"root's"
+
+
+@pytest.mark.root
 def test_the_user_who_called_sudo_is_trusted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

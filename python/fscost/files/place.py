@@ -21,6 +21,7 @@ _KINDS = {
     stat.S_IFSOCK: "a socket",
 }
 _FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_NAME = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 _MOST_LINKS = 40
 """Maximum number of symbolic links in a path, equal to the kernel's limit (path_resolution(7))."""
 _PROC_ROOT_INODE = 1
@@ -92,10 +93,14 @@ def found(path: Path) -> Iterator[Place]:
     try:
         while True:
             name = left.popleft()
-            status = _status(name, folder, is_last=not left)
-            if status is not None and stat.S_ISLNK(status.st_mode) and not _is_magic(folder):
-                links += 1
-                target = PurePath(_target(path, name, folder, status, links))
+            with _opened(name, folder, is_last=not left) as opened:
+                status = None if opened is None else os.fstat(opened)
+                is_link = status is not None and stat.S_ISLNK(status.st_mode)
+                target = None
+                if opened is not None and is_link and not _is_magic(folder):
+                    links += 1
+                    target = PurePath(_target(path, name, opened, links))
+            if target is not None:
                 left.extendleft(reversed(_names(target) or ["."]))
                 if target.is_absolute():
                     folder = _moved(folder, "/", _FOLDER)
@@ -105,8 +110,7 @@ def found(path: Path) -> Iterator[Place]:
             else:
                 # The text of a procfs link (/proc/self/cwd) need not lead to its target, so the
                 # link is opened.
-                magic = status is not None and stat.S_ISLNK(status.st_mode)
-                folder = _moved(folder, name, _FOLDER & ~os.O_NOFOLLOW if magic else _FOLDER)
+                folder = _moved(folder, name, _FOLDER & ~os.O_NOFOLLOW if is_link else _FOLDER)
     finally:
         os.close(folder)
 
@@ -115,13 +119,21 @@ def _names(path: PurePath) -> list[str]:
     return [name for name in path.parts if name != "/" and name != "//"]
 
 
-def _status(name: str, folder: int, *, is_last: bool) -> os.stat_result | None:
+@contextmanager
+def _opened(name: str, folder: int, *, is_last: bool) -> Iterator[int | None]:
+    """Open a name without following it, so that nobody can exchange a link between the check of its
+    owner and the reading of its target. None if the last name of a path is free."""
     try:
-        return os.stat(name, dir_fd=folder, follow_symlinks=False)
+        opened = os.open(name, _NAME, dir_fd=folder)
     except FileNotFoundError:
-        if is_last:
-            return None
-        raise
+        if not is_last:
+            raise
+        yield None
+        return
+    try:
+        yield opened
+    finally:
+        os.close(opened)
 
 
 def _is_magic(folder: int) -> bool:
@@ -131,7 +143,8 @@ def _is_magic(folder: int) -> bool:
     return here.st_ino != _PROC_ROOT_INODE and here.st_dev == Path("/proc").stat().st_dev
 
 
-def _target(path: Path, name: str, folder: int, status: os.stat_result, links: int) -> str:
+def _target(path: Path, name: str, link: int, links: int) -> str:
+    status = os.fstat(link)
     if links > _MOST_LINKS:
         raise InputError(f"{path}: too many symbolic links", "name the file itself")
     # A user who cannot create root's links can still make a hard link to one (protected_hardlinks,
@@ -142,7 +155,7 @@ def _target(path: Path, name: str, folder: int, status: os.stat_result, links: i
             " through other users' links",
             f"name the file itself: {os.path.realpath(path)}",
         )
-    return os.readlink(name, dir_fd=folder)
+    return os.readlink("", dir_fd=link)
 
 
 def _moved(folder: int, name: str, flags: int) -> int:
