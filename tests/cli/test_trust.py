@@ -54,6 +54,34 @@ def test_a_folder_that_others_can_write_to_is_refused(
     assert f"others can write to here (mode {mode:04o})" in fscost(*words, check=(2,)).stderr
 
 
+@pytest.mark.root
+@pytest.mark.parametrize("theirs", ["owner", "mode"])
+@pytest.mark.parametrize("does_resume", [False, True], ids=["new", "resume"])
+def test_a_run_below_a_folder_that_others_control_is_refused(
+    compare: Run, fscost: Run, tmp_path: Path, theirs: str, does_resume: bool
+) -> None:
+    """N3: the owner of the folder above a run exchanged the run's folder for the victim's."""
+    outer = tmp_path / "outer"
+    outer.mkdir()
+    if does_resume:
+        compare("--on", "ext4", *THREE, "--out", "outer/run")
+    words = (
+        ("compare", "--lab", "fake", "--resume", "outer/run")
+        if does_resume
+        else ("compare", "--lab", "fake", "--on", "ext4", "--out", "outer/run", "--", "true")
+    )
+    if theirs == "owner":
+        os.chown(outer, SOMEBODY, SOMEBODY)
+    else:
+        outer.chmod(0o757)
+    refused = fscost(*words, check=(2,)).stderr
+    assert "outer/run is not safe" in refused
+    assert "--trust" in refused
+    assert (outer / "run").exists() == does_resume
+    outer.chmod(0o1757)
+    fscost(*words[:3], "--trust", *words[3:])
+
+
 def test_trust_is_the_way_on(run: Path, fscost: Run, tmp_path: Path) -> None:
     run.chmod(0o777)
     fscost("show", "here", "--trust")

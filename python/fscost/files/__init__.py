@@ -11,7 +11,8 @@ writing by its path:
 - `check_output(path)`: the errors of `replacing`, before long work.
 
 Files that another user may have made are read with `open_regular`. A run's folder is opened with
-`own_folder`, which refuses a folder that other users control.
+`own_folder`, which refuses a folder that other users control. `refuse_replaceable` refuses a place
+for a new one below a folder that other users control.
 
 Files created under sudo belong to the user who called it (`owner`).
 
@@ -23,7 +24,13 @@ from fscost.files.descriptor import descriptor
 from fscost.files.owner import given_to_caller
 from fscost.files.place import sudo_caller, trusted_owners
 from fscost.files.read import content, is_device_name, open_regular, proc_field
-from fscost.files.trust import make_folder, own_folder, remove_folders
+from fscost.files.trust import (
+    make_folder,
+    own_folder,
+    refuse_replaceable,
+    remove_folders,
+    replaceable,
+)
 from fscost.files.write import check_output, creating, growing, replacing, require_space, seal
 
 __all__ = [
@@ -38,7 +45,9 @@ __all__ = [
     "open_regular",
     "own_folder",
     "proc_field",
+    "refuse_replaceable",
     "remove_folders",
+    "replaceable",
     "replacing",
     "require_space",
     "seal",

@@ -9,7 +9,7 @@ import os
 import pwd
 import shutil
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -34,6 +34,40 @@ def own_folder(path: Path, inside: Sequence[str] = (), *, trust: bool = False) -
                 status = os.stat(name, dir_fd=folder, follow_symlinks=False)
                 _check(path / name, status, trust=trust)
         yield folder
+
+
+def replaceable(path: Path, owners: Collection[int]) -> tuple[Path, str] | None:
+    """First of `path` and the folders above it whose content users outside `owners` can rename, and
+    a verb phrase that says why; None if there is none. Folders that do not exist are left out. The
+    rule is that of StrictModes in sshd_config(5)."""
+    resolved = path.resolve()
+    for part in (resolved, *resolved.parents):
+        with suppress(FileNotFoundError):
+            status = part.stat()
+            if status.st_uid not in owners:
+                return part, f"belongs to {_name(status.st_uid)}"
+            may_group_write = status.st_gid == os.getegid() and part != resolved
+            others = status.st_mode & (stat.S_IWOTH if may_group_write else _OTHERS_WRITE)
+            # In a sticky folder, only an entry's owner can rename it (inode(7)); the entry itself
+            # is checked.
+            if others and not status.st_mode & stat.S_ISVTX:
+                return part, "can be written by other users"
+    return None
+
+
+def refuse_replaceable(folder: Path, *, trust: bool = False) -> None:
+    """Refuse a place for a run whose folders another user could exchange while the run writes,
+    unless the caller sets `trust`. Another user's link on the way is always refused."""
+    with suppress(OSError), found(folder):
+        pass
+    unsafe = None if trust else replaceable(folder.absolute().parent, trusted_owners())
+    if unsafe is not None:
+        part, why = unsafe
+        raise InputError(
+            f"{folder} is not safe: {part} {why}, who could exchange the run's folder while it is"
+            " written",
+            "name a folder elsewhere with --out, or add --trust",
+        )
 
 
 def make_folder(path: Path) -> None:

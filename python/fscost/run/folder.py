@@ -50,7 +50,8 @@ def point_latest(folder: Path) -> None:
 
 
 def refuse_used(folder: Path, *, trust: bool = False) -> None:
-    """Refuse a folder that is not empty, or whose content other users control."""
+    """Refuse a folder that is not empty, or that other users control or could exchange."""
+    files.refuse_replaceable(folder, trust=trust)
     try:
         with files.own_folder(folder, trust=trust) as opened:
             used = bool(os.listdir(opened))  # noqa: PTH208  # of an open folder
@@ -95,6 +96,7 @@ def create(spec: RunSpec, lab: Lab, skipped: Sequence[Skipped]) -> RunStore:
 def reopen(spec: RunSpec, lab: Lab) -> RunStore:
     """Reopen an earlier run to run its remaining cells. The stopping rule may differ: it decides
     how many cells there are, not what a cell is."""
+    files.refuse_replaceable(spec.folder, trust=spec.trust)
     store = RunStore.reopen(spec.folder, trust=spec.trust)
     earlier = store.manifest
     _same(spec.folder, "lab", earlier.lab, lab.name)

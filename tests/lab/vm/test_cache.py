@@ -257,7 +257,7 @@ def test_a_cache_of_somebody_else_is_refused(tmp_path: Path) -> None:
     folder = entry(tmp_path / "cache" / "one")
     for changed in (folder, folder.parent):
         os.chown(changed, 65534, 65534)
-        with pytest.raises(HostError, match="belongs to user 65534"):
+        with pytest.raises(HostError, match="belongs to user nobody"):
             entry(folder)
         os.chown(changed, 0, 0)
     entry(folder)

@@ -14,7 +14,6 @@ import hashlib
 import json
 import os
 import shutil
-import stat
 import tempfile
 import weakref
 from collections.abc import Callable, Iterator
@@ -35,7 +34,6 @@ _ANOTHER = "XDG_CACHE_HOME=…"
 _FULL_BYTES = 1 << 20
 """Free space below which a disk counts as full. A program that needs a large block of space fails
 before the last byte is used."""
-_WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 def root() -> Path:
@@ -250,27 +248,18 @@ def _digest(path: Path) -> str:
 
 
 def _refuse_writable_by_others(folder: Path) -> None:
-    """Refuse a folder that other users can replace, by the rule of sshd(8), StrictModes: an
-    attacker could replace any of the folders above it."""
+    """Refuse a folder that other users can replace: they could replace any of the folders above
+    it."""
     ours = os.geteuid()
+    if (found := files.replaceable(folder, (ours, 0))) is not None:
+        part, why = found
+        raise HostError(
+            f"{part} {why}; fscost runs as user {ours} and does not trust guest files in it",
+            f"`chmod go-w {part}`, or {_remedy()}"
+            if part.stat().st_uid in (ours, 0)
+            else _remedy(),
+        )
     resolved = folder.resolve()
-    for part in (resolved, *resolved.parents):
-        status = part.stat()
-        if status.st_uid not in (ours, 0):
-            raise HostError(
-                f"{part} belongs to user {status.st_uid}; fscost runs as user {ours} and does not"
-                " trust guest files in it",
-                _remedy(),
-            )
-        may_group_write = status.st_gid == os.getegid() and part != resolved
-        others = status.st_mode & (stat.S_IWOTH if may_group_write else _WRITABLE_BY_OTHERS)
-        # In a sticky folder, only an entry's owner can rename it (inode(7)); the entry itself is
-        # checked.
-        if others and not status.st_mode & stat.S_ISVTX:
-            raise HostError(
-                f"{part} can be written by other users; fscost does not trust guest files in it",
-                f"`chmod go-w {part}`, or {_remedy()}",
-            )
     if resolved.stat().st_uid != ours:
         raise HostError(f"{resolved} belongs to root; fscost runs as user {ours}", _remedy())
 
