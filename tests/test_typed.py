@@ -74,3 +74,25 @@ def test_many_errors_are_not_collected(value: Any) -> None:
     with pytest.raises(typed.InvalidError) as caught:
         typed.read(Whole, {"number": 1, **value})
     assert caught.value.__context__ is None
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (".".join("a" * 30_000) + " = 1", "dotted key of more than 16 parts"),
+        ("a=1\n[" + ".".join('"a"' for _ in range(20)) + "]", r"16 parts \(at line 2\)"),
+        ("a = " + "1" * 5000, "4300 digits"),
+        ("a = " + "[" * 100_000, "nested too deeply"),
+        ("a =", "Invalid value"),
+    ],
+)
+def test_hostile_toml_is_one_error(text: str, said: str) -> None:
+    """N5: a dotted key of 30,000 parts took two minutes."""
+    with pytest.raises(ValueError, match=said):
+        typed.toml(text)
+
+
+def test_ordinary_toml_is_read() -> None:
+    long = "x" * (1 << 20)
+    text = f'a.b.c = "1.2.3"\nd = "{long}"\n[e."f.g"]\nh = """\n{"a. " * 10}"""\n'
+    assert typed.toml(text)["e"] == {"f.g": {"h": "a. " * 10}}

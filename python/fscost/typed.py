@@ -1,6 +1,8 @@
 """Validator for untrusted JSON and TOML values. Dataclasses describe the values, pydantic checks
 them, and the first error is phrased like fscost's own."""
 
+import re
+import tomllib
 from collections.abc import Sequence
 from functools import cache
 from inspect import signature
@@ -64,6 +66,11 @@ _KINDS = {
     dict: "an object",
 }
 _SHOWN_CHARACTERS = 80
+_MOST_PARTS = 16
+_LONG_KEY = re.compile(
+    rf"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){{{_MOST_PARTS}}}"""
+)
+"""More parts of a dotted key than any of fscost's files has; the quantifiers never backtrack."""
 
 
 class Table:
@@ -114,6 +121,18 @@ def read(kind: type[T], value: object, place: str = "") -> T:
         known = _fields(kind, first["loc"])
         raise InvalidError(_place(place, first["loc"]), "no such field", known)
     raise InvalidError(_place(place, first["loc"]), _what(first))
+
+
+def toml(text: str) -> dict[str, Any]:
+    """Parse TOML of a stranger; ValueError for anything that is not TOML, or would take too long:
+    tomllib's time grows with the square of the parts of a dotted key."""
+    if (found := _LONG_KEY.search(text)) is not None:
+        line = text.count("\n", 0, found.start()) + 1
+        raise ValueError(f"a dotted key of more than {_MOST_PARTS} parts (at line {line})")
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
 
 
 @cache

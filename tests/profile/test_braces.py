@@ -3,6 +3,7 @@
 import pytest
 
 from fscost import profile
+from fscost.errors import InputError
 
 
 @pytest.mark.parametrize(
@@ -30,3 +31,13 @@ def test_braces_with_a_comma_are_choices(spelling: str, expected: list[str] | No
         assert all("{disk.log}" in each for each in found)
     else:
         assert found == expected
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    ["ext4 -o " + "x{a,b}," * 26, "{a," * 300 + "b" + "}" * 300, "ext4 -o " + "x" * 5000],
+    ids=["product", "nested", "long"],
+)
+def test_more_profiles_than_anybody_means_are_refused(spelling: str) -> None:
+    with pytest.raises(InputError, match=r"expands to more than 1000|has 5008 characters"):
+        profile.expand(spelling)

@@ -1,6 +1,5 @@
 """Suite files: profiles, workloads and stop rules of several runs, in TOML."""
 
-import tomllib
 from pathlib import Path
 from typing import Any, Literal
 
@@ -140,11 +139,11 @@ def load(path: Path) -> Suite:
     if content is None:
         raise InputError(f"{path} is larger than {LONGEST_BYTES >> 20} MiB", "name a suite file")
     try:
-        return typed.read(Suite, tomllib.loads(content.decode()))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        table = typed.toml(content.decode())
+    except ValueError as error:
         raise InputError(f"{path}: {error}", "write it as docs/suites.md says") from None
-    except RecursionError:
-        raise InputError(f"{path}: nested too deeply", "write it as docs/suites.md says") from None
+    try:
+        return typed.read(Suite, table)
     except typed.InvalidError as error:
         raise _told(path, error) from None
 

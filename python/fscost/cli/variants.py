@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from itertools import product
+from math import prod
 from typing import Any
 
 from fscost.errors import InputError
@@ -15,15 +16,15 @@ def variants(asked: Request, runs: Sequence[str], lists: Sequence[str]) -> dict[
     """Return the request of each run, by name. If nothing varies, the only run has no name."""
     commands = _commands(asked, runs)
     choices = [_listed(text) for text in lists]
+    if (count := len(commands) * prod(map(len, choices))) > _MOST:
+        raise InputError(
+            f"the lists combine to {count} runs", f"shorten them to at most {_MOST} runs"
+        )
     found: dict[str, Request] = {}
     for label, request in commands.items():
         for chosen in product(*choices):
             name = ", ".join(filter(None, [label, *(f"{key}={value}" for key, value in chosen)]))
             found[name] = _filled(request, chosen, name)
-    if len(found) > _MOST:
-        raise InputError(
-            f"the lists combine to {len(found)} runs", f"shorten them to at most {_MOST} runs"
-        )
     return found
 
 

@@ -1,7 +1,6 @@
 """Device files: sections of values, each with an optional source. The models define the meaning of
 the fields."""
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -9,7 +8,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from fscost import files
+from fscost import files, typed
 from fscost.errors import InputError, did_you_mean
 
 _LARGEST_FILE_BYTES = 1 << 20
@@ -103,8 +102,8 @@ def parse(name: str, file: str, text: str) -> Device:
     """Parse a device from TOML. An InputError names the file, the field and the remedy. A field is
     a plain value, or `{ value = …, source = "…" }`."""
     try:
-        table = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        table = typed.toml(text)
+    except ValueError as error:
         raise InputError(
             f"{file}: {error}", "`fscost devices NAME --toml` prints a template"
         ) from None

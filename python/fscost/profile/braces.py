@@ -2,15 +2,37 @@
 
 import re
 
+from fscost.errors import InputError
+
 _CHOICE = re.compile(r"\{([^{}]*,[^{}]*)\}")
 """Braces with a comma; braces without one name a disk, as `{disk.journal}`."""
 
 
+_MOST = 1000
+_LONGEST = 4096
+"""Maximum number of profiles from one spelling, and its maximum length: 26 braces of two choices in
+one argument would be 67 million profiles."""
+
+
 def expand(spelling: str) -> list[str]:
     """Return every combination, with the last brace changing fastest, or only the spelling itself
-    if it has no braces to expand."""
-    found = _CHOICE.search(spelling)
-    if found is None:
-        return [spelling]
-    before, after = spelling[: found.start()], spelling[found.end() :]
-    return [text for each in found[1].split(",") for text in expand(f"{before}{each}{after}")]
+    if it has no braces to expand. InputError if there are too many."""
+    if len(spelling) > _LONGEST:
+        raise InputError(
+            f"{spelling[:40]}… has {len(spelling)} characters", f"write at most {_LONGEST}"
+        )
+    found: list[str] = []
+    pending = [spelling]
+    while pending:
+        text = pending.pop()
+        choice = _CHOICE.search(text)
+        if choice is None:
+            found.append(text)
+        else:
+            before, after = text[: choice.start()], text[choice.end() :]
+            pending += [f"{before}{each}{after}" for each in reversed(choice[1].split(","))]
+        if len(found) > _MOST:
+            raise InputError(
+                f"{spelling} expands to more than {_MOST} profiles", "write fewer choices in braces"
+            )
+    return found

@@ -20,7 +20,7 @@ MANIFEST = "manifest.json"
 SAMPLES = "samples.parquet"
 CELLS = "cells"
 INPUTS = "inputs"
-_LARGEST_MANIFEST_BYTES = 256 << 20
+_LARGEST_MANIFEST_BYTES = 32 << 20
 _LARGEST_SAMPLES_BYTES = 256 << 20
 _LONGEST_TEXT_BYTES = 4096
 _MOST_SAMPLES = 4_000_000
@@ -195,8 +195,20 @@ def _check_values(path: Path, table: pa.Table, manifest: Manifest) -> pa.Table:
     key = ["cell", "phase", "disk", "metric"]
     if table.group_by(key).aggregate([]).num_rows != table.num_rows:
         raise _damaged(path, "two samples have the same cell, phase, disk and metric")
+    by_cell = _by_cell(table)
     for record in manifest.done:
-        rows = table.filter(pc.equal(table["cell"], record.cell))
-        if record.samples_sha256 and digest(rows) != record.samples_sha256:
+        if record.samples_sha256 and digest(by_cell[record.cell]) != record.samples_sha256:
             raise _damaged(path, f"the samples of cell {record.cell!r} do not match {MANIFEST}")
     return table
+
+
+def _by_cell(table: pa.Table) -> dict[str, pa.Table]:
+    """Split samples by cell, in time that does not grow with the square of the cells. The rows of a
+    cell keep their order, because the sort is stable."""
+    ordered = table.take(pc.sort_indices(table["cell"]))
+    counts = pc.value_counts(table["cell"]).to_pylist()
+    found, begin = {}, 0
+    for cell, length in sorted((each["values"], each["counts"]) for each in counts):
+        found[cell] = ordered.slice(begin, length)
+        begin += length
+    return found
