@@ -14,7 +14,7 @@ use fscost_wear::By;
 use pyo3::prelude::*;
 use std::{
     collections::BTreeMap,
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
 };
 
 /// Rows per batch.
@@ -24,7 +24,7 @@ const BATCH_ROWS: usize = 1 << 18;
 /// batches, with the columns of docs/explaining.md.
 #[pyclass(frozen, module = "fscost._native")]
 pub struct Explanation {
-    pub table: Table,
+    pub table: Arc<Table>,
     disks: Vec<String>,
     /// Outcome of packing in the same pass.
     packed: Mutex<Option<recording::Result<()>>>,
@@ -33,7 +33,7 @@ pub struct Explanation {
 impl Explanation {
     pub fn new(source: &recording::Recording) -> recording::Result<Self> {
         Ok(Self {
-            table: Table::new(source)?,
+            table: Arc::new(Table::new(source)?),
             disks: disk_names(source),
             packed: Mutex::default(),
         })
@@ -56,7 +56,7 @@ impl Explanation {
         })?;
         let packed = packer.and_then(Packer::finish).map(|_| ());
         Ok(Self {
-            table,
+            table: Arc::new(table),
             disks: disk_names(source),
             packed: Mutex::new(Some(packed)),
         })

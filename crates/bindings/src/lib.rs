@@ -5,6 +5,7 @@
 mod array;
 mod arrow;
 mod explanation;
+mod interruptible;
 mod intervals;
 mod latency;
 mod names;
@@ -14,6 +15,7 @@ mod replay;
 mod requests;
 mod wear;
 
+use crate::interruptible::interruptible;
 use fscost_recording::{Error, ErrorKind, Output, Result, dm_log_writes};
 use pyo3::{
     create_exception,
@@ -75,7 +77,15 @@ fn refused(error: impl ToString) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 
-/// Works on a recording while other Python threads run.
+/// Works on a recording until a signal comes.
+fn working<T: Send + 'static>(
+    py: Python<'_>,
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> PyResult<T> {
+    interruptible(py, |_| work())?.map_err(error)
+}
+
+/// Does a short part of such work while other Python threads run.
 fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T> + Send) -> PyResult<T> {
     py.detach(work).map_err(error)
 }
@@ -90,5 +100,5 @@ fn import_dm_log_writes(
     path: PathBuf,
 ) -> PyResult<u64> {
     let out = Output::of_descriptor(descriptor, &path).map_err(error)?;
-    detached(py, || dm_log_writes::import(&log, out))
+    working(py, move || dm_log_writes::import(&log, out))
 }

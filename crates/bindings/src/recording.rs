@@ -3,12 +3,14 @@
 use crate::{
     RecordingError,
     array::{self, Shape},
-    detached, error,
+    error,
     explanation::Explanation,
+    interruptible::interruptible,
     intervals::{MarkTexts, interval_entries, mark_texts, named_totals},
     recovery, refused, replay,
     requests::Requests,
     wear::{self, Device, Workload},
+    working,
 };
 use fscost_latency::Model;
 use fscost_recording::{self as recording, FrameInfo, Output, dm_log_writes};
@@ -66,13 +68,15 @@ impl Recording {
     /// "first_write_bytes", "disks": {name: totals}, "detail": JSON text or None}]`. The first,
     /// `before`, holds everything before the first mark.
     fn intervals<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
-        let found = detached(py, || recording::intervals(&self.inner))?;
+        let inner = Arc::clone(&self.inner);
+        let found = working(py, move || recording::intervals(&inner))?;
         interval_entries(py, &self.inner, &found)
     }
 
     /// Return all marks: `[(at_ns, name, JSON text or None)]`.
     fn marks(&self, py: Python<'_>) -> PyResult<Vec<MarkTexts>> {
-        let marks = detached(py, || self.inner.marks())?;
+        let inner = Arc::clone(&self.inner);
+        let marks = working(py, move || inner.marks())?;
         Ok(mark_texts(&marks))
     }
 
@@ -84,7 +88,8 @@ impl Recording {
 
     /// Explain each written byte.
     fn explain(&self, py: Python<'_>) -> PyResult<Explanation> {
-        detached(py, || Explanation::new(&self.inner))
+        let inner = Arc::clone(&self.inner);
+        working(py, move || Explanation::new(&inner))
     }
 
     /// Explain the recording, and write it with content compressed at the given zstd level to the
@@ -98,7 +103,8 @@ impl Recording {
         level: i32,
     ) -> PyResult<Explanation> {
         let out = Output::of_descriptor(descriptor, &path).map_err(error)?;
-        detached(py, || Explanation::packing(&self.inner, out, level))
+        let inner = Arc::clone(&self.inner);
+        working(py, move || Explanation::packing(&inner, out, level))
     }
 
     /// Return the requests of one disk as a workload for an SSD model. `measured` names the
@@ -117,14 +123,19 @@ impl Recording {
         let by = wear::grouping(by)?;
         let disks = &self.inner.header().disks;
         let disk_bytes = disks.get(usize::from(disk)).map_or(0, |d| d.size_bytes);
-        let wanted = Wanted {
-            disk,
-            unit_bytes: device.spec()?.unit_bytes_for(disk_bytes),
-            measured: &measured,
-        };
-        let explained = explanation.map(|found| (&found.table, by));
-        let (inner, groups) = detached(py, || of_recording(&self.inner, explained, &wanted))?;
-        Ok(Workload { inner, groups })
+        let unit_bytes = device.spec()?.unit_bytes_for(disk_bytes);
+        let table = explanation.map(|found| Arc::clone(&found.table));
+        let inner = Arc::clone(&self.inner);
+        let (inner, groups) = working(py, move || {
+            let wanted = Wanted {
+                disk,
+                unit_bytes,
+                measured: &measured,
+            };
+            let explained = table.as_deref().map(|table| (table, by));
+            of_recording(&inner, explained, &wanted)
+        })?;
+        Ok(Workload::new(inner, groups))
     }
 
     /// Return an unexplained workload for each member of the array that the disk stands for.
@@ -137,7 +148,8 @@ impl Recording {
         measured: Vec<String>,
     ) -> PyResult<Vec<Workload>> {
         let (on, spec) = (shape.on(disk)?, device.spec()?);
-        let found = detached(py, || of_array(&self.inner, &on, &spec, &measured))?;
+        let inner = Arc::clone(&self.inner);
+        let found = working(py, move || of_array(&inner, &on, &spec, &measured))?;
         Ok(found.into_iter().map(Workload::unexplained).collect())
     }
 
@@ -154,8 +166,9 @@ impl Recording {
     ) -> PyResult<Bound<'py, PyDict>> {
         let on = array.map(|(disk, shape)| shape.on(disk)).transpose()?;
         let (spec, timing) = (device.spec()?, device.timing());
-        let times = || fscost_wear::times(&self.inner, &spec, timing, on.as_ref());
-        let (intervals, rows) = detached(py, times)?;
+        let inner = Arc::clone(&self.inner);
+        let times = move || fscost_wear::times(&inner, &spec, timing, on.as_ref());
+        let (intervals, rows) = working(py, times)?;
         let found = PyDict::new(py);
         found.set_item("intervals", array::interval_times(py, &intervals)?)?;
         found.set_item("rows", array::row_counts(rows))?;
@@ -182,8 +195,9 @@ impl Recording {
         let models = models.iter().map(|(file, text)| Model::parse(file, text));
         let models: Vec<Model> = models.collect::<Result<_, _>>().map_err(refused)?;
         let completions = replay::pairs(completions.unwrap_or_default());
-        let found = detached(py, || {
-            let requests = fscost_replay::Requests::completed(&self.inner, &completions)?;
+        let inner = Arc::clone(&self.inner);
+        let found = working(py, move || {
+            let requests = fscost_replay::Requests::completed(&inner, &completions)?;
             Ok(replay::all(&requests, &models, &waits, seed))
         })?;
         let intervals =
@@ -199,14 +213,16 @@ impl Recording {
         at_ns: u64,
         lost: Vec<u64>,
     ) -> PyResult<Vec<Bound<'py, PyDict>>> {
-        let found = detached(py, || fscost_explain::recovery(&self.inner, at_ns, &lost))?;
+        let inner = Arc::clone(&self.inner);
+        let found = working(py, move || fscost_explain::recovery(&inner, at_ns, &lost))?;
         found.iter().map(|each| recovery::entry(py, each)).collect()
     }
 
     /// Read and check everything: `{"whole": bool, "end": str, "damaged": [str], "events",
     /// "content_bytes", "content_stored_bytes", "disks": {name: totals}}`.
     fn verify<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let report = detached(py, || recording::verify(&self.inner))?;
+        let inner = Arc::clone(&self.inner);
+        let report = working(py, move || recording::verify(&inner))?;
         let entry = PyDict::new(py);
         entry.set_item("whole", report.is_whole())?;
         entry.set_item("end", end_text(&report.end))?;
@@ -238,10 +254,13 @@ impl Recording {
             (None, Some(name)) => recording::Instant::Mark(name),
             (None, None) => recording::Instant::End,
         };
-        let image = detached(py, || self.inner.image_at(disk, &instant))?;
-        announce.call1((image.content_bytes(),))?;
-        let out = Output::of_descriptor(descriptor, &path).map_err(error)?;
-        detached(py, || image.export(out.file()))
+        let (inner, announce) = (Arc::clone(&self.inner), announce.unbind());
+        interruptible(py, move |_| {
+            let image = inner.image_at(disk, &instant).map_err(error)?;
+            Python::attach(|py| announce.call1(py, (image.content_bytes(),)))?;
+            let out = Output::of_descriptor(descriptor, &path).map_err(error)?;
+            image.export(out.file()).map_err(error)
+        })?
     }
 
     /// Write the same recording without file contents to the empty file behind a descriptor; return
@@ -262,7 +281,8 @@ impl Recording {
             other => return Err(RecordingError::new_err(format!("names: {other:?}"))),
         };
         let out = Output::of_descriptor(descriptor, &path).map_err(error)?;
-        let stripped = detached(py, || fscost_strip::strip(&self.inner, out, names, &key))?;
+        let inner = Arc::clone(&self.inner);
+        let stripped = working(py, move || fscost_strip::strip(&inner, out, names, &key))?;
         Ok(stripped.file_bytes)
     }
 
@@ -276,10 +296,13 @@ impl Recording {
         path: PathBuf,
         announce: Bound<'_, PyAny>,
     ) -> PyResult<u64> {
-        let bytes = detached(py, || dm_log_writes::export_bytes(&self.inner, disk))?;
-        announce.call1((bytes,))?;
-        let out = Output::of_descriptor(descriptor, &path).map_err(error)?;
-        detached(py, || dm_log_writes::export(&self.inner, disk, out))
+        let (inner, announce) = (Arc::clone(&self.inner), announce.unbind());
+        interruptible(py, move |_| {
+            let bytes = dm_log_writes::export_bytes(&inner, disk).map_err(error)?;
+            Python::attach(|py| announce.call1(py, (bytes,)))?;
+            let out = Output::of_descriptor(descriptor, &path).map_err(error)?;
+            dm_log_writes::export(&inner, disk, out).map_err(error)
+        })?
     }
 }
 

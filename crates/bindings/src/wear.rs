@@ -1,6 +1,6 @@
 //! Recorded requests on an SSD model, as dictionaries and columns.
 
-use crate::{RecordingError, refused};
+use crate::{RecordingError, interruptible::interruptible, refused};
 use fscost_ssd::{
     Association, Collection, LogBlocks, Mapping, Options, PageMapOptions, Replay, Separation, Spec,
     Timing, UNATTRIBUTED, Wear,
@@ -11,7 +11,10 @@ use pyo3::{
     prelude::*,
     types::{IntoPyDict as _, PyDict},
 };
-use std::path::PathBuf;
+use std::{
+    path::PathBuf,
+    sync::{Arc, atomic::AtomicBool},
+};
 
 /// Device parameters, as checked by `fscost.wear.device`.
 #[derive(FromPyObject)]
@@ -110,15 +113,19 @@ fn unknown(field: &str, value: &str) -> PyErr {
 /// Requests of one disk, in the units of a device. Tags are indices into `groups`.
 #[pyclass(frozen, module = "fscost._native")]
 pub struct Workload {
-    pub inner: fscost_ssd::Workload,
-    pub groups: Vec<Group>,
+    inner: Arc<fscost_ssd::Workload>,
+    groups: Vec<Group>,
 }
 
 impl Workload {
+    pub fn new(inner: fscost_ssd::Workload, groups: Vec<Group>) -> Self {
+        let inner = Arc::new(inner);
+        Self { inner, groups }
+    }
+
     /// Returns a workload without groups to charge.
     pub fn unexplained(inner: fscost_ssd::Workload) -> Self {
-        let groups = Vec::new();
-        Self { inner, groups }
+        Self::new(inner, Vec::new())
     }
 }
 
@@ -150,9 +157,8 @@ pub fn trace_workloads(
     let format = form
         .map(|name| Format::of_name(name).ok_or_else(|| unknown("format", name)))
         .transpose()?;
-    let (format, disks) = py
-        .detach(|| of_trace(&path, format, &spec))
-        .map_err(unreadable)?;
+    let (format, disks) =
+        interruptible(py, move |_| of_trace(&path, format, &spec))?.map_err(unreadable)?;
     let mut found = Vec::new();
     for disk in disks {
         let inner = disk.workload;
@@ -198,10 +204,7 @@ impl Workload {
     /// Return the same requests on a disk that has only the units that the workload writes, packed
     /// together in the same order.
     fn footprint(&self, py: Python<'_>) -> Workload {
-        Workload {
-            inner: py.detach(|| self.inner.footprint()),
-            groups: self.groups.clone(),
-        }
+        Workload::new(py.detach(|| self.inner.footprint()), self.groups.clone())
     }
 
     /// Play the workload on a device of the disk's size until its write amplification is steady.
@@ -224,9 +227,10 @@ impl Workload {
             max_rounds,
             by_tag,
         };
-        let found = py
-            .detach(|| fscost_ssd::replay(&spec, &self.inner, &options))
-            .map_err(refused)?;
+        let inner = Arc::clone(&self.inner);
+        let replay =
+            move |is_stopped: &AtomicBool| fscost_ssd::replay(&spec, &inner, &options, is_stopped);
+        let found = interruptible(py, replay)?.map_err(refused)?;
         let result = told(py, &found)?;
         if by_tag {
             result.set_item("charges", self.charges(&found))?;

@@ -38,6 +38,9 @@ pub enum Error {
         /// Units that the host can address.
         logical_units: u64,
     },
+    /// The caller stopped the replay.
+    #[error("the replay was stopped")]
+    Stopped,
 }
 
 /// Checks that a field is at least 1.

@@ -4,7 +4,10 @@ use crate::{
     Charge, Charges, ChargesByTag, Counters, Device, Error, Kind, NoCharges, Scaled, Spec, Step,
     UNATTRIBUTED, Workload, Write,
 };
-use std::collections::VecDeque;
+use std::{
+    collections::VecDeque,
+    sync::atomic::{AtomicBool, Ordering},
+};
 
 /// Number of rounds that must agree with each other, as in SNIA's Performance Test Specification.
 const STEADY_ROUNDS: usize = 5;
@@ -16,6 +19,9 @@ const MOST_EXCURSION: f64 = 0.02;
 /// Largest change of the best-fit line over the steady rounds, as a share of their mean (SNIA: 10
 /// %).
 const MOST_SLOPE: f64 = 0.01;
+
+/// Maximum units that are filled at once, so that a stopped replay ends soon.
+const FILL_UNITS: u64 = 1 << 16;
 
 /// Options of a replay.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -59,14 +65,19 @@ pub struct Replay {
 }
 
 /// Replays a workload on a device of the disk's size: its setup once, then the fill, then its cycle
-/// until steady.
-pub fn replay(spec: &Spec, workload: &Workload, options: &Options) -> Result<Replay, Error> {
+/// until steady. Another thread can stop it.
+pub fn replay(
+    spec: &Spec,
+    workload: &Workload,
+    options: &Options,
+    is_stopped: &AtomicBool,
+) -> Result<Replay, Error> {
     let scaled = spec.scaled(workload.disk_bytes)?;
     if options.by_tag {
         let charges = ChargesByTag::new(scaled.geometry.physical_units());
-        run(spec, scaled, workload, options, charges)
+        run(spec, scaled, workload, options, charges, is_stopped)
     } else {
-        run(spec, scaled, workload, options, NoCharges)
+        run(spec, scaled, workload, options, NoCharges, is_stopped)
     }
 }
 
@@ -84,8 +95,10 @@ fn run<C: Charge + 'static>(
     workload: &Workload,
     options: &Options,
     charges: C,
+    is_stopped: &AtomicBool,
 ) -> Result<Replay, Error> {
     let mut player = Player {
+        is_stopped,
         device: Device::new(&scaled, charges)?,
         flushes: !spec.is_power_loss_protected,
     };
@@ -169,14 +182,16 @@ fn is_level(readings: &VecDeque<Reading>) -> bool {
     most - least <= MOST_EXCURSION * mean && rise <= MOST_SLOPE * mean
 }
 
-struct Player<C> {
+struct Player<'a, C> {
+    is_stopped: &'a AtomicBool,
     device: Device<C>,
     flushes: bool,
 }
 
-impl<C: Charge + 'static> Player<C> {
+impl<C: Charge + 'static> Player<'_, C> {
     fn play(&mut self, steps: &[Step]) -> Result<(), Error> {
         for step in steps {
+            self.go_on()?;
             match step.kind {
                 Kind::Write => {
                     let write = Write::new(step.first, step.count, step.tag);
@@ -202,7 +217,8 @@ impl<C: Charge + 'static> Player<C> {
             later.set(step.first, step.count, true);
         }
         let mut filled = 0;
-        while let Some((first, count)) = later.next_gap(left) {
+        while let Some((first, count)) = later.next_gap(left.min(FILL_UNITS)) {
+            self.go_on()?;
             later.set(first, count, true);
             holds.set(first, count, true);
             let write = Write::new(first, count, UNATTRIBUTED);
@@ -211,6 +227,13 @@ impl<C: Charge + 'static> Player<C> {
             filled += u64::from(count);
         }
         Ok(filled)
+    }
+
+    fn go_on(&self) -> Result<(), Error> {
+        match self.is_stopped.load(Ordering::Relaxed) {
+            true => Err(Error::Stopped),
+            false => Ok(()),
+        }
     }
 
     fn reading(&self, passes: u64) -> Reading {

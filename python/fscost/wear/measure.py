@@ -16,9 +16,11 @@ from fscost.wear.device import Device
 from fscost.wear.life import Life, life, runs_per_day
 
 if TYPE_CHECKING:
-    from fscost._native import Explanation, Workload
+    from fscost._native import Explanation, Workload, WorkloadInfo
 
 MOST_ROUNDS = 64
+MOST_UNITS = 32 << 20
+"""Maximum units of a modelled disk: 128 GiB of 4 KiB. A replay writes each up to sixteen times."""
 _MAGIC = b"FSCOSTRC"
 _MOST_DISKS = 16
 """Maximum number of disks of a trace that are replayed without being chosen, because some traces
@@ -244,6 +246,7 @@ def measure(
             workload = source.workload or _workload(source, model, by)
             if place is Place.FOOTPRINT:
                 workload = workload.footprint()
+            _check_size(source, workload.info())
             found = workload.replay(model, fill, MOST_ROUNDS, by is not None)
         except ValueError as error:
             raise InputError(
@@ -287,6 +290,18 @@ def measure(
         ),
         charges=_charges(found["charges"], per_pass, names) if names is not None else (),
     )
+
+
+def _check_size(source: Source, info: "WorkloadInfo") -> None:
+    """Refuse a disk whose replay would take minutes and gigabytes. A recording of 70 KB can name a
+    disk of 2 TiB."""
+    units = info["disk_bytes"] // info["unit_bytes"]
+    if units > MOST_UNITS:
+        raise InputError(
+            f"{source.recording}: {source.disk} has {units:,} units of {info['unit_bytes']:,} bytes;"
+            f" a model holds at most {MOST_UNITS:,}",
+            "add --place footprint, which models the written addresses alone",
+        )
 
 
 def _workload(source: Source, model: Mapping[str, object], by: By | None) -> "Workload":
