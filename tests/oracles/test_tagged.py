@@ -9,7 +9,9 @@ import random
 from pathlib import Path
 
 import pytest
+from tests.oracles.tagged_check import RIGHT
 from tests.oracles.tagged_draw import NATIVE, drawn
+from tests.oracles.tagged_run import Ran, run
 
 DRAWS = int(os.environ.get("FSCOST_TAGGED_DRAWS") or 1)
 
@@ -22,3 +24,23 @@ def test_each_row_is_what_its_write_held(
     family: str, number: int, tmp_path: Path, seed: int
 ) -> None:
     drawn(family, random.Random(f"{seed}/{family}/{number}"), tmp_path, print).check()
+
+
+@pytest.mark.root
+def test_blocks_that_a_shrunk_file_freed_belong_to_the_clone_that_reuses_them(
+    tmp_path: Path,
+) -> None:
+    all_right(of_xfs(tmp_path, "shrink"))
+
+
+def of_xfs(folder: Path, action: str) -> Ran:
+    """Run an action of tagged_xfs.py on a file system of small blocks."""
+    script = Path(__file__).with_name("tagged_xfs.py")
+    shell = f"python3 {{input}}/{script.name} {action}"
+    return run("xfs -b size=1024", folder / "run", [shell], inputs=[script])
+
+
+def all_right(ran: Ran) -> None:
+    summary = ran.compared()
+    assert summary.bytes.keys() == {RIGHT}, str(summary)
+    assert not summary.doubted

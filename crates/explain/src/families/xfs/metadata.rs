@@ -167,9 +167,15 @@ impl Metadata {
         offset < headers_end || regions.any(|region| self.regions.contains(&region))
     }
 
-    /// Forgets the block at `offset`, which was freed.
-    pub fn forget_block(&mut self, offset: u64) {
-        self.known.remove(&offset);
+    /// Forgets the block at `offset`, which was freed. A freed leaf of an extent tree has no extents
+    /// any more: those that its inode keeps are in another leaf or in the inode, also in the log.
+    pub fn forget_block(&mut self, offset: u64, rows: &mut Rows) {
+        if let Some(Known { owner, .. }) = self.known.remove(&offset)
+            && let Some(inode) = self.inodes.get_mut(owner)
+            && inode.leaves.remove(&offset)
+        {
+            self.hold(Holder::Leaf(offset), owner, Vec::new(), rows);
+        }
         if let Some(content) = self.contents.remove(&offset) {
             self.rename(&content, &[]);
         }

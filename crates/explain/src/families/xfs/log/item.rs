@@ -133,7 +133,7 @@ fn buffer(regions: &Regions, metadata: &mut Metadata, rows: &mut Rows) -> Option
     metadata.mark(offset, item.length as u64);
     if item.is_cancelled {
         let known = metadata.known(offset);
-        metadata.forget_block(offset);
+        metadata.forget_block(offset, rows);
         let home = known.map_or(Structure::Unused, |k| k.structure);
         return Some(Explanation {
             inode: known.map_or(NO_INODE, |k| k.owner),
