@@ -63,44 +63,32 @@ mod tests {
 
     const SECTOR: usize = BASIC_BLOCK as usize;
 
-    /// Builds a record of two sectors at a sector of the log, with these operations of one
-    /// transaction.
-    fn record(sector: u8, operations: &[(u8, &[u8])]) -> Vec<u8> {
-        let mut bytes = vec![0; 2 * SECTOR];
+    /// Header of a transaction.
+    const HEADER: &[u8] = &[0x4e, 0x41, 0x52, 0x54, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+
+    /// Builds a record at a sector of the log, with these operations: transaction, flags, payload.
+    fn record(sector: u8, operations: &[(u8, u8, &[u8])]) -> Vec<u8> {
+        let mut content = Vec::new();
+        for &(id, flags, payload) in operations {
+            content.extend([0, 0, 0, id, 0, 0, 0, payload.len() as u8, 0, flags, 0, 0]);
+            content.extend(payload);
+        }
+        content.resize(content.len().next_multiple_of(SECTOR), 0);
+        let mut bytes = vec![0; SECTOR];
         bytes[..4].copy_from_slice(&0xfeed_babe_u32.to_be_bytes());
-        bytes[14] = 2;
+        bytes[12..16].copy_from_slice(&(content.len() as u32).to_be_bytes());
         (bytes[19], bytes[23]) = (1, sector);
         bytes[39] = sector.saturating_sub(2);
         bytes[43] = operations.len() as u8;
-        let mut at = SECTOR;
-        for (flags, payload) in operations {
-            (bytes[at + 3], bytes[at + 7], bytes[at + 9]) = (5, payload.len() as u8, *flags);
-            bytes[at + 12..at + 12 + payload.len()].copy_from_slice(payload);
-            at += 12 + payload.len();
+        for (number, sector) in content.chunks(SECTOR).enumerate() {
+            bytes[44 + number * 4..][..4].copy_from_slice(&sector[..4]);
         }
-        bytes.copy_within(SECTOR..SECTOR + 4, 44);
+        bytes.extend(content);
         bytes
     }
 
-    #[test]
-    fn each_item_has_its_own_bytes_also_where_it_goes_on_in_the_next_record() {
-        let (continues, continued) = (4, 8);
-        let header: &[u8] = &[0x4e, 0x41, 0x52, 0x54, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-        // An extent to free, and a mapping that continues in the next record: types and regions.
-        let (freed, mapped): (&[u8], &[u8]) =
-            (&[0x36, 0x12, 1, 0], &[0x40, 0x12, 1, 0, 0, 0, 0, 0]);
-        let records = [
-            record(
-                0,
-                &[
-                    (START, &[]),
-                    (0, header),
-                    (0, freed),
-                    (continues, &mapped[..4]),
-                ],
-            ),
-            record(2, &[(continued, &mapped[4..]), (0, freed), (COMMIT, &[])]),
-        ];
+    /// Writes these records one after the other. Returns the resulting state.
+    fn written(records: &[Vec<u8>]) -> (Metadata, Rows) {
         let mut metadata = Metadata::new(geometry());
         let area = Area {
             disk: 0,
@@ -108,19 +96,50 @@ mod tests {
             bytes: 16 * BASIC_BLOCK,
         };
         let (mut log, mut rows) = (Log::new(area, [0; 16]), Rows::default());
-        for (number, content) in records.iter().enumerate() {
+        let mut offset = 0;
+        for content in records {
             let write = Write {
                 event: 1,
                 time_ns: 0,
                 disk: 0,
-                offset: (number * content.len()) as u64,
+                offset,
                 content,
                 length: content.len() as u64,
                 formatting: false,
             };
             let row = write.row(Structure::Log, Causes::one(Cause::Log));
             log.write(row, content, &mut metadata, &mut rows);
+            offset += write.length;
         }
+        (metadata, rows)
+    }
+
+    #[test]
+    fn each_item_has_its_own_bytes_also_where_it_goes_on_in_the_next_record() {
+        let (continues, continued) = (4, 8);
+        // An extent to free, and a mapping that continues in the next record: types and regions.
+        let (freed, mapped): (&[u8], &[u8]) =
+            (&[0x36, 0x12, 1, 0], &[0x40, 0x12, 1, 0, 0, 0, 0, 0]);
+        let records = [
+            record(
+                0,
+                &[
+                    (5, START, &[]),
+                    (5, 0, HEADER),
+                    (5, 0, freed),
+                    (5, continues, &mapped[..4]),
+                ],
+            ),
+            record(
+                2,
+                &[
+                    (5, continued, &mapped[4..]),
+                    (5, 0, freed),
+                    (5, COMMIT, &[]),
+                ],
+            ),
+        ];
+        let (_, rows) = written(&records);
         let mut found: Vec<_> = rows.to_vec();
         found.sort_by_key(|row| row.offset);
         let items: Vec<_> = found
@@ -142,5 +161,28 @@ mod tests {
             found.iter().map(|row| row.length).sum::<u64>(),
             4 * BASIC_BLOCK
         );
+    }
+    #[test]
+    fn a_name_that_the_next_transaction_of_a_record_removes_is_gone() {
+        // Regions of an inode item of the root directory (0), in its inode: format, core, names.
+        let mut format = vec![0; 56];
+        (format[0], format[1], format[2], format[4]) = (0x3b, 0x12, 3, 3);
+        format[10] = 16;
+        let mut core = vec![0; 176];
+        core[..6].copy_from_slice(&[0x4e, 0x49, 0xed, 0x41, 3, 1]);
+        core[16] = 2;
+        let name = [1, 0, 0, 0, 0, 0, 1, 0, 0, b't', 1, 0, 0, 0, 131, 0];
+        let empty = [0; 6];
+        let mut operations: Vec<(u8, u8, &[u8])> = Vec::new();
+        for (id, names) in [(5, &name[..]), (6, &empty[..])] {
+            operations.extend([(id, START, &[][..]), (id, 0, HEADER)]);
+            operations.extend([&format, &core, names].map(|region| (id, 0, region)));
+            operations.push((id, COMMIT, &[]));
+        }
+        for (count, expected) in [(6, true), (12, false)] {
+            let (mut metadata, mut rows) = written(&[record(0, &operations[..count])]);
+            let path = metadata.names.live_path(131, &mut rows.paths);
+            assert_eq!(path.is_some(), expected, "{count}");
+        }
     }
 }

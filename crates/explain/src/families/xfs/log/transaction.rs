@@ -9,6 +9,7 @@ use super::item::{Explanation, explain};
 use super::parts::{Parts, Slot};
 use super::record::Place;
 use crate::{Cause, NO_INODE, Row, Rows};
+use std::mem::take;
 
 #[derive(Debug, Default)]
 struct Transaction {
@@ -56,8 +57,13 @@ impl Transactions {
                 parts.of_transaction(id, record.lsn)
             } else if flags & (COMMIT | UNMOUNT) != 0 {
                 let place = self.open.iter().position(|t| t.id == id);
-                let transaction = place.map(|place| self.open.remove(place));
+                let mut transaction = place.map(|place| self.open.remove(place));
                 let lsn = transaction.as_ref().map_or(record.lsn, |t| t.lsn);
+                // Before the next transaction in this record, which may remove names that this one
+                // added.
+                if let Some(transaction) = &mut transaction {
+                    metadata.commit(take(&mut transaction.late), rows);
+                }
                 self.committed.extend(transaction);
                 parts.of_transaction(id, lsn)
             } else {
@@ -74,7 +80,7 @@ impl Transactions {
         }
         self.emit(&record, &parts, rows);
         for transaction in self.committed.drain(..) {
-            metadata.commit(transaction.late, rows);
+            metadata.name_rows(transaction.late, rows);
         }
     }
 
