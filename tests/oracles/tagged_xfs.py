@@ -8,6 +8,7 @@ import sys
 from tagged_work import FICLONE, PAGE, Work, fallocate  # beside this file
 
 FRAGMENTS = 600
+ATTRIBUTES = 300
 
 
 class XfsWork(Work):
@@ -36,6 +37,14 @@ class XfsWork(Work):
         self.synced(clone, new)
         os.close(old)
         os.close(new)
+
+    def attributes(self) -> None:
+        """Give a new file so many attributes that their tree needs interior nodes."""
+        file, descriptor = self.made(self.fresh())
+        for number in range(ATTRIBUTES):
+            os.setxattr(descriptor, f"user.{number}", b"VALUE" * 100)
+        self.synced(file, descriptor)
+        os.close(descriptor)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,8 @@ from tests.oracles.tagged_check import RIGHT
 from tests.oracles.tagged_draw import NATIVE, drawn
 from tests.oracles.tagged_run import Ran, run
 
+from fscost.analyze import explain
+
 DRAWS = int(os.environ.get("FSCOST_TAGGED_DRAWS") or 1)
 
 
@@ -31,6 +33,14 @@ def test_blocks_that_a_shrunk_file_freed_belong_to_the_clone_that_reuses_them(
     tmp_path: Path,
 ) -> None:
     all_right(of_xfs(tmp_path, "shrink"))
+
+
+@pytest.mark.root
+def test_nodes_of_attributes_belong_to_no_directory(tmp_path: Path) -> None:
+    rows = explain(of_xfs(tmp_path, "attributes").recording).table.to_pylist()
+    structures = {row["home_structure"] or row["structure"] for row in rows}
+    assert "xattr" in structures
+    assert not structures & {"directory", "directory_index"}
 
 
 def of_xfs(folder: Path, action: str) -> Ran:

@@ -2,6 +2,7 @@
 //! address and the file system's UUID; data is very unlikely to contain all three by chance
 //! (fs/xfs/libxfs/xfs_format.h, xfs_da_format.h).
 
+use super::directory::LEAVES_AT;
 use super::superblock::{BASIC_BLOCK, Geometry};
 use crate::bytes::{array, be16, be32 as be32_or_0, checked::be32, checked::be64, fingerprint};
 use std::ops::Range;
@@ -40,8 +41,11 @@ pub enum Kind {
     /// Hashes of a directory's names, in a leaf below nodes.
     DirectoryLeafBelow,
     /// A node of a tree of hashes, for a directory or for attributes: the owner's forks decide
-    /// which.
+    /// Interior node of a directory's hash tree. [`by_magic`] also returns it for nodes of
+    /// attributes, which have the same magic number.
     HashNode,
+    /// Interior node of the hash tree of an inode's attributes.
+    XattrNode,
     /// Attributes.
     XattrLeaf,
     /// The value of a large attribute.
@@ -152,11 +156,22 @@ pub fn identify(geometry: &Geometry, offset: u64, content: &[u8]) -> Option<Bloc
             && be64(content, header.address) == Some(address)
             && array(content, header.uuid) == Some(geometry.uuid)
     })?;
+    let kind = match kind {
+        Kind::HashNode if !is_directory_node(geometry, content) => Kind::XattrNode,
+        kind => *kind,
+    };
     Some(Block {
-        kind: *kind,
+        kind,
         owner: header.owner.and_then(|at| be64(content, at)).unwrap_or(0),
         volatile: [(header.lsn, 8), (header.crc, 4)],
     })
+}
+
+/// Returns whether a node of a hash tree belongs to a directory: its children then follow the names
+/// in the directory's file. Attributes are numbered from 0.
+fn is_directory_node(geometry: &Geometry, node: &[u8]) -> bool {
+    let first_child = be32(node, DIRECTORY_AT + 4).unwrap_or(0);
+    u64::from(first_child) * geometry.block_bytes >= LEAVES_AT
 }
 
 impl Magic {
@@ -287,7 +302,7 @@ pub fn unused(kind: Kind, block: &[u8]) -> [Range<usize>; 2] {
             let counts = numbers(block.len().saturating_sub(4)).saturating_add(4);
             [hashes..block.len().saturating_sub(counts), 0..0]
         }
-        Kind::DirectoryLeafBelow | Kind::HashNode => [hashes..block.len(), 0..0],
+        Kind::DirectoryLeafBelow | Kind::HashNode | Kind::XattrNode => [hashes..block.len(), 0..0],
         _ => [0..0, 0..0],
     };
     [first, second].map(|range| range.start.min(range.end)..range.end)

@@ -1,7 +1,7 @@
 //! Writes outside the log: metadata at its home location, and data.
 
 use super::block::{Block, group_header, identify, is_inode, is_quota};
-use super::metadata::Metadata;
+use super::metadata::{Metadata, structure_of};
 use super::owners::Owner;
 use super::version::Version;
 use crate::bytes::is_zero;
@@ -57,7 +57,7 @@ impl Home<'_, '_> {
         let content = &rest[..length as usize];
         if offset.is_multiple_of(block_bytes) {
             if let Some(block) = identify(geometry, offset, content) {
-                let whole = match self.metadata.structure(offset, &block) {
+                let whole = match structure_of(block.kind) {
                     Structure::Directory | Structure::DirectoryIndex => geometry.directory_bytes,
                     _ => block_bytes,
                 };
@@ -79,7 +79,7 @@ impl Home<'_, '_> {
     fn metadata_block(&mut self, offset: u64, content: &[u8], block: Block) -> u64 {
         let length = content.len() as u64;
         self.metadata.owners.forget(offset, length, self.rows);
-        let structure = self.metadata.structure(offset, &block);
+        let structure = structure_of(block.kind);
         let home = Some(block.fingerprint(content));
         let before = self.metadata.know(offset, structure, block.owner, home);
         if structure == Structure::Superblock {

@@ -181,17 +181,6 @@ impl Metadata {
         }
     }
 
-    /// Returns the structure of a block in tables. Nodes of directories and of attributes have the
-    /// same magic number: the owner's forks tell them apart.
-    pub fn structure(&self, offset: u64, block: &Block) -> Structure {
-        if block.kind == Kind::HashNode
-            && let (Some(owner), _) = self.owners.of(offset / self.geometry.block_bytes, 1)
-        {
-            return owner.structure;
-        }
-        structure_of(block.kind)
-    }
-
     /// Replaces the names in a directory's block, from `before` to `after`. Either may be empty.
     fn rename(&mut self, before: &[u8], after: &[u8]) {
         let names = |block| -> Vec<Entry<'_>> {
@@ -380,7 +369,7 @@ impl Metadata {
 }
 
 /// Returns the structure of blocks of this kind in tables.
-fn structure_of(kind: Kind) -> Structure {
+pub(super) fn structure_of(kind: Kind) -> Structure {
     match kind {
         Kind::Superblock => Structure::Superblock,
         Kind::SuperblockBackup => Structure::SuperblockBackup,
@@ -397,7 +386,7 @@ fn structure_of(kind: Kind) -> Structure {
         Kind::DirectoryFree | Kind::DirectoryLeaf | Kind::DirectoryLeafBelow | Kind::HashNode => {
             Structure::DirectoryIndex
         }
-        Kind::XattrLeaf | Kind::XattrValue => Structure::Xattr,
+        Kind::XattrLeaf | Kind::XattrNode | Kind::XattrValue => Structure::Xattr,
         Kind::Symlink => Structure::Symlink,
     }
 }

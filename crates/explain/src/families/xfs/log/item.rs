@@ -6,7 +6,7 @@ use super::super::inode::Core;
 use super::super::log_item::{
     BufferItem, BufferKind, InodeItem, InodesMade, Kind, LoggedFork, Regions, quota_account_at,
 };
-use super::super::metadata::Metadata;
+use super::super::metadata::{Metadata, structure_of};
 use super::super::version::Version;
 use crate::bytes::fingerprint;
 use crate::{Cause, Causes, NO_INODE, Row, Rows, Structure};
@@ -161,7 +161,7 @@ fn buffer(regions: &Regions, metadata: &mut Metadata, rows: &mut Rows) -> Option
     if let Some(whole) = patch(&item, regions, metadata)
         && let Some(block) = identify(&metadata.geometry, offset, &whole)
     {
-        let structure = metadata.structure(offset, &block);
+        let structure = structure_of(block.kind);
         metadata.know(offset, structure, block.owner, None);
         metadata.read_block(offset, &block, &whole, rows);
     }
