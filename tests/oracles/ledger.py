@@ -1,27 +1,51 @@
 """The journal of tagged_work.py: which file had which names when, and what was on the disk by
-when."""
+when.
+
+Times are action numbers. Threads run actions at the same time, so an instant is a pair of numbers:
+the last action that had certainly completed, and the last one that may have begun.
+"""
 
 from collections import defaultdict
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 NEVER = 1 << 62
 
 
+class Had(NamedTuple):
+    """A name that a file or directory had."""
+
+    identity: int
+    gained: int
+    """The action that gained it."""
+    left: int = NEVER
+    """The action that dropped it."""
+    dropped: int = NEVER
+    """The last action that had begun when it was gone."""
+
+
+class Sync(NamedTuple):
+    identity: int | None
+    """The file that was made durable, or None for everything."""
+    covered: int
+    """The last action whose effects were made durable, as those of all before it."""
+    ended: int
+    """The last action that had begun when the sync ended."""
+
+
 @dataclass
 class Ledger:
-    """The parsed journal; times are action numbers."""
+    """The parsed journal."""
 
     root: int = 0
     """Inode of the root directory."""
     inodes: dict[int, int] = field(default_factory=dict)
     """Inode number by identity."""
-    steps: defaultdict[tuple[int, str], list[list[int]]] = field(
+    steps: defaultdict[tuple[int, str], list[Had]] = field(
         default_factory=lambda: defaultdict(list)
     )
-    """Steps by directory and name: identity, action that gained the name, action that dropped
-    it."""
-    syncs: list[tuple[int, int | None]] = field(default_factory=list)
-    """Action at which a sync ended, and what it made durable: one file, or all (None)."""
+    """Files by directory and name."""
+    syncs: list[Sync] = field(default_factory=list)
     clones: defaultdict[int, list[tuple[int, int]]] = field(
         default_factory=lambda: defaultdict(list)
     )
@@ -45,17 +69,19 @@ class Ledger:
                     ledger.inodes[int(words[1])] = int(words[2])
                 case "GAINED":
                     action, identity, folder = map(int, words[:3])
-                    ledger.steps[folder, words[3]].append([identity, action, NEVER])
+                    ledger.steps[folder, words[3]].append(Had(identity, action))
                 case "DROPPED":
                     action, identity, folder = map(int, words[:3])
-                    last = [
-                        step
-                        for step in ledger.steps[folder, words[3]]
-                        if step[0] == identity and step[2] == NEVER
-                    ][-1]
-                    last[2] = action
+                    had = ledger.steps[folder, words[3]]
+                    [last] = [
+                        at
+                        for at, each in enumerate(had)
+                        if each.identity == identity and each.left == NEVER
+                    ][-1:]
+                    had[last] = Had(identity, had[last].gained, action, int(words[4]))
                 case "SYNCED":
-                    ledger.syncs.append((int(words[0]), None if words[1] == "*" else int(words[1])))
+                    identity_ = None if words[1] == "*" else int(words[1])
+                    ledger.syncs.append(Sync(identity_, int(words[2]), int(words[3])))
                 case "CLONED":
                     action, source, clone = map(int, words)
                     ledger.clones[source].append((clone, action))
@@ -77,19 +103,21 @@ class Ledger:
                 waiting += [clone for clone, action in self.clones[here] if action <= by]
         return found
 
-    def intervals(self, path: str, *, is_atomic: bool) -> dict[int, list[tuple[int, int]]]:
+    def intervals(self, path: str, *, is_atomic: bool = True) -> dict[int, list[tuple[int, int]]]:
         """Return by identity the intervals in which the file had this path. Unless `is_atomic`,
         each component must have existed, but not all of them at the same time."""
         at = [(0, 0, NEVER)]
         for name in path.removeprefix("/").split("/"):
             found = []
             for folder, begin, end in at:
-                for identity, gained, dropped in self.steps.get((folder, name), ()):
-                    first, last = max(begin, gained), min(end, dropped) if is_atomic else dropped
-                    if first <= last or not is_atomic:
-                        found.append((identity, first, last))
+                for had in self.steps.get((folder, name), ()):
+                    first, last = max(begin, had.gained), min(end, had.dropped)
+                    if not is_atomic:
+                        first, last = had.gained, had.dropped
+                    if first <= last:
+                        found.append((had.identity, first, last))
             at = found
-        had = defaultdict(list)
+        paths = defaultdict(list)
         for identity, first, last in at:
-            had[identity].append((first, last))
-        return had
+            paths[identity].append((first, last))
+        return paths

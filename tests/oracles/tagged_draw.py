@@ -7,14 +7,22 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.analysis.draws import DISK_BYTES, draw
-from tests.oracles.bounds import Bound
+from tests.oracles.bounds import bound
 from tests.oracles.tagged_check import Summary
-from tests.oracles.tagged_run import SHELL, RefusedError, run, words
+from tests.oracles.tagged_kinds import KINDS
+from tests.oracles.tagged_run import DEADLOCKS, SHELL, RefusedError, is_native, run, words
 
 from fscost import profile
 
 NATIVE = ("ext", "xfs", "btrfs")
 GUESTS = ("f2fs", "nilfs2", "jfs", "reiserfs", "ntfs3", "exfat", "vfat")
+UNREPEATABLE = "threads"
+"""The kind whose actions interleave differently each time: soaks draw it, tests do not."""
+NOT_FOR = {
+    "clones": {"ext", *GUESTS},
+    "attributes": {"nilfs2", "exfat", "vfat"},
+}
+"""Families that cannot do what a kind is about."""
 ACTIONS = 150
 """Random actions in each of two steps, besides one action of each kind."""
 MOST_REFUSED = 5
@@ -33,7 +41,7 @@ class Drawn:
     spelled: str
     family: str
     """Name of its bounds."""
-    bound: Bound
+    kind: str
     summary: Summary
 
     @property
@@ -43,12 +51,36 @@ class Drawn:
             [profile.resolve(self.spelled).type, *sorted(set(re.findall(VARIANTS, self.spelled)))]
         )
 
+    @property
+    def lab(self) -> str:
+        return "native" if is_native(self.spelled) else "vm"
+
     def check(self) -> None:
-        self.summary.check(self.bound)
+        self.summary.check(bound(self.family, self.kind))
+
+
+def kinds(family: str) -> list[str]:
+    """Return the kinds of workload that suit a family."""
+    return [kind for kind in KINDS if family not in NOT_FOR.get(kind, ())]
+
+
+def spelling(family: str, kind: str, rng: random.Random) -> str:
+    """Return a random profile of the family that the kind can run on."""
+    if family not in NATIVE:
+        return rng.choice(
+            [each.name for each in profile.catalogue() if each.type == family and not each.refused]
+        )
+    spelled = draw(family, rng)
+    if kind == "threads":
+        spelled = re.sub(rf"(?<!\^){DEADLOCKS}", f"^{DEADLOCKS}", spelled)
+    if kind == "clones":
+        spelled = spelled.replace("reflink=0", "reflink=1")
+    return spelled
 
 
 def drawn(
     family: str,
+    kind: str,
     rng: random.Random,
     folder: Path,
     say: Callable[[str], None],
@@ -57,20 +89,10 @@ def drawn(
 ) -> Drawn:
     """Return how the rows of a draw compare. Draws that mkfs or mount refuses are drawn again."""
     for refused in range(MOST_REFUSED + 1):
-        if family in NATIVE:
-            spelled = draw(family, rng)
-        else:
-            spelled = rng.choice(
-                [
-                    each.name
-                    for each in profile.catalogue()
-                    if each.type == family and not each.refused
-                ]
-            )
+        spelled = spelling(family, kind, rng)
         type_ = profile.resolve(spelled).type
-        said = words(type_, str(rng.randrange(1 << 32)), ACTIONS, rng.choice(FILLERS)) + (
-            " --long" if is_long else ""
-        )
+        seed, filler = str(rng.randrange(1 << 32)), rng.choice(FILLERS)
+        said = words(type_, seed, ACTIONS, filler, kind) + " --long" * is_long
         say(f"PYTHONPATH=. .venv/bin/python -m tests.oracles.tagged_run '{spelled}' -- {said}")
         try:
             ran = run(
@@ -82,5 +104,5 @@ def drawn(
         except RefusedError as error:
             say(f"refused: {error}")
             continue
-        return Drawn(spelled, ran.family, ran.bound, ran.compared())
+        return Drawn(spelled, ran.family, kind, ran.compared())
     raise AssertionError(f"{MOST_REFUSED + 1} draws in a row were refused")

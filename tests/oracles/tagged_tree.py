@@ -8,7 +8,10 @@ import errno
 import os
 import random
 import struct
+import sys
+import threading
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -40,14 +43,57 @@ class File:
     """Open file descriptor while the file is held open."""
 
 
-class Tree:
-    """A tree of files and directories that grows, changes and shrinks."""
+class Journal:
+    """Standard output, and the numbers that all workers share."""
 
-    def __init__(self, *, is_long: bool, filler: str) -> None:
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self._running: dict[int, int] = {}
+        """The current action of each worker."""
+        self._lock = threading.Lock()
+
+    def __reduce__(self) -> tuple[type["Journal"], tuple[()], dict[str, object]]:
+        return Journal, (), {"counts": self.counts}
+
+    @property
+    def action(self) -> int:
+        """The last action that has begun."""
+        return self.counts["action"]
+
+    def next(self, what: str) -> int:
+        with self._lock:
+            self.counts[what] += 1
+            return self.counts[what]
+
+    def begin(self, worker: int) -> int:
+        with self._lock:
+            self.counts["action"] += 1
+            self._running[worker] = self.counts["action"]
+            return self._running[worker]
+
+    def end(self, worker: int) -> None:
+        with self._lock:
+            self._running.pop(worker, None)
+
+    def completed(self, worker: int) -> int:
+        """Return the last action before which all workers have completed theirs."""
+        with self._lock:
+            return min(at - (each != worker) for each, at in self._running.items())
+
+    def write(self, line: str) -> None:
+        with self._lock:
+            sys.stdout.write(f"{line}\n")
+
+
+class Tree:
+    """A worker's tree of files and directories, which grows, changes and shrinks. Workers share
+    the root directory."""
+
+    def __init__(self, journal: Journal, worker: int, *, is_long: bool, filler: str) -> None:
+        self.journal = journal
+        self.worker = worker
         self.rng = random.Random()
         self.action = 0
-        self.identities = 0
-        self.serial = 0
         self.files: list[File] = []
         self.folders: dict[int, Name | None] = {0: None}
         self.is_long = is_long
@@ -56,12 +102,16 @@ class Tree:
     # The journal.
 
     def tell(self, kind: str, *words: object) -> None:
-        print(kind, self.action, *words, sep="\t")
+        self.journal.write("\t".join(map(str, (kind, self.action, *words))))
+
+    def step(self) -> None:
+        """Begin an action. Whatever it writes carries its number."""
+        self.action = self.journal.begin(self.worker)
 
     def born(self, inode: int) -> int:
-        self.identities += 1
-        self.tell("BORN", self.identities, inode)
-        return self.identities
+        identity = self.journal.next("identity")
+        self.tell("BORN", identity, inode)
+        return identity
 
     def gained(self, file: File, name: Name) -> None:
         file.names.append(name)
@@ -69,9 +119,13 @@ class Tree:
 
     def dropped(self, file: File, name: Name) -> None:
         file.names.remove(name)
-        self.tell("DROPPED", file.identity, *name)
+        self.lost(file.identity, name)
         if not file.names and file.descriptor is None:
             self.files.remove(file)
+
+    def lost(self, identity: int, name: Name) -> None:
+        """Tell that the name is gone, and the last action that may still have seen it."""
+        self.tell("DROPPED", identity, *name, self.journal.action)
 
     # Paths.
 
@@ -83,10 +137,9 @@ class Tree:
     def fresh(self, folder: int | None = None) -> Name:
         """Return a name that was never used."""
         long = "-so-that-the-directory-grows" * self.rng.choice((0, 0, 0, 1, 2))
-        self.serial += 1
         return (
             self.rng.choice(list(self.folders)) if folder is None else folder
-        ), f"n{self.serial:06d}{long}"
+        ), f"n{self.journal.next('name'):06d}{long}"
 
     def named(self) -> list[File]:
         return [file for file in self.files if file.names]
@@ -94,7 +147,7 @@ class Tree:
     def any(self) -> File:
         if not self.named():
             self.create()
-            self.action += 1
+            self.step()
         return self.rng.choice(self.named())
 
     @contextlib.contextmanager
@@ -156,7 +209,7 @@ class Tree:
 
     def synced(self, file: File, descriptor: int, call: Callable[[int], None] = os.fsync) -> None:
         call(descriptor)
-        self.tell("SYNCED", file.identity)
+        self.tell("SYNCED", file.identity, self.action, self.journal.action)
 
     def sometimes_synced(self, file: File, descriptor: int, share: float = 0.15) -> None:
         if self.rng.random() < share:

@@ -20,7 +20,7 @@ MEMBERS = {"0": 2, "1": 2, "4": 3, "5": 3, "6": 4, "10": 4}
 FLAGS = {"1": "", "5": " -c 64 -b internal"}
 """Flags of mdadm by level; other levels only get a chunk size."""
 OF_MEMBERS = Bound(
-    0.02, 0.25, 0.5, "as ext: a small file system uses blocks and numbers again soon"
+    0.02, 0.25, 0.25, 0.5, "as ext: a small file system uses blocks and numbers again soon"
 )
 DATA_OFFSET = struct.Struct("<Q")
 SUPERBLOCK_AT, DATA_OFFSET_AT = 4096, 128

@@ -4,9 +4,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
-from tests.oracles.bounds import Bound
+from tests.oracles.bounds import SHARES, Bound
 from tests.oracles.tagged_check import (
     INODE,
     LATER,
@@ -79,22 +80,22 @@ def test_what_is_doubtful_is_no_silent_error(ran: Ran) -> None:
     silent = ran.compared(changed(ran, lambda _: wrong))
     doubtful = ran.compared(changed(ran, lambda _: wrong | {"doubtful": True}))
     missing = ran.compared(changed(ran, lambda _: {"path": None}))
-    assert [(each.silent, each.doubtful, each.missing) for each in (silent, doubtful, missing)] == [
-        (1, 0, 0),
-        (0, 1, 0),
-        (0, 0, 1),
-    ]
+    alarmed = ran.compared(changed(ran, lambda _: {"doubtful": True}))
+    shares = [each.shares() for each in (silent, alarmed, doubtful, missing)]
+    assert [list(each.values()) for each in shares] == np.eye(4).tolist()
+    assert [list(each)[list(each.values()).index(1)] for each in shares] == list(SHARES)
 
 
-@pytest.mark.parametrize("share", ["silent", "doubtful", "missing"])
+@pytest.mark.parametrize("share", SHARES)
 def test_a_bound_that_is_exceeded_is_said(ran: Ran, share: str) -> None:
     change = {
         "silent": {"path": "/never"},
-        "doubtful": {"doubtful": True},
+        "doubtful_right": {"doubtful": True},
+        "doubtful_wrong": {"path": "/never", "doubtful": True},
         "missing": {"path": None},
     }
     summary = ran.compared(changed(ran, lambda _: change[share]))
-    none = Bound(0, 0, 0, "nothing may differ")
+    none = Bound(0, 0, 0, 0, "nothing may differ")
     summary.check(replace(none, **{share: 1}))
     with pytest.raises(AssertionError, match="nothing may differ"):
         summary.check(none)
