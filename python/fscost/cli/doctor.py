@@ -20,8 +20,8 @@ def doctor(
     fetch: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="KERNEL",
-            help=f"Fetch a kernel for guests first: {', '.join(vm.KERNELS)}; repeatable.",
+            metavar="SERIES",
+            help="Fetch a kernel of Debian's for guests first, such as 6.12; repeatable.",
         ),
     ] = None,
 ) -> None:

@@ -11,7 +11,7 @@ from fscost.cli.completion import metrics, profiles, workloads
 from fscost.cli.declare import option
 from fscost.cli.shared import Repeated
 from fscost.cli.usage import run_path, some_path
-from fscost.request import AUTO, DEFAULT_PROFILES, DEFAULT_WORKLOAD, KERNELS, Request
+from fscost.request import AUTO, DEFAULT_PROFILES, DEFAULT_WORKLOAD, Request
 
 _HOW, _WHERE = "Measurement", "Output"
 _what = partial(option, rich_help_panel="Profiles and workload")
@@ -206,8 +206,8 @@ class Options:
     )
     lab: Lab = AUTO
     kernel: Repeated = _how(
-        metavar="VERSION|VMLINUZ",
-        help=f"Kernel of guests: {', '.join(KERNELS)}, or an image; repeat to compare.",
+        metavar="SERIES|host|VMLINUZ",
+        help="Kernel of guests: Debian's (such as 6.12), this host's, or an image; repeat to compare.",
     )
     modules: Repeated = _how(
         metavar="DIR",

@@ -19,7 +19,7 @@ from fscost.cli.output.emit import STDOUT, Outputs, write
 from fscost.cli.usage import group, some_path
 from fscost.errors import InputError
 from fscost.report import study as output
-from fscost.request import AUTO, KERNELS, Prepared, absolute_images, choose_lab, parse_options
+from fscost.request import AUTO, Prepared, absolute_images, choose_lab, parse_options
 from fscost.results import RunResults, load
 from fscost.view.grid import plain
 from fscost.view.run import Choice
@@ -97,8 +97,8 @@ class RunOptions:
         show_default=False,
     )
     kernel: shared.Repeated = option(
-        metavar="VERSION|VMLINUZ",
-        help=f"Kernel of guests: {', '.join(KERNELS)}, or an image; repeat to judge each.",
+        metavar="SERIES|host|VMLINUZ",
+        help="Kernel of guests: Debian's (such as 6.12), this host's, or an image; repeat to judge each.",
     )
     modules: shared.Repeated = option(
         metavar="DIR",

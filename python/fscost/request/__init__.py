@@ -1,6 +1,5 @@
 """Requests of `fscost compare` and `fscost.compare`: validated, resolved, and given a lab."""
 
-from fscost.lab.vm import KERNELS
 from fscost.request.hooks import around
 from fscost.request.labs import AUTO, choose_lab
 from fscost.request.prepare import Place, Prepared, prepared
@@ -20,7 +19,6 @@ __all__ = [
     "AUTO",
     "DEFAULT_PROFILES",
     "DEFAULT_WORKLOAD",
-    "KERNELS",
     "Place",
     "Prepared",
     "Request",

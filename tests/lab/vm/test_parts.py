@@ -19,7 +19,7 @@ from fscost.errors import HostError
 from fscost.lab.base import LabOptions
 from fscost.lab.cell.binaries import Binaries, find_binaries
 from fscost.lab.cell.events import Alive, Bye, Output, ProtocolError
-from fscost.lab.vm import accelerator, confinement, disks, kernels, lab, qemu, snapshot
+from fscost.lab.vm import accelerator, cache, confinement, disks, kernels, lab, qemu, snapshot
 from fscost.lab.vm.checks import checks
 from fscost.lab.vm.confinement import Confinement
 from fscost.lab.vm.kernels import GuestKernel
@@ -30,7 +30,12 @@ from fscost.profile import resolve
 from fscost.workload.model import Step, Workload
 
 CONFINEMENT = Confinement(find_binaries().agent)
-KERNEL = GuestKernel("6.12.9-test", Path("/cache/vmlinux"), Path("/cache/modules"))
+KERNEL = GuestKernel(
+    "6.12.9-test",
+    Path("/cache/vmlinux"),
+    Path("/cache/modules"),
+    "linux-image-6.12.9-test 6.12.9-1",
+)
 
 
 @pytest.mark.parametrize(
@@ -45,6 +50,7 @@ def test_doctor_says_what_is_there(
 ) -> None:
     monkeypatch.setattr(qemu, "version", lambda: version)
     monkeypatch.setattr(kernels, "cached", lambda _: kernel)
+    monkeypatch.setattr(kernels, "names", lambda: ["6.12", "7.3"])
     monkeypatch.setattr(accelerator, "kvm_unusable_reason", lambda *_: because)
     monkeypatch.setattr(
         confinement, "choose", lambda agent, _: Confinement(agent, (65534, 65534), True)
@@ -52,16 +58,16 @@ def test_doctor_says_what_is_there(
     first, view, *of_kernels, kvm = checks(Path("/agent"))
     assert view.ok == (version is not None)
     assert (first.ok, first.required) == (version is not None, True)
-    assert [check.ok for check in of_kernels] == [kernel is not None] * len(kernels.PACKAGES)
+    assert [check.ok for check in of_kernels] == [kernel is not None] * 2
     assert kvm.ok == (kernel is not None and because is None)
     if kernel is None:
         assert all("doctor --fetch" in str(check.remedy) for check in of_kernels)
         assert "install" in str(first.remedy)
         assert kvm.detail.startswith("not checked")
     else:
-        assert [check.detail for check in of_kernels] == ["Linux 6.12.9-test, /cache"] * len(
-            kernels.PACKAGES
-        )
+        assert [check.detail for check in of_kernels] == [
+            "Linux 6.12.9-test (linux-image-6.12.9-test 6.12.9-1), /cache"
+        ] * 2
         assert kvm.detail == (because or "guests run under it")
     assert checks(None)[-1].detail.startswith("not checked")
 
@@ -194,16 +200,23 @@ def test_who_is_interrupted_begins_no_other_cell(emulated: VmLab) -> None:
 
 
 def test_the_manifest_says_what_guests_are(
-    emulated: VmLab, monkeypatch: pytest.MonkeyPatch
+    emulated: VmLab, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    (tmp_path / cache.COMPLETE).write_text('{"vmlinux": "5eaf00d"}')
+    kernel = replace(KERNEL, vmlinux=tmp_path / "vmlinux")
+    own = replace(kernel, version="6.1.9-test", package=None)
     monkeypatch.setattr(qemu, "version", lambda: "7.2")
-    monkeypatch.setitem(emulated._kernels, kernels.DEFAULT, KERNEL)
-    monkeypatch.setitem(emulated._kernels, "6.1", replace(KERNEL, version="6.1.9-test"))
+    monkeypatch.setitem(emulated._kernels, kernels.DEFAULT, kernel)
+    monkeypatch.setitem(emulated._kernels, "6.1", own)
     found = profile.resolve("ext4")
     told = emulated.environment([found, replace(found, kernel="6.1")])["guest"]
     versions = {kernels.DEFAULT: "6.12.9-test", "6.1": "6.1.9-test"}
     assert told == {
         "kernels": versions,
+        "builds": {
+            kernels.DEFAULT: {"package": KERNEL.package, "vmlinux_sha256": "5eaf00d"},
+            "6.1": {"package": None, "vmlinux_sha256": "5eaf00d"},
+        },
         "accelerator": "tcg",
         "qemu": "7.2",
         "memory_bytes": 1 << 30,

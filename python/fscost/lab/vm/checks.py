@@ -17,7 +17,7 @@ def checks(agent: Path | None) -> list[Check]:
         return [
             found,
             _confinement(chosen),
-            *(_kernel(name) for name in kernels.PACKAGES),
+            *(_kernel(name) for name in kernels.names()),
             _kvm(chosen),
         ]
     except HostError as error:
@@ -52,12 +52,14 @@ def _kernel(name: str) -> Check:
     if found is None:
         remedy = f"`fscost doctor --fetch {name}`, or it is fetched when first used"
         return Check(f"guest kernel {name}", False, f"not in {cache.root()}", remedy)
-    return Check(f"guest kernel {name}", True, f"Linux {found.version}, {found.vmlinux.parent}")
+    package = f" ({found.package})" if found.package else ""
+    detail = f"Linux {found.version}{package}, {found.vmlinux.parent}"
+    return Check(f"guest kernel {name}", True, detail)
 
 
 def _kvm(chosen: Confinement | None) -> Check:
     """Check KVM by booting a guest, if a kernel is cached."""
-    found = next(filter(None, map(kernels.cached, kernels.PACKAGES)), None)
+    found = next(filter(None, map(kernels.cached, kernels.names())), None)
     if chosen is None or found is None:
         remedy = "the lines above say what a guest still needs"
         return Check("KVM", False, "not checked: the check boots a guest", remedy)

@@ -1,25 +1,27 @@
-"""Guest kernels: a package of the distribution, fetched by the distribution's own client and
-unpacked without installing it. No root is needed.
+"""Guest kernels: a package of Debian's archive, unpacked without installing it; this host's own
+kernel; or an image of the user's.
 
-A kernel is kept below the user's cache, complete or not at all: `vmlinux`, `modules/`, `VERSION`.
+A fetched kernel is kept below the user's cache, complete or not at all: `vmlinux`, `modules/`,
+`VERSION` and `PACKAGE`.
 """
 
 import hashlib
 import os
 import re
 import shutil
-import subprocess
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fscost.errors import HostError, InputError
-from fscost.lab.vm import cache, vmlinux
+from fscost.lab.vm import cache, debian, vmlinux
 
-PACKAGES = {"6.12": "linux-image-6.12-amd64", "6.1": "linux-image-amd64"}
-"""Package names in Debian 12. Each depends on the package of the newest build, whose name includes
-its version."""
 DEFAULT = "6.12"
+HOST = "host"
+"""Name of this host's running kernel."""
+BOOT, MODULES = Path("/boot"), Path("/lib/modules")
+_OLDEST = (6, 1)
+_ANOTHER = f"use another kernel, such as --kernel {DEFAULT}, or --kernel VMLINUZ --modules DIR"
 
 
 @dataclass(frozen=True)
@@ -29,40 +31,70 @@ class GuestKernel:
     version: str
     vmlinux: Path
     modules: Path
+    package: str | None = None
+    """Name and version of its package."""
+
+    @property
+    def build(self) -> dict[str, str | None]:
+        """Facts that tell this build from others of its series."""
+        return {
+            "package": self.package,
+            "vmlinux_sha256": cache.digests(self.vmlinux.parent).get(self.vmlinux.name),
+        }
+
+
+def names() -> list[str]:
+    """List the kernels that `fscost doctor` shows: the maintained series, and every cached one."""
+    folder = cache.root() / "kernels"
+    found = [path.name for path in folder.iterdir()] if folder.is_dir() else []
+    series = {*debian.RELEASES, *filter(_number, found)}
+    return sorted(series, key=lambda name: (name != DEFAULT, _number(name)))
 
 
 def cached(name: str) -> GuestKernel | None:
     """Return the kernel if it is in the cache."""
     folder = cache.root() / "kernels" / name
     try:
-        if not cache.is_complete(folder):
-            return None
-        version = (folder / "VERSION").read_text().strip()
+        kernel = _opened(folder) if cache.is_complete(folder) else None
     except OSError:
         return None
-    return GuestKernel(version, folder / "vmlinux", folder / "modules")
+    return kernel if kernel is not None and _is_series(name, kernel.version) else None
 
 
 def fetch(name: str = DEFAULT, say: Callable[[str], None] = lambda _: None) -> GuestKernel:
-    """Return the kernel, from the cache or from the distribution."""
-    if name not in PACKAGES:
+    """Return the kernel: of this host, or of a series, from the cache, from Debian's archive or, if
+    apt cannot read that, from the kernels installed here."""
+    if name == HOST:
+        return _of_host()
+    if _number(name) < _OLDEST:
         raise InputError(
             f"unknown guest kernel {name!r}",
-            f"use one of {', '.join(PACKAGES)}, or your own kernel: --kernel VMLINUZ --modules DIR",
+            "use the series of a Debian kernel from 6.1 on, such as 6.12; host, for this host's"
+            " kernel; or your own kernel: --kernel VMLINUZ --modules DIR",
         )
     folder = cache.root() / "kernels" / name
 
     def make(made: Path) -> None:
-        say(f"fetching {PACKAGES[name]} for guests, about 100 MB, once")
-        _make(PACKAGES[name], made)
+        say(f"fetching Debian's Linux {name} for guests, about 100 MB, once")
+        _make(name, made)
 
-    _checked(folder, make, say)
-    found = cached(name)
-    if found is None:
-        raise HostError(
-            f"{cache.root() / 'kernels' / name} is not complete", "remove it, and try again"
-        )
-    return found
+    def use(found: Path) -> GuestKernel:
+        kernel = _opened(_whole(found))
+        if not _is_series(name, kernel.version):
+            raise cache.DamagedError(f"it is Linux {kernel.version}")
+        return kernel
+
+    def rebuilding(damage: cache.DamagedError) -> None:
+        say(f"the kernel in {folder} is damaged ({damage.what}); rebuilding it")
+
+    try:
+        return cache.opened(folder, make, use, rebuilding)
+    except debian.UnavailableError as error:
+        found = _installed(name)
+        if found is None:
+            raise
+        say(f"using Linux {found.version}, which is installed here, because {error.what}")
+        return found
 
 
 def of_files(image: Path, modules: Path) -> GuestKernel:
@@ -83,108 +115,101 @@ def of_files(image: Path, modules: Path) -> GuestKernel:
         )
     digest = hashlib.sha256(content).hexdigest()[:16]
 
-    def make(folder: Path) -> None:
-        _write_kernel(folder, content, str(image))
+    def make(made: Path) -> None:
+        _write_kernel(made, content, str(image))
 
-    unpacked = _checked(cache.root() / "kernels" / digest, make, lambda _: None) / "vmlinux"
+    folder = cache.root() / "kernels" / digest
+    unpacked = cache.opened(folder, make, _whole, lambda _: None) / "vmlinux"
     return GuestKernel(
         vmlinux.version(unpacked.read_bytes()) or folders[0].name, unpacked, folders[0]
     )
 
 
-def _checked(folder: Path, make: Callable[[Path], None], say: Callable[[str], None]) -> Path:
-    """Return the cache entry, made again if it is damaged."""
+def _whole(folder: Path) -> Path:
+    cache.check(folder)
+    return folder
 
-    def checked(found: Path) -> Path:
-        cache.check(found)
-        return found
 
-    return cache.opened(
-        folder,
-        make,
-        checked,
-        lambda damage: say(f"the kernel in {folder} is damaged ({damage.what}); rebuilding it"),
+def _number(name: str) -> tuple[int, ...]:
+    """Return the number of a series; the empty tuple, which is less than any, for other names."""
+    return tuple(map(int, name.split("."))) if re.fullmatch(r"[0-9]+\.[0-9]+", name) else ()
+
+
+def _is_series(name: str, version: str) -> bool:
+    return re.match(rf"{re.escape(name)}(?![0-9])", version) is not None
+
+
+def _opened(folder: Path) -> GuestKernel:
+    # A kernel that an earlier fscost fetched has no PACKAGE.
+    package = folder / "PACKAGE"
+    return GuestKernel(
+        (folder / "VERSION").read_text().strip(),
+        folder / "vmlinux",
+        folder / "modules",
+        package.read_text().strip() if package.is_file() else None,
     )
 
 
-def _make(package: str, made: Path) -> None:
-    versioned = _versioned(package)
+def _of_host() -> GuestKernel:
+    release = os.uname().release
+    images = _images(release)
+    if not images:
+        raise HostError(f"this host's kernel has no image {BOOT}/vmlinuz-{release}", _ANOTHER)
+    if not os.access(images[0], os.R_OK):
+        raise HostError(
+            f"{images[0]} cannot be read by this user",
+            f"`sudo chmod a+r {images[0]}`, or {_ANOTHER}",
+        )
+    return _of_installed(images[0], MODULES / release)
+
+
+def _installed(name: str) -> GuestKernel | None:
+    """Return the newest kernel of the series that is installed here, and readable."""
+    found = [
+        (image, folder)
+        for folder in MODULES.glob(f"{name}*")
+        if _is_series(name, folder.name) and (folder / "modules.builtin").is_file()
+        for image in _images(folder.name)[:1]
+        if os.access(image, os.R_OK)
+    ]
+    newest = max(
+        found, key=lambda pair: [*map(int, re.findall("[0-9]+", pair[1].name))], default=None
+    )
+    return newest and _of_installed(*newest)
+
+
+def _images(release: str) -> list[Path]:
+    # Since 6.19, Debian has the image beside the modules, as Fedora has.
+    places = (BOOT / f"vmlinuz-{release}", MODULES / release / "vmlinuz")
+    return [path for path in places if path.exists()]
+
+
+def _of_installed(image: Path, modules: Path) -> GuestKernel:
+    return replace(of_files(image, modules), package=debian.owner(image))
+
+
+def _make(name: str, made: Path) -> None:
     work = made.parent
-    _run(["apt-get", "download", versioned], work)
-    archives = list(work.glob("*.deb"))
-    if len(archives) != 1:
-        raise HostError(f"apt-get download {versioned} downloaded {len(archives)} files, not one")
     unpacked = work / "unpacked"
-    _run(["dpkg-deb", "--extract", str(archives[0]), str(unpacked)], work)
-    images = sorted((unpacked / "boot").glob("vmlinuz-*"))
-    # Newer packages have the modules in /usr (merged /usr).
-    folders = sorted(
-        path
-        for base in ("lib/modules", "usr/lib/modules")
-        for path in (unpacked / base).glob("*")
-        if path.is_dir()
-    )
+    package = debian.unpack(name, unpacked, work)
+    # Newer packages have the modules in /usr (merged /usr), and then the image beside them.
+    folders = [*unpacked.glob("lib/modules/*"), *unpacked.glob("usr/lib/modules/*")]
+    images = [*unpacked.glob("boot/vmlinuz-*"), *unpacked.glob("usr/lib/modules/*/vmlinuz")]
     if len(images) != 1 or len(folders) != 1:
         raise HostError(
-            f"{versioned} has {len(images)} kernels and {len(folders)} folders of modules, not one"
+            f"{package} has {len(images)} kernels and {len(folders)} folders of modules, not one"
             " of each"
         )
     _write_kernel(made, images[0].read_bytes(), images[0].name)
+    version = vmlinux.version((made / "vmlinux").read_bytes()) or folders[0].name
+    if not _is_series(name, version):
+        raise HostError(f"{package} is Linux {version}, not {name}", _ANOTHER)
+    images[0].unlink()
     shutil.move(folders[0], made / "modules")
-    (made / "VERSION").write_text(folders[0].name + "\n")
+    (made / "VERSION").write_text(version + "\n")
+    (made / "PACKAGE").write_text(package + "\n")
 
 
 def _write_kernel(folder: Path, image: bytes, name: str) -> None:
     (folder / "vmlinux").write_bytes(vmlinux.unpack(image, name))
     (folder / "vmlinux").chmod(0o644)  # QEMU may be another user
-
-
-def _versioned(package: str) -> str:
-    text = _run(["apt-cache", "depends", package], Path("/"))
-    found = re.search(r"^\s*Depends: (linux-image-\S+)$", text, re.MULTILINE)
-    if found is None:
-        raise HostError(
-            f"apt has no package {package}",
-            "run `sudo apt-get update`, or use your own kernel: --kernel VMLINUZ --modules DIR",
-        )
-    return found[1]
-
-
-def _last_line(text: str) -> str:
-    """Return the last line of apt's output, which gives the reason. The lines before it are
-    warnings, or repeat it."""
-    return (text.strip().splitlines() or ["no message"])[-1][-300:]
-
-
-def _run(command: list[str], folder: Path) -> str:
-    environment = os.environ | {"LC_ALL": "C"}
-    try:
-        done = subprocess.run(
-            command,
-            cwd=folder,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=900,
-            check=False,
-        )
-    except OSError as error:
-        raise HostError(
-            f"{command[0]}: {error}",
-            "install it: guest kernels are Debian packages; or use your own kernel:"
-            " --kernel VMLINUZ --modules DIR",
-        ) from None
-    except subprocess.TimeoutExpired as error:
-        raise HostError(
-            f"`{' '.join(command)}` timed out after {error.timeout:g} s",
-            "check the network, or use your own kernel: --kernel VMLINUZ --modules DIR",
-        ) from None
-    if done.returncode != 0:
-        remedy = "check the network; `sudo apt-get update` may help"
-        if "setgroups" in done.stderr:
-            remedy = (
-                "apt-get cannot change its user in a user namespace: run `fscost doctor --fetch`"
-                " outside of it first"
-            )
-        raise HostError(f"`{' '.join(command)}` failed: {_last_line(done.stderr)}", remedy)
-    return done.stdout

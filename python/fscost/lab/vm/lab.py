@@ -183,11 +183,12 @@ class VmLab:
 
     def environment(self, profiles: Sequence[Profile]) -> dict[str, Any]:
         """Describe the host, and the guests of these profiles."""
+        used = {
+            profile.kernel or kernels.DEFAULT: self._guest_kernel(profile) for profile in profiles
+        }
         guest = {
-            "kernels": {
-                profile.kernel or kernels.DEFAULT: self._guest_kernel(profile).version
-                for profile in profiles
-            },
+            "kernels": {name: kernel.version for name, kernel in used.items()},
+            "builds": {name: kernel.build for name, kernel in used.items()},
             "accelerator": self._accelerated().name,
             "qemu": qemu.version(),
             "memory_bytes": qemu.MEMORY_BYTES,
