@@ -290,10 +290,10 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fixtu
     disks: tuple[str, ...] = getattr(request, "param", ("main",))
     native = FakeNative()
     monkeypatch.setattr(fscost, "_native", native.module(), raising=False)
-    monkeypatch.setenv("FSCOST_FAKE", str(tmp_path))
     agent = tmp_path / "fscost-agent"
     agent.write_text(
-        f'#!/bin/sh\nexec {sys.executable} -S {Path(__file__).with_name("fake_agent.py")} "$@"\n'
+        f"#!/bin/sh\nFSCOST_FAKE={tmp_path} exec {sys.executable} -S"
+        f' {Path(__file__).with_name("fake_agent.py")} "$@"\n'
     )
     agent.chmod(0o755)
     lab = NativeLab(Binaries(agent, Path("/opt/fscost-disk")), plan_format=plan_format)

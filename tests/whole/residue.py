@@ -137,6 +137,9 @@ class Watch:
 
     tag: str
     temporary: Path
+    cell: Path | None = None
+    """Folder of the cell. Its agent's environment is cleared, so that it has no tag, but it and
+    its descendants write their errors to a file in this folder."""
     known: set[Process] = field(default_factory=set)
     """Processes known to be ours."""
     inside: list[str] = field(init=False, default_factory=list)
@@ -166,7 +169,10 @@ class Watch:
 
     def _tagged(self, process: Process) -> bool:
         with contextlib.suppress(OSError):
-            return self.tag.encode() in Path(f"/proc/{process.pid}/environ").read_bytes()
+            if self.tag.encode() in Path(f"/proc/{process.pid}/environ").read_bytes():
+                return True
+            errors = Path(f"/proc/{process.pid}/fd/2").readlink()
+            return self.cell is not None and errors.is_relative_to(self.cell)
         return False
 
     def _look(self) -> set[str]:
@@ -209,7 +215,7 @@ class Runner:
         tag = f"FSCOST_RESIDUE={uuid.uuid4().hex}"
         temporary = out.parent / "tmp"
         temporary.mkdir(exist_ok=True)
-        self.watch = Watch(tag, temporary)
+        self.watch = Watch(tag, temporary, out)
         name, _, value = tag.partition("=")
         python_path = os.pathsep.join(path for path in sys.path if path)
         self.out = out

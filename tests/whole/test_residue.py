@@ -26,19 +26,23 @@ pytestmark = pytest.mark.root
 def test_what_stays_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The detection itself works: otherwise every test below would pass for the wrong reason."""
     monkeypatch.setattr(residue, "LIMIT_S", 0.5)
-    (tmp_path / "tmp").mkdir()
-    (tmp_path / "point").mkdir()
-    watch = residue.Watch("FSCOST_RESIDUE=seen", tmp_path / "tmp")
+    for name in ("tmp", "point", "cell"):
+        (tmp_path / name).mkdir()
+    watch = residue.Watch("FSCOST_RESIDUE=seen", tmp_path / "tmp", tmp_path / "cell")
     assert watch.left() == set()
-    sleeper = subprocess.Popen(["sleep", "60"], env=os.environ | {"FSCOST_RESIDUE": "seen"})
+    sleepers = [subprocess.Popen(["sleep", "60"], env=os.environ | {"FSCOST_RESIDUE": "seen"})]
+    with (tmp_path / "cell" / "agent.log").open("w") as errors:
+        sleepers += [subprocess.Popen(["sleep", "60"], env={}, stderr=errors)]
     subprocess.run([*watch.inside, "mount", "-t", "tmpfs", "tmpfs", tmp_path / "point"], check=True)
     (tmp_path / "tmp" / "file").write_text("")
     try:
-        assert {found.split()[0] for found in watch.left()} == {"process", "mount", "file"}
+        kinds = sorted(found.split()[0] for found in watch.left())
+        assert kinds == ["file", "mount", "process", "process"]
     finally:
         subprocess.run([*watch.inside, "umount", tmp_path / "point"], check=True)
-        sleeper.kill()
-        sleeper.wait()
+        for sleeper in sleepers:
+            sleeper.kill()
+            sleeper.wait()
     (tmp_path / "tmp" / "file").unlink()
     assert watch.left() == set()
 

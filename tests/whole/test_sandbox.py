@@ -40,8 +40,9 @@ class Host:
 
 
 @pytest.fixture
-def host(tmp_path: Path) -> Iterator[Host]:
+def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Host]:
     name = f"fscost-probe-{uuid.uuid4().hex}"
+    monkeypatch.setenv("TOKEN_OF_FSCOST", name)
     secret = subprocess.Popen(["sleep", "1000"], env={"SECRET": name})
     queue = subprocess.run(
         ["ipcmk", "-Q"], capture_output=True, text=True, check=True
@@ -112,6 +113,7 @@ def attempts(host: Host, many_threads: str) -> dict[str, str]:
         "read the environment of a process of the host": (
             f"grep -qs SECRET={host.name} /proc/[0-9]*/environ /proc/1/fd/*/[0-9]*/environ"
         ),
+        "read the environment of fscost": f"grep -qs TOKEN_OF_FSCOST={host.name} /proc/1/environ",
         "join the host's mount namespace": (
             "for f in /proc/1/fd/*; do nsenter --mount=$f/1/ns/mnt true && exit 0; done; exit 1"
         ),

@@ -39,7 +39,9 @@ def run_agent(
             stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=stderr,
-            env=os.environ | {"PATH": search_path(), "LC_ALL": "C.UTF-8"},
+            # Nothing else of the caller's environment, which may hold secrets: the workload can
+            # read /proc/1/environ, at least as of Linux 6.18.
+            env={"PATH": search_path(), "LC_ALL": "C.UTF-8"},
             start_new_session=True,
         )
         try:
