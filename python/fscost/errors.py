@@ -1,6 +1,7 @@
 """Errors for the user. Each names the problem, its place and the remedy."""
 
 from collections.abc import Iterable
+from signal import Signals
 
 
 class FscostError(Exception):
@@ -41,4 +42,14 @@ def did_you_mean(word: str, known: Iterable[str]) -> str | None:
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM, as sent by systemd, timeout(1) and CI. It ends a run as cleanly as Ctrl-C does."""
+    """SIGTERM, as sent by systemd, timeout(1) and CI, or SIGHUP, as sent when a terminal is closed.
+    It ends a run as cleanly as Ctrl-C does."""
+
+    def __init__(self, signal: Signals) -> None:
+        super().__init__(signal.name)
+        self.signal = signal
+
+    @property
+    def exit_code(self) -> int:
+        """Exit status that a shell reports for a program that the signal kills."""
+        return 128 + self.signal

@@ -3,7 +3,6 @@
 import errno
 import os
 import resource
-import signal
 import sys
 from importlib import import_module
 from typing import Annotated, Any, TextIO
@@ -11,13 +10,12 @@ from typing import Annotated, Any, TextIO
 import typer
 from typer.exceptions import TyperException
 
+from fscost.cli import signals
 from fscost.cli.help import Command
 from fscost.cli.usage import READER_GONE, Commands, explained
 from fscost.errors import FscostError, HostError, Terminated
 from fscost.view.grid import plain
 
-TERMINATED = 143
-"""Exit status that a shell reports for a program killed by SIGTERM."""
 _LONGEST_PATH = 200
 """Maximum length of a path in a message. A path too long for the kernel would fill the screen."""
 _MORE_MEMORY = "close other programs first, or raise the memory limit (`ulimit -v`)"
@@ -28,7 +26,7 @@ COMPLETE = "_FSCOST_COMPLETE"
 EPILOG = (
     "Exit status: 0 done; 1 a cell (one profile, one repetition) failed, `recording verify` found "
     "damage, or a --fail-if condition holds; 2 usage error, unusable input, or nothing could run; "
-    "130 interrupted, 143 terminated: finished cells are kept."
+    "130 interrupted, 143 or 129 terminated (SIGTERM, SIGHUP): finished cells are kept."
 )
 HELP = {"help_option_names": ["-h", "--help"]}
 """Both spellings of the help option, as in other tools. Click passes them to subcommands."""
@@ -138,7 +136,7 @@ def _check_memory_limit() -> None:
 def main() -> None:
     """Run the `fscost` entry point."""
     _open_missing_streams()
-    signal.signal(signal.SIGTERM, _terminate)
+    signals.raise_terminated()
     for stream in (sys.stdout, sys.stderr):
         _forgive(stream)
     if COMPLETE in os.environ:
@@ -154,9 +152,9 @@ def main() -> None:
         _end(explained(error))
     except FscostError as error:
         _end(error)
-    except Terminated:
-        print("fscost: terminated", file=sys.stderr)
-        sys.exit(TERMINATED)
+    except Terminated as terminated:
+        print(f"fscost: terminated by {terminated.signal.name}", file=sys.stderr)
+        sys.exit(terminated.exit_code)
     except KeyboardInterrupt:
         print("fscost: interrupted", file=sys.stderr)
         sys.exit(130)
@@ -181,12 +179,6 @@ def main() -> None:
         if _is_of_output(error):
             _give_up_output()
         _end_for(*_of_the_host(error))
-
-
-def _terminate(number: int, frame: object) -> None:
-    # Further SIGTERMs are ignored, so that they cannot interrupt an orderly shutdown.
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    raise Terminated
 
 
 def _is_of_output(error: OSError) -> bool:

@@ -34,15 +34,15 @@ class RunOutcome:
 
     results: RunResults
     interrupted: bool = False
-    terminated: bool = False
-    """Interrupted by SIGTERM."""
+    terminated: Terminated | None = None
+    """Signal that interrupted the run; None for Ctrl-C."""
 
     @property
     def exit_code(self) -> int:
-        """0: no cell failed; 1: some cell failed; 2: nothing was measured; 130: interrupted; 143:
-        interrupted by SIGTERM."""
+        """0: no cell failed; 1: some cell failed; 2: nothing was measured; 130: interrupted by
+        Ctrl-C; 143 or 129: interrupted by SIGTERM or SIGHUP."""
         if self.interrupted:
-            return 143 if self.terminated else 130
+            return self.terminated.exit_code if self.terminated else 130
         if not self.results.manifest.done:
             return 2
         return 1 if self.results.manifest.failed else 0
@@ -142,10 +142,10 @@ class _Run:
         try:
             because = self._repeat(store)
         except KeyboardInterrupt as signal:
-            is_terminated = isinstance(signal, Terminated)
-            by = "SIGTERM" if is_terminated else "Ctrl-C"
+            terminated = signal if isinstance(signal, Terminated) else None
+            by = terminated.signal.name if terminated else "Ctrl-C"
             self._end(store, "interrupted", f"interrupted by {by}")
-            return RunOutcome(store.results, interrupted=True, terminated=is_terminated)
+            return RunOutcome(store.results, interrupted=True, terminated=terminated)
         except FscostError as error:
             if store.manifest.done:
                 with suppress(HostError):  # the disk may be full

@@ -1,0 +1,56 @@
+"""Signals that end a run: the closed terminal of a real session, and nohup."""
+
+import json
+import os
+import pty
+import signal
+import subprocess
+from pathlib import Path
+
+from fscost.cli import signals
+
+from .conftest import PROGRAM
+
+
+def read_until(terminal: int, words: str) -> None:
+    said = b""
+    while words.encode() not in said:
+        said += os.read(terminal, 4096)
+
+
+def test_a_closed_terminal_ends_a_run_as_ctrl_c_does(tmp_path: Path) -> None:
+    """Nothing can be written to the terminal any more, and the run must still end in order."""
+    terminal, theirs = pty.openpty()
+    options = ("--on", "ext4", "--out", "here", "--cleanup", "echo done >cleaned")
+    run = (*PROGRAM, "compare", "--lab", "fake:delay_s=0.2", *options, "--", "true")
+    with subprocess.Popen(
+        ["setsid", "--ctty", *run],
+        cwd=tmp_path,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+    ) as process:
+        os.close(theirs)
+        read_until(terminal, "[1 of")
+        read_until(terminal, ": mount")  # of the second cell, which has just begun to sleep
+        os.close(terminal)
+    assert process.returncode == 129
+    assert (tmp_path / "cleaned").read_text() == "done\n"
+    manifest = json.loads((tmp_path / "here" / "manifest.json").read_text())
+    assert (manifest["state"], manifest["stopped_because"]) == (
+        "interrupted",
+        "interrupted by SIGHUP",
+    )
+    assert [each.name for each in (tmp_path / "here" / "cells").iterdir()] == ["ext4.0"]
+
+
+def test_nohup_lets_a_run_go_on() -> None:
+    before = {each: signal.getsignal(each) for each in (signal.SIGHUP, signal.SIGTERM)}
+    try:
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        signals.raise_terminated()
+        assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+        assert signal.getsignal(signal.SIGTERM) not in (signal.SIG_IGN, signal.SIG_DFL)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
