@@ -14,9 +14,8 @@ from fscost.view.run import Choice, view
 from .test_golden import a_run
 
 
-def on_two_disks(folder: Path) -> RunResults:
-    """Return a run whose bytes are split three to one between m0 and m1."""
-    run = a_run(folder, FakeLab(), repetitions=1)
+def on_two_disks(run: RunResults) -> RunResults:
+    """Split the bytes of a run three to one between m0 and m1."""
     rows = []
     for row in run.samples.to_pylist():
         if row["phase"] != "total" and not row["disk"]:
@@ -39,7 +38,7 @@ def on_two_disks(folder: Path) -> RunResults:
 
 
 def test_rows_of_disks_are_in_every_form_when_asked_for(tmp_path: Path) -> None:
-    run = on_two_disks(tmp_path)
+    run = on_two_disks(a_run(tmp_path, FakeLab(), repetitions=1))
     shown = view(run, Choice(is_by_disk=True))
     lines = list(csv.DictReader(StringIO(machine.csv_text(shown))))
     of = {
@@ -56,7 +55,7 @@ def test_rows_of_disks_are_in_every_form_when_asked_for(tmp_path: Path) -> None:
 
 
 def test_without_it_only_sums_are_shown(tmp_path: Path) -> None:
-    run = on_two_disks(tmp_path)
+    run = on_two_disks(a_run(tmp_path, FakeLab(), repetitions=1))
     shown = view(run)
     lines = list(csv.DictReader(StringIO(machine.csv_text(shown))))
     assert {line["disk"] for line in lines} == {""}

@@ -10,6 +10,7 @@ from typing import Any
 from fscost.report import document
 from fscost.results import RunResults
 from fscost.stats import Row
+from fscost.view.grid import plain
 from fscost.view.run import View
 
 _INTERNAL = ("facts", "samples_sha256", "files_sha256")
@@ -51,12 +52,16 @@ def csv_text(view: View) -> str:
 
 
 def csv_of(header: Sequence[str], rows: Iterable[Iterable[Any]]) -> str:
-    """Write a header and rows as CSV; missing values are empty."""
+    """Write a header and rows as CSV, without control characters; missing values are empty."""
     buffer = StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(header)
-    writer.writerows(rows)
+    writer.writerows(map(_plain, row) for row in rows)
     return buffer.getvalue()
+
+
+def _plain(value: Any) -> Any:
+    return plain(value) if isinstance(value, str) else value
 
 
 def _cell(value: Any) -> Any:

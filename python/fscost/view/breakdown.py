@@ -107,7 +107,7 @@ def breakdown(
     ]
     lines = [
         [
-            plain(profile),
+            profile,
             bar(values, longest),
             *(or_nothing(values.get(metric), human_bytes) for metric in shown),
         ]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from fscost.results import METRICS, TOTAL, written
 from fscost.stats import Row
 from fscost.view.breakdown import WRITTEN
-from fscost.view.grid import NOTHING, Grid, plain
+from fscost.view.grid import NOTHING, Grid
 from fscost.view.units import human
 
 _ALWAYS = (WRITTEN, "device_read_bytes", "device_flushes")
@@ -37,7 +37,7 @@ def by_disk(rows: Sequence[Row], profiles: Sequence[str]) -> Grid:
         *(metric for metric in _IF_THERE if any(found.get(metric) for found in values.values())),
     ]
     lines = [
-        [plain(profile), plain(disk), *(_value(found, metric) for metric in shown)]
+        [profile, disk, *(_value(found, metric) for metric in shown)]
         for profile in profiles
         for (of, disk), found in values.items()
         if of == profile

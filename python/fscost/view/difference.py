@@ -37,8 +37,7 @@ def difference(one: str, first: Report, other: str, second: Report, top: int) ->
             (f"({len(rest)} more)", sum(row[1] for row in rest), sum(row[2] for row in rest)),
         ]
     lines = [
-        [plain(name), *map(human_bytes, (mine, its)), signed_bytes(its - mine)]
-        for name, mine, its in rows
+        [name, *map(human_bytes, (mine, its)), signed_bytes(its - mine)] for name, mine, its in rows
     ]
     lines.append(
         [
@@ -57,7 +56,7 @@ def difference(one: str, first: Report, other: str, second: Report, top: int) ->
         title = f"{other} wrote as much as {one} ({human_bytes(second.write_bytes)})"
     return Difference(
         plain(title),
-        Grid("", (first.by.value, plain(one), plain(other), "difference"), lines, changes=(3,)),
+        Grid("", (first.by.value, one, other, "difference"), lines, changes=(3,)),
         [
             {"name": name, "first_write_bytes": mine, "second_write_bytes": its}
             for name, mine, its in rows

@@ -15,6 +15,8 @@ class Grid:
     If the width is too small, the columns after the first `needed` are left out, and columns that
     still do not fit continue in a table below. Cells of the columns in `changes` are changes: less,
     more, or none.
+
+    Its texts are `plain`: names and messages may come from an untrusted file.
     """
 
     title: str
@@ -24,6 +26,13 @@ class Grid:
     needed: int | None = None
     changes: Sequence[int] = ()
 
+    def __post_init__(self) -> None:
+        """Make all texts plain here, so that no maker of a grid can forget it."""
+        rows = [[plain(cell) for cell in row] for row in self.rows]
+        texts = {"title": plain(self.title), "header": [*map(plain, self.header)], "rows": rows}
+        for name, value in texts.items():
+            object.__setattr__(self, name, value)
+
 
 def or_nothing(value: _Value | None, text: Callable[[_Value], str]) -> str:
     """Return the text of a value, or the mark of a missing value."""
@@ -31,8 +40,7 @@ def or_nothing(value: _Value | None, text: Callable[[_Value], str]) -> str:
 
 
 def plain(text: str) -> str:
-    """Replace control characters, which a terminal would obey: names and messages may come from an
-    untrusted file."""
+    """Replace control characters, which a terminal would obey."""
     return "".join(
         character if character.isprintable() or character == "\n" else "�"
         for character in text.replace("\t", " ")

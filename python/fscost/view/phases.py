@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from fscost.results import TOTAL
 from fscost.stats import Row
 from fscost.view.breakdown import WRITTEN
-from fscost.view.grid import NOTHING, Grid, plain
+from fscost.view.grid import NOTHING, Grid
 from fscost.view.units import human_bytes
 
 _LATE = {
@@ -24,7 +24,7 @@ def phases(rows: Sequence[Row], profiles: Sequence[str], *, is_wide: bool) -> Gr
     # Totals come after the phases; a phase that only some profiles have keeps its position.
     every = dict.fromkeys(row.phase for row in rows if row.metric == WRITTEN and row.phase != TOTAL)
     names = [name for name in every if is_wide or name in measured]
-    header = ["profile", *(plain(name if name in measured else f"({name})") for name in names)]
+    header = ["profile", *(name if name in measured else f"({name})" for name in names)]
     columns = [[found.get((name, profile)) for profile in profiles] for name in names]
     if len(measured) > 1:
         header.append(TOTAL)
@@ -36,7 +36,7 @@ def phases(rows: Sequence[Row], profiles: Sequence[str], *, is_wide: bool) -> Gr
             header.append(label)
             columns.append(sizes)
     lines = [
-        [plain(profile), *(_size(column[place]) for column in columns)]
+        [profile, *(_size(column[place]) for column in columns)]
         for place, profile in enumerate(profiles)
     ]
     brackets = "; those in brackets are not in the total" if is_wide else ""

@@ -40,7 +40,7 @@ def relation(
     profiles = list(dict.fromkeys(name for found in values.values() for name in found))
     lines, rows = [], []
     for profile in profiles:
-        line, changes = [plain(profile)], []
+        line, changes = [profile], []
         for name, found in values.items():
             mine = found.get(profile, {})
             ratio = stats.ratio(mine, values[first].get(profile, {}))
@@ -52,8 +52,8 @@ def relation(
         lines.append([*line, *changes])
     header = [
         "profile",
-        *map(plain, runs),
-        *(f"{plain(name)} vs {plain(first)}" for name in runs if name != first),
+        *runs,
+        *(f"{name} vs {first}" for name in runs if name != first),
     ]
     changes_from = 1 + len(runs)
     title = f"{label(metric)}{f' per {per.word}' if per else ''}"

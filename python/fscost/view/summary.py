@@ -8,7 +8,7 @@ from fscost import stats
 from fscost.results import TOTAL, RunResults
 from fscost.stats import Row, Verdict
 from fscost.view.breakdown import WRITTEN
-from fscost.view.grid import NOTHING, Grid, plain
+from fscost.view.grid import NOTHING, Grid
 from fscost.view.per import Per
 from fscost.view.units import human, human_ratio
 
@@ -255,14 +255,14 @@ def table(
         shares = () if per is None else (_share(row, per),)
         wide = _interval(row, found.baseline) if is_wide else ()
         values = (_value(totals.get((name, metric)), found.baseline) for metric in metrics)
-        lines.append([plain(name), value, change(row, found.baseline), *shares, *wide, *values])
+        lines.append([name, value, change(row, found.baseline), *shares, *wide, *values])
     missing = {entry.profile: "skipped" for entry in results.manifest.skipped} | {
         cell.profile: "failed" for cell in results.manifest.failed
     }
     if lines:
         # Separate rows, so that missing profiles are not mistaken for ones that were not requested.
         lines += [
-            [plain(name), why, *[""] * (len(header) - 2)]
+            [name, why, *[""] * (len(header) - 2)]
             for name, why in missing.items()
             if name not in profiles
         ]

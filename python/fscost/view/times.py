@@ -7,7 +7,7 @@ from pathlib import Path
 from fscost import files
 from fscost.results import TOTAL, RunResults
 from fscost.stats import Row
-from fscost.view.grid import NOTHING, Grid, plain
+from fscost.view.grid import NOTHING, Grid
 from fscost.view.units import human_count, human_ns
 
 _OPS = ("read", "write", "flush")
@@ -51,8 +51,8 @@ def disk_times(results: RunResults, rows: Sequence[Row], profiles: Sequence[str]
             late = value("reply_late_ns_p99")
             lines.append(
                 [
-                    plain(profile),
-                    plain(f"{disk}: {model}"),
+                    profile,
+                    f"{disk}: {model}",
                     *latencies,
                     NOTHING if busy is None else f"{busy * 100:.0f} %",
                     NOTHING if depth is None else human_count(round(depth, 1)),
@@ -71,7 +71,7 @@ def live_times(rows: Sequence[Row], profiles: Sequence[str]) -> Grid | None:
         (row.profile, row.metric): row.median for row in rows if row.phase == TOTAL and not row.disk
     }
     lines = [
-        [plain(profile), *(human_ns(seconds * 1e9) for seconds in times if seconds is not None)]
+        [profile, *(human_ns(seconds * 1e9) for seconds in times if seconds is not None)]
         for profile in profiles
         if (profile, "least_wall_s") in values
         for times in [[values.get((profile, name)) for name in ("wall_s", "least_wall_s")]]
