@@ -15,6 +15,7 @@ from fscost.results import CELLS, INPUTS, CellRecord, RunResults, RunStore, Skip
 from fscost.run import folder as run_folder
 from fscost.run.estimate import check_host, estimate, fewer_recordings
 from fscost.run.executor import Ran, run_cells
+from fscost.run.interrupts import Interrupts, noted
 from fscost.run.listener import Listener
 from fscost.run.lock import HOST, exclusive
 from fscost.run.measure import Task
@@ -53,8 +54,8 @@ def execute(
 ) -> RunOutcome:
     """Run `spec` in `lab`, alone on this machine. Every cell is on disk as soon as it has finished,
     whatever happens afterwards."""
-    with exclusive(lock), files.given_to_caller(spec.folder.absolute()):
-        return _Run(spec, lab, listener or Listener()).execute()
+    with exclusive(lock), files.given_to_caller(spec.folder.absolute()), noted() as interrupts:
+        return _Run(spec, lab, listener or Listener(), interrupts).execute()
 
 
 def commands(spec: RunSpec, lab: Lab) -> dict[str, list[str]]:
@@ -90,10 +91,11 @@ def _options(spec: RunSpec, cell: Cell) -> LabOptions:
 class _Run:
     """One call of `execute`."""
 
-    def __init__(self, spec: RunSpec, lab: Lab, listener: Listener) -> None:
+    def __init__(self, spec: RunSpec, lab: Lab, listener: Listener, interrupts: Interrupts) -> None:
         self.spec = spec
         self.lab = lab
         self.listener = listener
+        self.interrupts = interrupts
 
     def execute(self) -> RunOutcome:
         spec = self.spec
@@ -142,6 +144,7 @@ class _Run:
         try:
             because = self._repeat(store)
         except KeyboardInterrupt as signal:
+            self.interrupts.arrived()
             terminated = signal if isinstance(signal, Terminated) else None
             by = terminated.signal.name if terminated else "Ctrl-C"
             self._end(store, "interrupted", f"interrupted by {by}")
@@ -191,6 +194,7 @@ class _Run:
                 because = why_stop(spec.stopping, store.results, running, repetition, lanes)
                 if because is not None:
                     return because
+            self.interrupts.check()
             todo = [
                 cell for cell in cells if cell.profile.name in running and cell.id not in finished
             ]
@@ -198,6 +202,7 @@ class _Run:
             # No variable holds the generator, so that an exception closes it at once.
             for number, ran in enumerate(run_cells(self.lab, todo, starts, self.listener.step), 1):
                 self._ends(store, ran, running, len(todo) - number)
+                self.interrupts.check()
             if not store.manifest.done:
                 return "every profile failed in its first repetition"
         raise AssertionError("repetitions never end")
