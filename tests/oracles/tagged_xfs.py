@@ -5,7 +5,9 @@ import fcntl
 import os
 import sys
 
-from tagged_work import FICLONE, PAGE, Work, fallocate  # beside this file
+from tagged_actions import FICLONE, PAGE, fallocate  # beside this file
+from tagged_tree import Journal
+from tagged_work import Work
 
 FRAGMENTS = 600
 ATTRIBUTES = 300
@@ -22,7 +24,7 @@ class XfsWork(Work):
         for number in range(FRAGMENTS):
             self.put(file, descriptor, 2 * PAGE * number, PAGE)
         self.synced(file, descriptor)
-        self.action += 1
+        self.step()
         os.ftruncate(descriptor, 2 * PAGE * FRAGMENTS // 6)
         self.synced(file, descriptor)
         os.close(descriptor)
@@ -32,7 +34,7 @@ class XfsWork(Work):
         clone, new = self.made(self.fresh())
         fcntl.ioctl(new, FICLONE, old)
         self.tell("CLONED", source.identity, clone.identity)
-        self.action += 1
+        self.step()
         self.put(clone, new, 0, PAGE * FRAGMENTS)
         self.synced(clone, new)
         os.close(old)
@@ -48,4 +50,7 @@ class XfsWork(Work):
 
 
 if __name__ == "__main__":
-    XfsWork(is_long=False, filler="dots").run([f"{action}:1" for action in sys.argv[1:]])
+    journal = Journal()
+    work = XfsWork(journal, 0, is_long=False, filler="dots")
+    work.run([f"{action}:1" for action in sys.argv[1:]])
+    journal.write("END")

@@ -29,7 +29,7 @@ def number(request: pytest.FixtureRequest) -> Iterator[int]:
     """A signal whose handler raises."""
 
     def handler(number: int, frame: object) -> None:
-        raise KeyboardInterrupt if number == signal.SIGINT else Terminated
+        raise KeyboardInterrupt if number == signal.SIGINT else Terminated(signal.Signals(number))
 
     before = signal.signal(request.param, handler)
     yield request.param
@@ -47,7 +47,7 @@ def test_a_dropped_signal_after_a_cell_ends_the_run_before_the_next(
 
     monkeypatch.setattr(heard, "cell_ends", cell_ends)
     outcome = go(spec())
-    assert outcome.exit_code == (130 if number == signal.SIGINT else 143)
+    assert outcome.exit_code == 128 + number
     assert len(load(spec().folder).manifest.cells) == 2
     assert outcome.results.manifest.state == "interrupted"
     assert go(spec(resume=True)).exit_code == 0  # nothing of the signal is left for the next run
@@ -77,7 +77,7 @@ def test_a_handler_that_replaced_itself_is_not_put_back(
 ) -> None:
     def once(number: int, frame: object) -> None:
         signal.signal(number, signal.SIG_IGN)
-        raise Terminated
+        raise Terminated(signal.SIGTERM)
 
     def cell_starts(cell: Cell, running: int) -> None:
         signal.raise_signal(signal.SIGTERM)

@@ -2,7 +2,6 @@
 //! address and the file system's UUID; data is very unlikely to contain all three by chance
 //! (fs/xfs/libxfs/xfs_format.h, xfs_da_format.h).
 
-use super::directory::LEAVES_AT;
 use super::superblock::{BASIC_BLOCK, Geometry};
 use crate::bytes::{array, be16, be32 as be32_or_0, checked::be32, checked::be64, fingerprint};
 use std::ops::Range;
@@ -268,6 +267,8 @@ impl Block {
 const SHORT_TREE_AT: usize = 56;
 const EXTENTS_AT: usize = 72;
 pub(super) const DIRECTORY_AT: usize = 64;
+/// Offset of the leaves in a directory's file (`XFS_DIR2_LEAF_OFFSET`).
+pub const LEAVES_AT: u64 = 32 << 30;
 /// Start of the content of a remote block.
 pub const REMOTE_AT: usize = 56;
 

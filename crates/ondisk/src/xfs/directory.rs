@@ -2,10 +2,8 @@
 //! (fs/xfs/libxfs/xfs_da_format.h).
 
 use super::block::DIRECTORY_AT;
+pub use super::block::LEAVES_AT;
 use crate::bytes::checked::{be16, be32, be64};
-
-/// Offset of the leaves in a directory's file (`XFS_DIR2_LEAF_OFFSET`).
-pub const LEAVES_AT: u64 = 32 << 30;
 
 /// A name in a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
