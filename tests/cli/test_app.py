@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from fscost.cli import app
+
 PROGRAM = Path(sys.executable).with_name("fscost")
 
 
@@ -69,3 +71,23 @@ def test_lists_fit_the_terminal_and_lose_no_word(
     )
     assert narrow.split() == wide.split()
     assert max(map(len, narrow.splitlines())) <= columns
+
+
+@pytest.mark.parametrize("is_shown", [False, True])
+def test_a_defect_is_one_line_with_its_place(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], is_shown: bool
+) -> None:
+    def broken(**_: object) -> int:
+        return int("zz")
+
+    monkeypatch.setattr(app.signals, "raise_terminated", lambda: None)
+    monkeypatch.setattr(app, "app", broken)
+    monkeypatch.setenv("FSCOST_TRACEBACK", "1" if is_shown else "")
+    with pytest.raises(SystemExit) as ended:
+        app.main()
+    assert ended.value.code == 2
+    told = capsys.readouterr().err
+    assert "fscost: a defect of fscost: ValueError: invalid literal" in told
+    assert "(cli/app.py:" in told
+    assert "\n  please report it with the command and what FSCOST_TRACEBACK=1 prints\n" in told
+    assert ("Traceback" in told) == is_shown

@@ -4,7 +4,9 @@ import errno
 import os
 import resource
 import sys
+import traceback
 from importlib import import_module
+from pathlib import Path
 from typing import Annotated, Any, TextIO
 
 import typer
@@ -13,13 +15,14 @@ from typer.exceptions import TyperException
 from fscost.cli import signals
 from fscost.cli.help import Command
 from fscost.cli.usage import READER_GONE, Commands, explained
-from fscost.errors import FscostError, HostError, Terminated
+from fscost.errors import DefectError, FscostError, HostError, Terminated
 from fscost.view.grid import plain
 
 _LONGEST_PATH = 200
 """Maximum length of a path in a message. A path too long for the kernel would fill the screen."""
 _MORE_MEMORY = "close other programs first, or raise the memory limit (`ulimit -v`)"
 
+_TRACEBACK = "FSCOST_TRACEBACK"
 LEAST_ADDRESS_SPACE_BYTES = 1 << 30
 COMPLETE = "_FSCOST_COMPLETE"
 """Environment variable set by a shell that asks for completions (`fscost completion`)."""
@@ -166,19 +169,33 @@ def main() -> None:
             f"a part of fscost cannot be loaded: {error}",
             "run `make setup`, and check the limits on memory and open files (`ulimit -a`)",
         )
-    except RuntimeError as error:
-        if "start new thread" not in str(error):
-            raise
-        _end_for(
-            "no further thread can be started",
-            "raise the limits on memory and processes (`ulimit -v`, `ulimit -u`)",
-        )
     except MemoryError:
         _end_for("out of memory", _MORE_MEMORY)
     except OSError as error:
         if _is_of_output(error):
             _give_up_output()
         _end_for(*_of_the_host(error))
+    except Exception as error:  # noqa: BLE001  # Nobody can do anything with a traceback but report it.
+        if isinstance(error, RuntimeError) and "start new thread" in str(error):
+            _end_for(
+                "no further thread can be started",
+                "raise the limits on memory and processes (`ulimit -v`, `ulimit -u`)",
+            )
+        _end(_defect(error))
+
+
+def _defect(error: Exception) -> DefectError:
+    """Return a defect's kind and place. With FSCOST_TRACEBACK, also print all callers."""
+    frames = traceback.extract_tb(error.__traceback__)
+    if os.environ.get(_TRACEBACK):
+        traceback.print_exception(error)
+    ours = next(each for each in reversed(frames) if "fscost" in Path(each.filename).parts)
+    place = "/".join(Path(ours.filename).parts[-2:])
+    return DefectError(
+        f"a defect of fscost: {type(error).__name__}: {str(error)[:_LONGEST_PATH]}"
+        f" ({place}:{ours.lineno})",
+        f"please report it with the command and what {_TRACEBACK}=1 prints",
+    )
 
 
 def _is_of_output(error: OSError) -> bool:

@@ -1,5 +1,7 @@
 """`fscost completion`: shell completion of options, profiles, workloads and metrics."""
 
+import os
+import sys
 from typing import Annotated, Literal
 
 import typer
@@ -19,8 +21,11 @@ def completion(
 
 
 def prepare() -> None:
-    """Let typer answer the completion script's queries."""
+    """Let typer answer the completion script's queries. Anything else completes nothing."""
     from typer.completion import completion_init  # type: ignore[attr-defined]
+
+    if os.environ[COMPLETE] == "complete_bash" and not os.environ.get("COMP_CWORD", "").isdecimal():
+        sys.exit(2)
 
     completion_init()
 

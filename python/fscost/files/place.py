@@ -24,6 +24,7 @@ _FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NAME = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 _MOST_LINKS = 40
 """Maximum number of symbolic links in a path, equal to the kernel's limit (path_resolution(7))."""
+_NO_ID = (1 << 32) - 1
 _PROC_ROOT_INODE = 1
 """Inode number of the root of procfs (include/linux/proc_fs.h, PROC_ROOT_INO)."""
 
@@ -64,16 +65,24 @@ def trusted_owners() -> frozenset[int]:
     """User IDs whose files and links the caller may rely on: its own and root's. Root also trusts
     the user who called sudo, as git does (safe.directory)."""
     caller = os.geteuid()
-    sudo = os.environ.get("SUDO_UID", "")
-    return frozenset({0, caller} | ({int(sudo)} if caller == 0 and sudo.isdecimal() else set()))
+    sudo = _number("SUDO_UID")
+    return frozenset({0, caller} | (set() if caller or sudo is None else {sudo}))
 
 
 def sudo_caller() -> Ids | None:
     """User and group that called sudo; None without sudo, or if root called it."""
-    user, group = (os.environ.get(name, "") for name in ("SUDO_UID", "SUDO_GID"))
-    if os.geteuid() or not (user.isdecimal() and group.isdecimal()) or int(user) == 0:
+    user, group = _number("SUDO_UID"), _number("SUDO_GID")
+    if os.geteuid() or group is None or not user:
         return None
-    return int(user), int(group)
+    return user, group
+
+
+def _number(variable: str) -> int | None:
+    """User or group ID in an environment variable; None for anything else. The highest number of 32
+    bits stands for no user (chown(2))."""
+    text = os.environ.get(variable, "")
+    is_id = text.isdecimal() and len(text) <= 10 and int(text) < _NO_ID
+    return int(text) if is_id else None
 
 
 def give(descriptor: int, folder: int) -> None:

@@ -90,6 +90,7 @@ class Request:
         }
 
 
+_MOST_PROBE_MS = 3_600_000
 STOPPING = ("min_repetitions", "max_repetitions", "max_minutes", "metric", "precision")
 """Options that may change on resume: they determine the number of cells, not their content."""
 
@@ -169,6 +170,13 @@ def to_spec(
     trust: bool = False,
 ) -> RunSpec:
     """Resolve the request to a run specification. InputError if a part of it cannot be resolved."""
+    if not -(1 << 63) <= request.seed < 1 << 63:
+        raise InputError(f"--seed {request.seed} does not fit 64 bits", "give a smaller number")
+    if request.probe is not None and not 0 < request.probe <= _MOST_PROBE_MS:
+        raise InputError(
+            f"--probe {request.probe} is out of range",
+            f"give an interval of 1 to {_MOST_PROBE_MS:,} ms",
+        )
     chosen = _workload(request)
     if request.aged is not None:
         chosen = workload.aged(chosen, request.aged)

@@ -17,6 +17,7 @@ DEFAULT_DISK_BYTES = 4 << 30
 SMALLEST_RECORDING_BYTES = 1 << 20
 KEEP = ("all", "one", "none")
 SETTLE = ("sync", "remount", "none")
+MOST_MINUTES = 525_600
 _RESERVED_PHASES = ("mkfs", "mount", TOTAL)
 
 
@@ -54,6 +55,11 @@ class StoppingRule:
         if not self.max_minutes > 0:
             raise InputError(
                 f"--max-minutes {self.max_minutes:g} leaves no time", "give more than 0"
+            )
+        if self.max_minutes > MOST_MINUTES:
+            raise InputError(
+                f"--max-minutes {self.max_minutes:g} is too many",
+                f"give at most {MOST_MINUTES:,}, a year",
             )
         if not 0 < self.precision < 1:
             raise InputError(
