@@ -27,6 +27,18 @@ def put(name, kib, flags=0, times=1):
     return file
 def clone(source, target):
     subprocess.run(["cp", "--reflink=always", source, target], check=True)
+def saved(name, kib):
+    file = put(name, kib)
+    os.fsync(file)
+    os.close(file)
+def replaced(name, times):
+    for time in range(times):
+        saved(f"t{{time}}", 120)
+        os.rename(f"t{{time}}", name)
+        if time == 0:
+            synced()
+def synced():
+    subprocess.run(["sync", "-f", "."], check=True)
 def nameless(kib):
     file = os.open("tmp", os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644)
     os.unlink("tmp")
@@ -65,6 +77,16 @@ CASES = {
         'nameless(200); os.sync(); os.fsync(put("named", 20)); os.sync()',
         {"/named": 20, None: 200},
         disk_mib=512,
+    ),
+    "nameless, with the number and the blocks of a file that a rename replaced": Case(
+        ("ext4 -O ^has_journal", "ext2"),
+        'replaced("name", 3); nameless(120)',
+        {"/t0": 120, "/t1": 120, "/t2": 120, None: 120},
+    ),
+    "nameless, with the number and the blocks of a removed file": Case(
+        ("ext2 -b 1024", "ext4 -O ^has_journal,^extents,^64bit"),
+        'saved("a", 1024); os.unlink("a"); nameless(342)',
+        {"/a": 1024, None: 342},
     ),
     "named only after the flush that has its data": Case(
         ("ext2", "ext4 -O ^has_journal"),

@@ -34,6 +34,18 @@ impl Claim {
         }
     }
 
+    /// Returns the part of the claim in these blocks of it, if there are any.
+    fn part(&self, start: u64, end: u64) -> Option<Claim> {
+        let length = end.checked_sub(start).filter(|&length| length > 0)?;
+        let first = self.first.saturating_add(start - self.start);
+        Some(Claim {
+            start,
+            length,
+            first,
+            ..*self
+        })
+    }
+
     fn is_inside(&self, superblock: &Superblock) -> bool {
         let end = self.start.checked_add(self.length);
         self.start > superblock.first_data_block
@@ -194,46 +206,71 @@ fn mapped_by_pointer(level: u8, superblock: &Superblock) -> u64 {
     u64::from(superblock.block_bytes / 4).pow(u32::from(level.min(3)))
 }
 
-/// Returns the elements only in `old` and the elements only in `new`.
+/// Returns the parts of claims whose blocks only `old` maps, and those whose blocks only `new` maps.
+/// A block that is mapped for the same purpose by both is in neither, even if an extent has grown.
 pub fn differences(mut old: Vec<Claim>, mut new: Vec<Claim>) -> (Vec<Claim>, Vec<Claim>) {
-    old.sort_unstable();
-    new.sort_unstable();
+    old.sort_unstable_by_key(by_kind);
+    new.sort_unstable_by_key(by_kind);
     (without(&old, &new), without(&new, &old))
 }
 
-/// Returns the elements of `list` that are not in `other`; both are sorted.
+fn by_kind(claim: &Claim) -> (Kind, u64) {
+    (claim.kind, claim.start)
+}
+
+/// Returns the parts of the claims in `list` that no claim in `other` covers; both are sorted.
 fn without(list: &[Claim], other: &[Claim]) -> Vec<Claim> {
     let mut other = other.iter().peekable();
-    let is_left = |claim: &&Claim| {
-        while other.next_if(|each| each < claim).is_some() {}
-        other.peek() != Some(claim)
-    };
-    list.iter().filter(is_left).copied().collect()
+    let mut found = Vec::new();
+    // Where the claims of `other` seen so far end. Blocks before it are covered or found.
+    let mut covered = None;
+    for claim in list {
+        let end = claim.start + claim.length;
+        let of_kind = covered.filter(|&(kind, _)| kind == claim.kind);
+        let mut at = of_kind.map_or(claim.start, |(_, to)| claim.start.max(to));
+        while let Some(each) = other.next_if(|each| by_kind(each) < (claim.kind, end)) {
+            if each.kind == claim.kind {
+                found.extend(claim.part(at, each.start));
+                at = at.max(each.start + each.length);
+                covered = Some((claim.kind, at));
+            }
+        }
+        found.extend(claim.part(at, end));
+    }
+    found
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::{collection::vec, prop_assert_eq};
+    use std::collections::BTreeSet;
 
     proptest::proptest! {
         #[test]
-        fn differences_are_what_only_one_list_has(
-            old in vec(0_u64..20, 0..20),
-            new in vec(0_u64..20, 0..20),
+        fn differences_are_the_blocks_that_only_one_list_has(
+            old in vec((0_u64..30, 1_u64..5, 0_u8..2), 0..10),
+            new in vec((0_u64..30, 1_u64..5, 0_u8..2), 0..10),
         ) {
-            let claims = |starts: &[u64]| -> Vec<Claim> {
-                let of = |&start| Claim { start, length: 1, kind: Kind::Xattr, first: 0 };
-                starts.iter().map(of).collect()
+            let kind = |level| Kind::Pointers(level, Content::Data);
+            let claims = |list: &[(u64, u64, u8)]| -> Vec<Claim> {
+                let of = |&(start, length, level)| {
+                    Claim { start, length, kind: kind(level), first: start + 100 }
+                };
+                list.iter().map(of).collect()
             };
-            let only = |list: &[u64], other: &[u64]| {
-                let mut only = list.to_vec();
-                only.retain(|each| !other.contains(each));
-                only.sort_unstable();
-                claims(&only)
+            let blocks = |list: &[Claim]| -> BTreeSet<(Kind, u64, u64)> {
+                let of = |c: &Claim| {
+                    let Claim { start, length, kind, first } = *c;
+                    (0..length).map(move |at| (kind, start + at, first + at))
+                };
+                list.iter().flat_map(of).collect()
             };
-            let found = differences(claims(&old), claims(&new));
-            prop_assert_eq!(found, (only(&old, &new), only(&new, &old)));
+            let (old, new) = (claims(&old), claims(&new));
+            let (of_old, of_new) = (blocks(&old), blocks(&new));
+            let (gone, come) = differences(old, new);
+            prop_assert_eq!(blocks(&gone), &of_old - &of_new);
+            prop_assert_eq!(blocks(&come), &of_new - &of_old);
         }
     }
 }

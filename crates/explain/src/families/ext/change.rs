@@ -21,21 +21,23 @@ impl Change {
             .extend(come.into_iter().map(|claim| (mapper, claim)));
     }
 
-    /// Marks data blocks that both versions map as released and claimed again, because the inode
-    /// now belongs to another file. Writes to them since then may be the new file's.
-    pub(super) fn remade(&mut self, mapper: Mapper, old: &[Claim], new: &[Claim]) {
-        let is_data = |kind| {
+    /// Like [`differ`](Self::differ) for an inode that now belongs to another file: data blocks
+    /// that both versions map are released and claimed again. Writes to them since then may be the
+    /// new file's.
+    pub(super) fn remade(&mut self, mapper: Mapper, old: Vec<Claim>, new: Vec<Claim>) {
+        let is_data = |claim: &Claim| {
             matches!(
-                kind,
+                claim.kind,
                 Kind::Content(Content::Data)
                     | Kind::Extents(Content::Data)
                     | Kind::Pointers(_, Content::Data)
             )
         };
-        for &claim in old.iter().filter(|c| is_data(c.kind) && new.contains(c)) {
-            self.gone.push((mapper, claim));
-            self.come.push((mapper, claim));
-        }
+        let (old_data, old) = old.into_iter().partition(is_data);
+        let (new_data, new) = new.into_iter().partition(is_data);
+        self.differ(mapper, old_data, Vec::new());
+        self.differ(mapper, Vec::new(), new_data);
+        self.differ(mapper, old, new);
     }
 
     /// Combines both changes; claims of `other` are processed first.

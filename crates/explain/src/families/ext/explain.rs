@@ -79,12 +79,12 @@ impl State {
         let old_claims = map::of_inode(old, number, &self.superblock);
         let new_claims = map::of_inode(new, number, &self.superblock);
         let mapper = Mapper::of_inode(number);
-        if why.has(Cause::InodeRemoved) && why.has(Cause::NewInode) {
+        if new.is_another_than(old) && !old_claims.is_empty() {
             update.applied.remade.insert(number);
-            let of_inodes = &mut update.of_inodes;
-            of_inodes.remade(mapper, &old_claims, &new_claims);
+            update.of_inodes.remade(mapper, old_claims, new_claims);
+        } else {
+            update.of_inodes.differ(mapper, old_claims, new_claims);
         }
-        update.of_inodes.differ(mapper, old_claims, new_claims);
         if self.superblock.has_value_inodes() {
             if !new.is_value() {
                 self.names.not_a_value(number);

@@ -41,12 +41,20 @@ impl State {
         let looks_like_metadata = map::looks_like_node(content, &self.superblock)
             || directory::is_first(content)
             || self.entries(content).is_some_and(|names| !names.is_empty());
-        if looks_like_metadata && self.unmapped.len() < MAX_WAITING {
-            self.unmapped.insert(block, self.rounds.now);
+        if looks_like_metadata {
+            self.may_be_anothers(block, self.rounds.now);
         } else if !self.unmapped.is_empty() {
             self.unmapped.remove(&block);
         }
         looks_like_metadata
+    }
+
+    /// Records that the content that a block got in this round may be that of a mapper that is still
+    /// to be written.
+    pub(super) fn may_be_anothers(&mut self, block: u64, written: Round) {
+        if self.unmapped.len() < MAX_WAITING {
+            self.unmapped.insert(block, written);
+        }
     }
 
     /// Returns whether a written block has the form of its known use. Otherwise the block has
@@ -371,7 +379,10 @@ mod tests {
     fn what_an_inode_maps_is_anew_that_of_the_file_that_it_has_become() {
         let mut second = table();
         second[3 * 128 + 0x64] = 1; // generation
-        for (next, again) in [(&second, [NODE, 100].as_slice()), (&table(), &[])] {
+        let mut unlinked = second.clone();
+        unlinked[3 * 128 + 0x1A] = 0;
+        let again = [NODE, 100].as_slice();
+        for (next, again) in [(&second, again), (&unlinked, again), (&table(), &[])] {
             let mut state = state();
             let node = pointers(&[100]);
             apply(
@@ -385,6 +396,24 @@ mod tests {
             released.sort_unstable();
             assert_eq!(released, again);
             assert_eq!([NODE, 100].map(|b| owner(&state, b)), [12, 12]);
+        }
+    }
+
+    #[test]
+    fn a_node_that_was_written_before_the_same_flush_is_that_of_its_next_file() {
+        let mut second = table();
+        second[3 * 128 + 0x64] = 1; // generation
+        for is_flushed in [false, true] {
+            let mut state = state();
+            apply(&mut state, &[(TABLE + 1, &table())], Trust::Written);
+            let applied = apply(&mut state, &[(NODE, &pointers(&[200]))], Trust::Written);
+            state.written(&applied.mappers);
+            if is_flushed {
+                state.rounds.flush();
+            }
+            apply(&mut state, &[(TABLE + 1, &second)], Trust::Written);
+            let is_read = state.versions.contains_key(&NODE);
+            assert_eq!((owner(&state, NODE), is_read), (12, !is_flushed));
         }
     }
 

@@ -28,6 +28,9 @@ impl State {
                 }
                 let below = mapper.below(start);
                 let written = self.written.remove(&below).unwrap_or_default();
+                if written.is_with(self.rounds.now) {
+                    self.may_be_anothers(start, written);
+                }
                 if !self.unread.remove(&start) {
                     let old = self.before(start, update.disks)?;
                     let children = map::of_node(claim.kind, &old, &self.superblock);
