@@ -27,6 +27,11 @@ def put(name, kib, flags=0, times=1):
     return file
 def clone(source, target):
     subprocess.run(["cp", "--reflink=always", source, target], check=True)
+def appended(name, size, times):
+    file = os.open(name, os.O_WRONLY | os.O_CREAT)
+    for _ in range(times):
+        os.write(file, os.urandom(size))
+        os.fdatasync(file)
 def saved(name, kib):
     file = put(name, kib)
     os.fsync(file)
@@ -87,6 +92,16 @@ CASES = {
         ("ext2 -b 1024", "ext4 -O ^has_journal,^extents,^64bit"),
         'saved("a", 1024); os.unlink("a"); nameless(342)',
         {"/a": 1024, None: 342},
+    ),
+    "created again under its name": Case(
+        ("ext4 -O ^has_journal", "ext2"),
+        'saved("a", 64); os.unlink("a"); saved("a", 64)',
+        {"/a": 128},
+    ),
+    "appended to blocks that a node maps": Case(
+        ("ext2 -b 4096",),
+        'appended("a", 1024, 80)',
+        {"/a": 320},
     ),
     "named only after the flush that has its data": Case(
         ("ext2", "ext4 -O ^has_journal"),

@@ -176,6 +176,7 @@ impl State {
     fn rename_in(&mut self, directory: u32, old: &[u8], new: &[u8]) -> bool {
         let old = self.entries(old).unwrap_or_default();
         let new = self.entries(new).unwrap_or_default();
+        self.keep_names(directory, &old, &new);
         self.rename(directory, &old, &new)
     }
 

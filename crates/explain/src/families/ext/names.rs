@@ -138,6 +138,24 @@ impl Names {
         self.forget_paths(entry, !is_first);
     }
 
+    /// Returns whether any new inode has no known name yet.
+    pub fn awaits(&self) -> bool {
+        !self.awaited.is_empty()
+    }
+
+    /// Records that a directory was written again with a name that it has had before. If the inode
+    /// is that of a new file, the file was created under the name of the previous file.
+    pub fn confirm(&mut self, parent: u32, entry: &Entry<'_>) {
+        if let Some(of) = self.inodes.get_mut(&entry.inode)
+            && of.names.iter().any(|name| name.is(parent, entry))
+            && self.awaited.remove(&entry.inode)
+        {
+            of.names.retain(|name| name.is(parent, entry));
+            of.names.iter_mut().for_each(|name| name.since = self.epoch);
+            (of.alive, of.removed) = (true, false);
+        }
+    }
+
     /// Removes a name from a directory.
     pub fn remove(&mut self, parent: u32, entry: &Entry<'_>) {
         let Some(of) = self.inodes.get_mut(&entry.inode) else {

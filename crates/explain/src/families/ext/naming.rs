@@ -228,6 +228,24 @@ mod tests {
     }
 
     #[test]
+    fn a_file_made_anew_under_its_name_has_it_once_its_directory_is_written_again() {
+        let (mut state, mut naming) = (state::ext2(), Naming::default());
+        let mut rows = Rows::default();
+        begin(&mut naming, &mut state.names, 1);
+        let entries = [entry("same")];
+        state.rename(2, &[], &entries);
+        state.name();
+        begin(&mut naming, &mut state.names, 2);
+        state.names.inode_removed(12);
+        state.names.inode_is(12, 2, true);
+        state.names.inode_new(12);
+        let number = write(&mut naming, &mut state.names, &mut rows);
+        state.keep_names(2, &entries, &entries);
+        naming.flush(&mut state.names, &mut rows);
+        assert_eq!(path(&rows, number), certain("/same"));
+    }
+
+    #[test]
     fn a_name_that_was_written_before_its_inode_and_the_same_flush_is_its_own() {
         let (mut naming, mut names) = (Naming::default(), Names::default());
         let mut rows = Rows::default();

@@ -19,6 +19,15 @@ impl State {
         self.gone.len() + self.come.len() > queued
     }
 
+    /// Confirms the names that a directory block has had before and is written with again: they are
+    /// those of the files that have these inodes by now.
+    pub(super) fn keep_names(&mut self, directory: u32, old: &[Entry<'_>], new: &[Entry<'_>]) {
+        if self.names.awaits() {
+            let kept = new.iter().filter(|e| old.binary_search(e).is_ok());
+            kept.for_each(|entry| self.names.confirm(directory, entry));
+        }
+    }
+
     pub(super) fn name(&mut self) {
         for come in std::mem::take(&mut self.come) {
             self.names.add(come.directory, &come.entry());
