@@ -21,8 +21,8 @@ pub struct Owner {
     pub structure: Structure,
 }
 
-/// Number of checkpoints that a row waits. One may have begun before the blocks were allocated, and
-/// end after the data was written.
+/// Number of log records with checkpoints that a row waits. A checkpoint may have begun before the
+/// blocks were allocated, and end after the data was written.
 const PATIENCE: u32 = 3;
 
 /// Owners of blocks (numbered from the start of the disk), and rows that wait for an owner.
@@ -155,14 +155,12 @@ impl Owners {
         claimed
     }
 
-    /// Handles a checkpoint in the log. Rows that have waited too long stay without an owner: their
-    /// file was removed before it was ever logged.
+    /// Handles a checkpoint in the log.
     ///
     /// Returns the rows that belong to another owner because of this checkpoint, with that owner.
     /// Blocks that two inodes share from now on were written by one of them. If this checkpoint is
     /// the first to name both, the writer is unknown and the rows become doubtful.
     pub fn checkpoint(&mut self, block_bytes: u64, rows: &mut Rows) -> Vec<(usize, u64)> {
-        self.waiting.commit(PATIENCE);
         self.dropped = Runs::default();
         self.given = Runs::default();
         let sharing = take(&mut self.sharing);
@@ -183,11 +181,19 @@ impl Owners {
                 row.is_doubtful = true;
             }
         }
-        let settled = reused.settle(&self.open, rows);
-        // The time at which this checkpoint was closed and the next one opened is not known, except
-        // that the previous checkpoint was in the log by then.
+        reused.settle(&self.open, rows)
+    }
+
+    /// Handles the end of a log record with checkpoints. Rows that have waited too long stay without
+    /// an owner: their file was removed before it was ever logged.
+    ///
+    /// A record counts once, however many checkpoints end in it: threads that call fsync make many
+    /// of them while a row waits.
+    pub fn record(&mut self, rows: &Rows) {
+        self.waiting.commit(PATIENCE);
+        // The time at which a checkpoint was closed and the next one opened is not known, except
+        // that the previous record was in the log by then.
         self.open.next(0, rows.next());
-        settled
     }
 }
 
@@ -231,6 +237,7 @@ mod tests {
         owners.claim(0, 1, owner(1), &mut rows);
         if is_logged {
             owners.checkpoint(1, &mut rows);
+            owners.record(&rows);
         }
         owners.give(0, 1, owner(2), may_share);
         if !is_kept {
@@ -257,7 +264,7 @@ mod tests {
                 let row = push(&mut rows, 0, 100);
                 owners.wait(row, 0, 100);
                 if is_later {
-                    owners.checkpoint(1, &mut rows);
+                    owners.record(&rows);
                 }
             }
             owners.claim(0, 100, owner(1), &mut rows);
@@ -276,7 +283,7 @@ mod tests {
                 ..Row::data(offset, length)
             });
             owners.wait(row, offset, length);
-            owners.checkpoint(1, &mut rows);
+            owners.record(&rows);
         }
         for (offset, inode) in [(0, 7), (50, 8)] {
             owners.claim(offset, 50, owner(inode), &mut rows);
@@ -327,7 +334,7 @@ mod tests {
         let row = push(&mut rows, 0, 100);
         owners.wait(row, 0, 100);
         for _ in 0..PATIENCE {
-            owners.checkpoint(1, &mut rows);
+            owners.record(&rows);
         }
         assert!(owners.claim(0, 100, owner(1), &mut rows).is_empty());
     }

@@ -58,6 +58,7 @@ impl Log {
 mod tests {
     use super::super::geometry;
     use super::super::log_record::{COMMIT, START};
+    use super::super::owners::Owner;
     use super::*;
     use crate::{Cause, Causes, Structure, Write};
 
@@ -87,16 +88,14 @@ mod tests {
         bytes
     }
 
-    /// Writes these records one after the other. Returns the resulting state.
-    fn written(records: &[Vec<u8>]) -> (Metadata, Rows) {
-        let mut metadata = Metadata::new(geometry());
+    /// Writes these records one after the other.
+    fn write(records: &[Vec<u8>], metadata: &mut Metadata, rows: &mut Rows) {
         let area = Area {
             disk: 0,
             offset: 0,
             bytes: 16 * BASIC_BLOCK,
         };
-        let (mut log, mut rows) = (Log::new(area, [0; 16]), Rows::default());
-        let mut offset = 0;
+        let (mut log, mut offset) = (Log::new(area, [0; 16]), 0);
         for content in records {
             let write = Write {
                 event: 1,
@@ -108,10 +107,9 @@ mod tests {
                 formatting: false,
             };
             let row = write.row(Structure::Log, Causes::one(Cause::Log));
-            log.write(row, content, &mut metadata, &mut rows);
+            log.write(row, content, metadata, rows);
             offset += write.length;
         }
-        (metadata, rows)
     }
 
     #[test]
@@ -139,7 +137,8 @@ mod tests {
                 ],
             ),
         ];
-        let (_, rows) = written(&records);
+        let (mut metadata, mut rows) = (Metadata::new(geometry()), Rows::default());
+        write(&records, &mut metadata, &mut rows);
         let mut found: Vec<_> = rows.to_vec();
         found.sort_by_key(|row| row.offset);
         let items: Vec<_> = found
@@ -180,9 +179,25 @@ mod tests {
             operations.push((id, COMMIT, &[]));
         }
         for (count, expected) in [(6, true), (12, false)] {
-            let (mut metadata, mut rows) = written(&[record(0, &operations[..count])]);
+            let (mut metadata, mut rows) = (Metadata::new(geometry()), Rows::default());
+            write(&[record(0, &operations[..count])], &mut metadata, &mut rows);
             let path = metadata.names.live_path(131, &mut rows.paths);
             assert_eq!(path.is_some(), expected, "{count}");
         }
+    }
+    #[test]
+    fn data_waits_while_many_transactions_end_in_one_record() {
+        let (mut metadata, mut rows) = (Metadata::new(geometry()), Rows::default());
+        let row = rows.push(Row::data(1 << 20, 4096));
+        metadata.owners.wait(row, 1 << 20, 4096);
+        let transactions = (1..9).flat_map(|id| [(id, START, &[][..]), (id, COMMIT, &[])]);
+        let operations: Vec<_> = transactions.collect();
+        write(&[record(0, &operations)], &mut metadata, &mut rows);
+        let owner = Owner {
+            inode: 131,
+            structure: Structure::FileData,
+        };
+        let claimed = metadata.owners.claim(1 << 20, 4096, owner, &mut rows);
+        assert_eq!(claimed, [row]);
     }
 }

@@ -79,6 +79,9 @@ impl Transactions {
             parts.round(at, of(|t| t.atime), metadata.geometry.log_unit as usize);
         }
         self.emit(&record, &parts, rows);
+        if !self.committed.is_empty() {
+            metadata.owners.record(rows);
+        }
         for transaction in self.committed.drain(..) {
             metadata.name_rows(transaction.late, rows);
         }
