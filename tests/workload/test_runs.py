@@ -17,6 +17,17 @@ pytestmark = pytest.mark.root
 
 DISK_BYTES = 512 << 20
 
+# Configuration of a host that built-in workloads must not read: dpkg would leave a file, and git
+# would change line ends.
+HOSTILE = """
+cp -a /etc .
+mkdir -p etc/dpkg/dpkg.cfg.d
+echo "post-invoke=touch $BASE/fs/obeyed" > etc/dpkg/dpkg.cfg.d/hostile
+echo '* text eol=crlf' > etc/gitattributes
+echo '[core] autocrlf = true' > etc/gitconfig
+mount --bind etc /etc
+"""
+
 # The mount lives in a private namespace and ends with it; the loop device is freed when the script
 # ends.
 SCRIPT = """
@@ -25,6 +36,7 @@ cd "$BASE"; mkdir fs scratch
 truncate -s $DISK_BYTES disk
 disk=$(losetup -f --show disk)
 trap 'cd /; umount "$BASE/fs" 2>/dev/null || :; losetup -d $disk' EXIT
+eval "$HOSTILE"
 $MKFS $disk >/dev/null 2>&1
 mount -t $TYPE -o "$OPTIONS" $disk fs
 written() { sync -f fs; awk '{print $7 * 512}' OFMT=%.0f CONVFMT=%.0f "/sys/block/${disk#/dev/}/stat"; }
@@ -35,7 +47,7 @@ MKFS = {"ext4": "mkfs.ext4 -q -E lazy_itable_init=0,lazy_journal_init=0", "btrfs
 
 
 class Ran:
-    """Result of a workload: sectors written by step, sizes of files by name."""
+    """Result of a workload: bytes written by step, sizes of files by name."""
 
     def __init__(self, output: str) -> None:
         lines = [line.split("\t") for line in output.splitlines() if "\t" in line]
@@ -72,6 +84,7 @@ def run(resolved: Workload, folder: Path, type_: str = "ext4", options: str = "r
         "TYPE": type_,
         "MKFS": MKFS[type_],
         "OPTIONS": options,
+        "HOSTILE": HOSTILE,
     }
     done = subprocess.run(
         ["unshare", "-m", "sh", "-c", script],
@@ -90,6 +103,11 @@ def test_source_tree(tmp_path: Path) -> None:
     assert files["tree/program"] > 0
     assert sum(name.endswith(".o") for name in files) == 16
     assert sum(name.endswith(".c") for name in files) == 16
+    (repository,) = (tmp_path / "in").glob("**/repo")
+    listed = ["git", "-C", repository, "-c", "safe.directory=*", "ls-tree", "-rl", "HEAD"]
+    for line in subprocess.check_output(listed, text=True).splitlines():
+        *_, size, name = line.split()
+        assert files[f"tree/{name}"] == int(size), "git changed its line ends"
 
 
 def test_source_tree_cleans_up(tmp_path: Path) -> None:
@@ -155,6 +173,7 @@ def test_maildir_delivers_and_searching_costs_access_times(tmp_path: Path) -> No
 def test_package_install_installs_and_removes(tmp_path: Path) -> None:
     ran = run(workload.resolve("package-install", scale=0.1), tmp_path)
     assert ran.written["install"] > 60 * 4096
+    assert "obeyed" not in ran.files, "dpkg read the host's configuration"
     assert not [name for name in ran.files if name.startswith("usr/")]
     assert "var/lib/dpkg/status" in ran.files
 

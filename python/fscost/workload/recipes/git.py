@@ -16,10 +16,12 @@ FILE, EXECUTABLE, SYMLINK = b"100644", b"100755", b"120000"
 
 # Configuration that a step's git reads instead of the user's and the host's: no background
 # repacking, and no refusal because the repository belongs to another user (safe.directory is
-# honoured only in a configuration file, git-config(1)). fscost made the repository itself.
+# honoured only in a configuration file, git-config(1)). fscost made the repository itself. Without
+# a name, git asks the host's resolver for one, and writes it to the clone's reflog.
 CONFIG = (
     "[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n[safe]\n\tdirectory ="
     " *\n[advice]\n\tdetachedHead = false\n"
+    "[user]\n\tname = fscost\n\temail = fscost@localhost\n"
 )
 
 
@@ -112,6 +114,7 @@ def environment(folder: Path) -> dict[str, str]:
         "LC_ALL": "C",
         "GIT_CONFIG_GLOBAL": str(folder / "gitconfig"),
         "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_ATTR_NOSYSTEM": "1",
         "GIT_TERMINAL_PROMPT": "0",
         # An untrusted repository could name a program that fetches missing objects
         # (CVE-2024-32004).
