@@ -41,9 +41,9 @@ BUDGET_REQUESTS_PER_S = 300_000
 BUDGET_FIRST_LINE_S = 0.2
 BUDGET_PARQUET = 1.3
 STEPS = """set -e
-tar xf {folder}/tree.tar; sync
-cd tree; find . -name '*.txt' | awk 'NR % 2' | while read -r file; do echo "$file"; done | {python} {folder}/build.py {folder}/blob; sync
-find . -name '*.o' -delete; sync
+tar xf {folder}/tree.tar; sync -f .
+cd tree; find . -name '*.txt' | awk 'NR % 2' | while read -r file; do echo "$file"; done | {python} {folder}/build.py {folder}/blob; sync -f .
+find . -name '*.o' -delete; sync -f .
 cd ..; rm -rf tree
 """
 BUILD = """import random, sys

@@ -4,6 +4,7 @@ they are (`crates/explain/tests/others.rs`)."""  # noqa: INP001 a script
 
 import os
 import shutil
+import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -35,7 +36,7 @@ def make() -> None:
         write("e/holes", number * 3072, 1024)
     with suppress(PermissionError):  # FAT has none
         Path("e/link").symlink_to("l" * 200)
-    os.sync()
+    subprocess.run(["sync", "-f", "."], check=True)
 
 
 def change() -> None:

@@ -184,7 +184,7 @@ class Exercise:
         self.rng.choice(self.files).chmod(self.rng.choice((0o600, 0o644, 0o755)))
 
     def sync(self) -> None:
-        os.sync()
+        subprocess.run(["sync", "-f", "."], check=True)
 
 
 def main() -> None:

@@ -25,6 +25,8 @@ def put(name, kib, flags=0, times=1):
     for _ in range(times):
         os.pwritev(file, [content], 0)
     return file
+def sync():
+    subprocess.run(["sync", "-f", "."], check=True)
 def clone(source, target):
     subprocess.run(["cp", "--reflink=always", source, target], check=True)
 def appended(name, size, times):
@@ -68,18 +70,18 @@ class Case:
 CASES = {
     "removed between two syncs": Case(
         ("ext2 -b 1024", "ext2", "ext4 -O ^has_journal", "ext4 -O ^has_journal,^extents,^64bit"),
-        'os.close(put("a", 256)); os.sync(); os.unlink("a"); os.close(put("b", 100));'
-        ' os.close(put("c", 100)); os.sync()',
+        'os.close(put("a", 256)); sync(); os.unlink("a"); os.close(put("b", 100));'
+        ' os.close(put("c", 100)); sync()',
         {"/a": 256, "/b": 100, "/c": 100},
     ),
     "nameless, after one that had its inode": Case(
         ("ext3", "ext4"),
-        'os.close(put("old", 20)); os.sync(); os.unlink("old"); nameless(200); os.sync()',
+        'os.close(put("old", 20)); sync(); os.unlink("old"); nameless(200); sync()',
         {"/old": 20, None: 200},
     ),
     "nameless, before one that has its inode": Case(
         ("xfs", "ext4"),
-        'nameless(200); os.sync(); os.fsync(put("named", 20)); os.sync()',
+        'nameless(200); sync(); os.fsync(put("named", 20)); sync()',
         {"/named": 20, None: 200},
         disk_mib=512,
     ),
@@ -106,46 +108,46 @@ CASES = {
     "named only after the flush that has its data": Case(
         ("ext2", "ext4 -O ^has_journal"),
         'os.mkdir("d"); put("d/a", 64, os.O_DIRECT); os.fsync(put("z", 4)); '
-        'os.rename("d/a", "d/b"); os.sync()',
+        'os.rename("d/a", "d/b"); sync()',
         {None: 64, "/z": 4},
         doubtful=64,
     ),
     "named before the flush that has its data": Case(
         ("ext4 -O ^has_journal", "ext2"),
-        'os.close(put("a", 64)); os.sync(); os.rename("a", "b"); os.sync()',
+        'os.close(put("a", 64)); sync(); os.rename("a", "b"); sync()',
         {"/a": 64},
     ),
     "cloned before a commit has either": Case(
         ("xfs",),
-        'os.close(put("a", 64)); clone("a", "b"); os.sync()',
+        'os.close(put("a", 64)); clone("a", "b"); sync()',
         {"/a": 64},
         doubtful=64,
         disk_mib=512,
     ),
     "cloned after a commit": Case(
         ("xfs", "btrfs"),
-        'os.close(put("a", 64)); os.sync(); clone("a", "b"); os.sync()',
+        'os.close(put("a", 64)); sync(); clone("a", "b"); sync()',
         {"/a": 64},
         disk_mib=512,
     ),
     "written again before it is mapped": Case(
         ("xfs", "ext4"),
-        'os.fsync(put("a", 256, os.O_DIRECT, times=2)); os.sync()',
+        'os.fsync(put("a", 256, os.O_DIRECT, times=2)); sync()',
         {"/a": 512},
         disk_mib=512,
     ),
     "written again elsewhere before it is mapped": Case(
         ("btrfs",),
-        'os.fsync(put("a", 256, os.O_DIRECT, times=2)); os.sync()',
+        'os.fsync(put("a", 256, os.O_DIRECT, times=2)); sync()',
         {"/a": 256, None: 256},
         doubtful=256,
         disk_mib=256,
     ),
     "gone between a fast commit and a full one": Case(
         ("ext4 -O fast_commit",),
-        'put("z", 4); os.sync(); a, b = put("a", 256), put("b", 256); os.fsync(a); os.fsync(b);'
+        'put("z", 4); sync(); a, b = put("a", 256), put("b", 256); os.fsync(a); os.fsync(b);'
         ' os.close(a); os.close(b); subprocess.run(["fallocate", "-p", "-o", "65536", "-l",'
-        ' "65536", "a"], check=True); os.unlink("b"); os.sync()',
+        ' "65536", "a"], check=True); os.unlink("b"); sync()',
         {"/a": 256, "/b": 256, "/z": 4},
     ),
 }

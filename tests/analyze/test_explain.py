@@ -316,9 +316,9 @@ def test_a_real_cell_is_explained_to_the_byte(tmp_path: Path, spelled: str) -> N
         Step(
             "make",
             "mkdir t; for i in $(seq 200); do head -c $((i * 97)) /dev/urandom > t/$i.bin; done;"
-            " sync",
+            " sync -f .",
         ),
-        Step("read", "cat t/* > /dev/null; touch t; sync", drop_caches=True),
+        Step("read", "cat t/* > /dev/null; touch t; sync -f .", drop_caches=True),
         Step("delete", "rm -r t"),
         Step("fsync", "for i in $(seq 20); do echo $i >> log; sync log; done"),
     )

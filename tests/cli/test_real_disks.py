@@ -29,7 +29,7 @@ Make = Callable[..., Path]
 pytestmark = pytest.mark.root
 WORK = (
     "for i in 1 2 3; do head -c 200000 /dev/urandom >$i; sync $i; done; rm 1;"
-    " fallocate -l 1M zeroes; fallocate -z -l 512K zeroes; sync; cat 2 >/dev/null"
+    " fallocate -l 1M zeroes; fallocate -z -l 512K zeroes; sync -f .; cat 2 >/dev/null"
 )
 
 
@@ -210,7 +210,7 @@ def test_an_error_of_the_device_ends_the_cell(fscost: Run, make: Make, tmp_path:
         node = make("image", 32 * MIB, folder=small)
         os.truncate(small / "image", 256 * MIB)
         run("losetup", "--set-capacity", node)
-        work = "head -c 60000000 /dev/urandom >file; sync"
+        work = "head -c 60000000 /dev/urandom >file; sync -f ."
         ended = fscost(*arguments(node, work=work), check=(2,))
     finally:
         for image in small.iterdir():

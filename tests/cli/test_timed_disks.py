@@ -138,6 +138,6 @@ def test_requests_of_a_native_disk_wait_side_by_side(fscost: Run, tmp_path: Path
     arguments = ["compare", "--on", "ext4", "--size", "64M", "--lab", "native", "--out", "run"]
     arguments += ["--disk", f"main={slow}", "--max-repetitions", "1", "--json"]
     command = f"{FIO} --rw=randwrite --iodepth=32 --number_ios=128"
-    prepare = "head -c 4M /dev/zero > file; sync"
+    prepare = "head -c 4M /dev/zero > file; sync -f ."
     found = rows_of(fscost(*arguments, "--prepare", prepare, "--", "sh", "-c", command))
     assert found["ext4", "", "queue_depth_max"] >= 32

@@ -29,7 +29,7 @@ WORK = f"""\
 mkdir folder && cd folder
 dd if=/dev/zero of=file bs=64k count=16 conv=fsync status=none
 for name in a b c d; do echo $name >$name; done
-sync && mv a e && rm b && ln c f
+sync -f . && mv a e && rm b && ln c f
 """
 PROFILES = ("ext4 -J device={disk.journal}", "xfs", "btrfs")
 IN_GUEST = """\

@@ -37,7 +37,7 @@ def test_the_commands_of_a_cell(stage: Any, monkeypatch: pytest.MonkeyPatch) -> 
         'dumpe2fs -h "$disk_main"',
         "cd /mnt/fs && FSCOST_SEED=7 sh -c 'tar xf /mnt/input/a.tar'",
         "sync -f /mnt/fs",
-        "sync; echo 3 > /proc/sys/vm/drop_caches",
+        "sync -f /mnt/fs; echo 3 > /proc/sys/vm/drop_caches",
         "cd /mnt/fs && FSCOST_SEED=7 JOBS=2 sh -c 'make -C /mnt/fs'",
         "sync -f /mnt/fs",
         "umount /mnt/fs",

@@ -103,8 +103,8 @@ def test_formats_and_mounts_or_is_refused(profile: Profile, tmp_path: Path) -> N
             " in a virtual machine"
         )
     check = (
-        'findmnt -n -o VFS-OPTIONS,FS-OPTIONS "$FOLDER/mnt"; echo hello > "$FOLDER/mnt/file"; sync'
-        ' -f "$FOLDER/mnt"'
+        'findmnt -n -o VFS-OPTIONS,FS-OPTIONS "$FOLDER/mnt"; echo hello > "$FOLDER/mnt/file";'
+        ' sync -f "$FOLDER/mnt"'
     )
     done = format_and_mount(profile, tmp_path, check)
     if profile.refused:

@@ -245,7 +245,7 @@ class Run:
                     "--",
                     "sh",
                     "-c",
-                    "echo hello > file; sync; rm file; echo done",
+                    "echo hello > file; sync -f .; rm file; echo done",
                 ],
                 env=self.environment,
                 stdout=log,

@@ -156,7 +156,7 @@ def test_the_hosts_disk_is_full(bench: Any, small_disk: Callable[[str], Path]) -
 
 def test_two_runs_at_once_do_not_touch_each_other(bench: Any, value: Any) -> None:
     """The lab keeps two runs apart; whether they may share a machine is decided by the run."""
-    cell = bench.cell("ext4", "head -c 8000000 /dev/urandom > file; sync")
+    cell = bench.cell("ext4", "head -c 8000000 /dev/urandom > file; sync -f .")
     results: list[CellResult] = []
     # Each run has its own process: the agent dies with the thread that started it.
     pid = os.fork()

@@ -40,7 +40,7 @@ PARITY = {
 WATCH = f"""
 trace=/sys/kernel/tracing; mount -t tracefs none $trace; echo 8192 > $trace/buffer_size_kb
 [ ! -e /sys/block/md0/md/safe_mode_delay ] || echo 0 > /sys/block/md0/md/safe_mode_delay
-echo hello > other; sync
+echo hello > other; sync -f .
 counters() {{ grep -E ' vd[a-p] ' /proc/diskstats; }}
 direct() {{ dd if=/dev/zero of=f bs=$1 seek=$2 count=1 conv=notrunc oflag=direct status=none; }}
 echo 'dev == {MD0}' > $trace/events/block/block_bio_queue/filter
@@ -57,7 +57,7 @@ for i in 7 3 50 21 9 33 60 2 44 11; do direct 16k $((i * 3)); done
 for i in 1 2 3 4 5 6 7 8; do direct 4k $((i * 37)); done
 for i in 5 80 200 7 300; do dd if=f of=/dev/null bs=16k skip=$i count=2 iflag=direct status=none; done
 for i in 1 2 3 4 5 6 7 8 9 10 11 12; do dd if=/dev/zero of=f bs=4k seek=$((i * 101)) count=1 conv=notrunc status=none; done
-sync
+sync -f .
 dd if=/dev/zero of=f bs=1M count=4 conv=notrunc oflag=direct status=none
 end
 """
@@ -76,7 +76,7 @@ done
 for i in $(seq 3 11 300); do
   dd if=/dev/zero of=f bs=64k seek=$i count=1 conv=notrunc status=none
 done
-sync
+sync -f .
 dd if=/dev/zero of=f bs=1M count=20 conv=notrunc oflag=direct status=none
 end
 """

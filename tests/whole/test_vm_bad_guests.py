@@ -270,7 +270,7 @@ def test_a_guest_that_hangs(guests: Any, monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_program_of_ours_is_killed(guests: Any, program: str, kind: str, words: str) -> None:
     with once_working(guests, lambda: signal_child(program, signal.SIGKILL)):
         because = failed(
-            guests.run(guests.cell("ext4", "while true; do echo x > file; sync; done")), kind
+            guests.run(guests.cell("ext4", "while true; do echo x > file; sync -f .; done")), kind
         )
     assert words in because
 
@@ -293,7 +293,7 @@ def test_the_hosts_disk_is_full(guests: Any, small_disk: Callable[[str], Path]) 
     tiny = small_disk("24m")
     because = failed(
         guests.run(
-            guests.cell("ext4", "head -c 60000000 /dev/urandom > file; sync"),
+            guests.cell("ext4", "head -c 60000000 /dev/urandom > file; sync -f ."),
             cell_dir=tiny / "cell",
         ),
         "host-disk-full",

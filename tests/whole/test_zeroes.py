@@ -14,7 +14,7 @@ from fscost.workload.model import Step
 pytestmark = pytest.mark.root
 MIB = 1 << 20
 LAZY = "-E lazy_itable_init=1,lazy_journal_init=1 -o init_itable=0"
-MAKE = "for i in $(seq 40); do head -c 300000 /dev/urandom > f$i; done; sync; rm f1* f2*; sync"
+MAKE = "for i in $(seq 40); do head -c 300000 /dev/urandom > f$i; done; sync -f .; rm f1* f2*; sync -f ."
 # The lazy-initialisation thread begins some seconds after the mount and ends with the last group's
 # table.
 WAIT = (
@@ -25,7 +25,7 @@ WAIT = (
 TRIM = "fstrim -v {dir}"
 # Half of an unwritten extent is written: the kernel zeroes the rest.
 ZERO_OUT = (
-    "for i in $(seq 20); do fallocate -l 32768 z$i; done; sync; for i in $(seq 20); do head -c 4096"
+    "for i in $(seq 20); do fallocate -l 32768 z$i; done; sync -f .; for i in $(seq 20); do head -c 4096"
     " /dev/urandom | dd of=z$i conv=notrunc status=none; done"
 )
 

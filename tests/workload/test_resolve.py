@@ -156,7 +156,7 @@ def test_a_command_as_text_is_the_shells() -> None:
 
 
 def test_prepare_steps_come_first_unmeasured() -> None:
-    resolved = workload.command(["make", "-j2"], prepare=["cp -a /src {dir}/src", "sync"])
+    resolved = workload.command(["make", "-j2"], prepare=["cp -a /src {dir}/src", "sync -f ."])
     assert [(step.name, step.measured) for step in resolved.steps] == [
         ("prepare-1", False),
         ("prepare-2", False),

@@ -31,14 +31,14 @@ while [ $r -lt {rounds} ]; do
     yes "$r $i" | head -c $n > $d/$r/$i
     i=$((i + 1))
   done
-  sync
+  sync -f .
   o=$((r - 1)); i=0
   while [ $o -ge 0 ] && [ $i -lt {_FILES} ]; do rm $d/$o/$i; i=$((i + 2)); done
   i=1
   while [ $o -ge 0 ] && [ $i -lt {_FILES} ]; do echo $r >> $d/$o/$i; i=$((i + 6)); done
   r=$((r + 1))
 done
-sync"""
+sync -f ."""
     return replace(workload, steps=(Step(CHURN, shell, measured=False), *workload.steps))
 
 

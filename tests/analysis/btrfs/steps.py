@@ -56,14 +56,14 @@ def make(rng: random.Random) -> None:
     run("chattr", "+C", "nocow")
     write("nocow", 1 << 20, 1)
     run("fallocate", "-l", "300000", "reserved")
-    os.sync()
+    run("sync", "-f", ".")
     run("btrfs", "subvolume", "snapshot", "sub", "snap")
     run("cp", "--reflink=always", "big", "clone")
 
 
 def change(rng: random.Random) -> None:
     Path("d2").rename("renamed")
-    os.sync()
+    run("sync", "-f", ".")
     for folder in ("d0", "d1", "renamed", "snap/d"):
         for file in range(6):
             write(f"{folder}/f{file}", rng.randrange(1, 60000), 2, sync=file == 2)

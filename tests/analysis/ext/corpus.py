@@ -33,7 +33,7 @@ for i in $(seq 40); do head -c $((i * 150)) /dev/zero | tr '\\0' x > d/file-with
 for i in $(seq 60); do dd if=/dev/zero of=e/holes bs=1k count=1 seek=$((i * 3)) conv=notrunc status=none; done
 ln -s $(head -c 200 /dev/zero | tr '\\0' l) e/link
 ln d/file-with-a-name-of-some-length-1 e/second
-sync"""
+sync -f ."""
 CHANGE = """set -e
 for i in $(seq 12); do head -c 900 /dev/zero | tr '\\0' y | dd of=log bs=900 oflag=append conv=notrunc,fsync status=none; done
 mv d/file-with-a-name-of-some-length-2 e/moved

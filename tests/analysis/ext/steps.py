@@ -4,6 +4,7 @@ every file name the file and the offset."""
 import os
 import random
 import shutil
+import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -80,7 +81,7 @@ def make(rng: random.Random) -> None:
 
 def change(rng: random.Random) -> None:
     Path("d5").rename("renamed")
-    os.sync()
+    subprocess.run(["sync", "-f", "."], check=True)
     for folder in ("d0", "d1", "renamed"):
         for file in range(6):
             write(f"{folder}/f{file}", rng.randrange(1, 60000), 2, sync=file == 2)
@@ -98,7 +99,7 @@ def replace(rng: random.Random) -> None:
     for file in range(0, 500, 2):
         Path(f"wide/{file}").unlink()
     Path("big").unlink()
-    os.sync()
+    subprocess.run(["sync", "-f", "."], check=True)
     for folder in range(4):
         Path(f"new{folder}").mkdir()
         for file in range(40):

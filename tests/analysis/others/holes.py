@@ -1,7 +1,6 @@
 """Many files, of which every other is removed: `holes.py SEED`, beside exercise.py. The remaining
 segments are worth collecting. One file is appended to, with an fsync each time."""
 
-import os
 import sys
 
 from exercise import Exercise
@@ -16,13 +15,13 @@ def main() -> None:
     for path in files:
         exercise.put(path, 0, BYTES)
         exercise.named(path)
-    os.sync()
+    exercise.sync()
     for path in files[::2]:
         exercise.lost(path)
         path.unlink()
     for number in range(APPENDS):
         exercise.put(files[1], BYTES + number * APPENDED, APPENDED, is_synced=True)
-    os.sync()
+    exercise.sync()
 
 
 if __name__ == "__main__":

@@ -142,7 +142,7 @@ def seed(type_: str = "") -> int:
 def exercised(spelled: str, folder: Path, also: str = "true", before: str = "true") -> Run:
     """Run random work twice; on FAT only once, because a file gets another number when it is looked
     up again."""
-    after = f"sync && echo '== after' && python3 {{input}}/extents.py && {also}"
+    after = f"sync -f . && echo '== after' && python3 {{input}}/extents.py && {also}"
     type_ = profile.resolve(spelled).type
     is_fat = type_ in FAT
     edges = "true" if is_fat else f"python3 {{input}}/edges.py {seed()}"
@@ -311,7 +311,7 @@ def test_what_was_written_is_what_the_tools_say(name: str, tmp_path: Path) -> No
 
 F2FS = "d=$(ls -d /sys/fs/f2fs/vd*)"
 HOLES = "python3 {input}/holes.py $$"
-MOVED = "sync && echo '== moved' && python3 {input}/extents.py"
+MOVED = "sync -f . && echo '== moved' && python3 {input}/extents.py"
 
 
 def moved(made: Run) -> Run:
@@ -362,7 +362,7 @@ def test_f2fs_counts_the_same(tmp_path: Path) -> None:
     """Nodes, data and metadata agree with f2fs's own counters from one sync to the next."""
     enable = f"{F2FS} && echo 1 > $d/iostat_enable"
     count = (
-        f"python3 {{input}}/exercise.py {seed()}-1 400 && sync && echo '== after' && cat"
+        f"python3 {{input}}/exercise.py {seed()}-1 400 && sync -f . && echo '== after' && cat"
         " /proc/fs/f2fs/vd*/iostat_info"
     )
     # Nothing is written between marks except on request; the last step has the unmount.

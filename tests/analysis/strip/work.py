@@ -2,6 +2,7 @@
 run one."""
 
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -55,7 +56,7 @@ def make() -> None:
     Path("secret-lasting-longest").symlink_to(
         "secret-target-longest/" + "/".join(f"secret-target-{n:090}" for n in range(9))
     )
-    os.sync()
+    subprocess.run(["sync", "-f", "."], check=True)
     synced("secret-file-synced", b"secret-synced " * 400)
     synced("secret-folder-1/secret-file-logged", b"secret-logged")
     Path("secret-folder-1/secret-lasting-logged").symlink_to("secret-target-logged")

@@ -159,11 +159,11 @@ def test_an_array_is_a_disk_among_others(run_in_guest: RunInGuest) -> None:
 
 
 def test_the_cleaner_of_nilfs2_frees_what_is_overwritten(run_in_guest: RunInGuest) -> None:
-    over = "for i in 1 2 3 4 5; do head -c 30000000 /dev/zero > f; sync; done"
+    over = "for i in 1 2 3 4 5; do head -c 30000000 /dev/zero > f; sync -f .; done"
     # A waiting guest keeps a host processor busy.
     without, with_it = (
         done(run_in_guest(profile.resolve(name), Step("over", f"{over}{waits}")))
-        for name, waits in (("nilfs2", ""), (CLEANER, "; sleep 20; sync"))
+        for name, waits in (("nilfs2", ""), (CLEANER, "; sleep 20; sync -f ."))
     )
     assert value(without, "over", "space_used_bytes") > 150_000_000
     assert value(with_it, "over", "space_used_bytes") < 100_000_000

@@ -34,7 +34,7 @@ fn bytes(profile: &str, steps: &[(&str, &str)]) -> Option<Bytes> {
 
 /// Measures the step with and without access times.
 fn both(read: &str) -> Option<(Bytes, u64)> {
-    let files = "mkdir d; for n in $(seq 900); do echo $n >d/f$n; done; echo >log; sync";
+    let files = "mkdir d; for n in $(seq 900); do echo $n >d/f$n; done; echo >log; sync -f .";
     let steps = [("create", files), ("read", read)];
     // Periodic commits would make the result depend on the test's speed.
     let with = bytes("btrfs -o strictatime,commit=300", &steps)?;

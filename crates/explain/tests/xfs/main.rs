@@ -105,8 +105,8 @@ fn an_external_log_is_read_where_it_is() {
 
 #[test]
 fn a_log_is_followed_around_its_end() {
-    let files = "mkdir d; for n in $(seq 10000); do : >d/$n; done; sync";
-    let touch = "for n in $(seq 32); do chmod $((n % 2 + 600)) d/*; sync; done";
+    let files = "mkdir d; for n in $(seq 10000); do : >d/$n; done; sync -f .";
+    let touch = "for n in $(seq 32); do chmod $((n % 2 + 600)) d/*; sync -f .; done";
     let Some(cell) = Cell::record("xfs -l size=64m", &[("create", files), ("mode", touch)]) else {
         return;
     };
@@ -176,7 +176,7 @@ fn access_times_are_what_noatime_saves() {
 
 #[test]
 fn access_times_are_what_noatime_saves_beside_fsync() {
-    let files = "mkdir d; for n in $(seq 900); do echo $n >d/f$n; done; echo >log; sync";
+    let files = "mkdir d; for n in $(seq 900); do echo $n >d/f$n; done; echo >log; sync -f .";
     let work = "for n in $(seq 90); do cat d/f*$n >/dev/null; dd if=/dev/zero of=log bs=4k \
         count=1 oflag=append conv=notrunc,fsync status=none; done";
     check_saving(&[("create", files), ("read", work)], "read");

@@ -62,7 +62,7 @@ def commands(
     last = len(cell.workload.steps) - 1
     for number, step in enumerate(cell.workload.steps):
         if plan.drop_caches(step, options):
-            yield "sync; echo 3 > /proc/sys/vm/drop_caches"
+            yield f"sync -f {values['{dir}']}; echo 3 > /proc/sys/vm/drop_caches"
         variables = " ".join(
             f"{name}={shlex.quote(value)}"
             for name, value in plan.step_environment(step, cell).items()
