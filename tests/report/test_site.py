@@ -4,6 +4,7 @@ import http.client
 import os
 import shutil
 import socket
+import struct
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -47,9 +48,11 @@ Get = Callable[..., tuple[int, str]]
 
 @pytest.fixture
 def get(site: Site) -> Get:
-    def ask(target: str, method: str = "GET", host: str | None = None) -> tuple[int, str]:
+    def ask(
+        target: str, method: str = "GET", host: str | None = None, cookie: str = site.cookie
+    ) -> tuple[int, str]:
         connection = http.client.HTTPConnection("127.0.0.1", site.server_port, timeout=60)
-        headers = {} if host is None else {"Host": host}
+        headers = {"Cookie": cookie.split(";")[0]} | ({} if host is None else {"Host": host})
         connection.request(method, target, headers=headers)
         answer = connection.getresponse()
         return answer.status, answer.read().decode()
@@ -109,6 +112,48 @@ def test_names_stay_text(get: Get) -> None:
 def test_only_what_is_listed_is_read(get: Get, target: str) -> None:
     status, text = get(target)
     assert (status, "Not found" in text) == (404, True)
+
+
+@pytest.mark.parametrize("cookie", ["", "fscost-1=x", "=;", 'fscost-{port}="', "fscost-{port}=x"])
+def test_without_the_token_nothing_is_shown(get: Get, site: Site, cookie: str) -> None:
+    status, text = get("/run/monday/", cookie=cookie.format(port=site.server_port))
+    assert (status, "has no token" in text, "monday" in text) == (403, True, False)
+    assert get("/?token=x", cookie="")[0] == 403
+
+
+def test_the_printed_address_gives_the_cookie(get: Get, site: Site) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", site.server_port, timeout=60)
+    connection.request("GET", f"/?{site.address.partition('?')[2]}")
+    answer = connection.getresponse()
+    assert (answer.status, answer.headers["Location"]) == (303, "/")
+    assert get("/", cookie=answer.headers["Set-Cookie"])[0] == 200
+
+
+def test_no_request_prints_a_traceback(
+    get: Get, site: Site, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_connection(("127.0.0.1", site.server_port)) as odd:
+        host = f"127.0.0.1:{site.server_port}"
+        odd.sendall(f"GET http://[/ HTTP/1.0\r\nHost: {host}\r\n\r\n".encode())
+        assert odd.makefile("rb").readline().startswith(b"HTTP/1.0 422 ")
+    gone = socket.create_connection(("127.0.0.1", site.server_port))
+    gone.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n")
+    gone.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    gone.close()  # with a reset
+    assert get("/")[0] == 200
+    assert capfd.readouterr().err == ""
+
+
+def test_more_clients_than_the_limit_are_turned_away(get: Get, site: Site) -> None:
+    """1,200 slow clients had 212 threads."""
+    slow = [socket.create_connection(("127.0.0.1", site.server_port)) for _ in range(32)]
+    with socket.create_connection(("127.0.0.1", site.server_port)) as late:
+        assert late.recv(1) == b""
+    for each in slow:
+        each.shutdown(socket.SHUT_WR)
+        assert each.recv(1) == b""
+        each.close()
+    assert get("/")[0] == 200
 
 
 def test_an_unreadable_run_says_why(get: Get) -> None:

@@ -1,11 +1,14 @@
 """Site of `fscost serve`: it shows a folder of runs to browsers on this machine, and writes
 nothing."""
 
+import hmac
+import secrets
 from collections.abc import Callable
 from http import HTTPStatus
+from http.cookies import CookieError, SimpleCookie
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Lock
+from threading import BoundedSemaphore, Lock
 from typing import Any
 from urllib.parse import parse_qs, unquote_to_bytes, urlsplit
 
@@ -20,6 +23,9 @@ LOOPBACK = "127.0.0.1"
 _MOST_PAGES = 16
 """Number of pages kept in memory: making one takes seconds, because it explains recordings."""
 _REQUEST_LIMIT_S = 30
+_MOST_REQUESTS = 32
+"""Number of requests answered at once; a connection beyond it is closed."""
+_TOKEN = "token"
 
 
 class _NotFoundError(FscostError):
@@ -30,11 +36,14 @@ class Site(ThreadingHTTPServer):
     """The listening server. OSError if the port is taken."""
 
     daemon_threads = True
+    request_queue_size = _MOST_REQUESTS
 
     def __init__(self, folder: Path, port: int, *, trust: bool) -> None:
         super().__init__((LOOPBACK, port), _Handler)
         self.folder = folder
         self.trust = trust
+        self._token = secrets.token_urlsafe(16)
+        self._free = BoundedSemaphore(_MOST_REQUESTS)
         self._pages: dict[tuple[Path, int], str] = {}
         # The process has one chart compiler, and building two pages at once would double the
         # memory.
@@ -42,8 +51,46 @@ class Site(ThreadingHTTPServer):
 
     @property
     def address(self) -> str:
-        """Address of the first page."""
-        return f"http://{LOOPBACK}:{self.server_port}/"
+        """Address of the first page, with a token: other users of this machine can reach the port,
+        and must not read the caller's runs."""
+        return f"http://{LOOPBACK}:{self.server_port}/?{_TOKEN}={self._token}"
+
+    @property
+    def cookie(self) -> str:
+        """Cookie that stands for the token on later pages. Browsers share cookies between ports, so
+        its name holds the port."""
+        return f"fscost-{self.server_port}={self._token}; HttpOnly; SameSite=Strict; Path=/"
+
+    def is_token(self, text: str) -> bool:
+        """Check a token, in a time that does not tell how much of it is right."""
+        return hmac.compare_digest(text.encode(), self._token.encode())
+
+    def knows(self, cookies: str) -> bool:
+        """Check a request's cookies for the token."""
+        try:
+            found = SimpleCookie(cookies).get(f"fscost-{self.server_port}")
+        except CookieError:
+            return False
+        return found is not None and self.is_token(found.value)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Answer a connection on a thread of its own, or close it if too many are open."""
+        if not self._free.acquire(blocking=False):
+            self.shutdown_request(request)
+            return
+        super().process_request(request, client_address)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            self.finish_request(request, client_address)
+        except Exception:  # noqa: BLE001  # A client that went away.
+            self.handle_error(request, client_address)
+        finally:
+            self._free.release()
+            self.shutdown_request(request)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Ignore a client that went away."""
 
     def is_own(self, host: str) -> bool:
         """Check that a request's Host names this server. A foreign page whose host name resolves to
@@ -104,6 +151,9 @@ class _Handler(BaseHTTPRequestHandler):
         status, text = self._page()
         body = text.encode("utf-8", "backslashreplace")
         self.send_response(status)
+        if status is HTTPStatus.SEE_OTHER:
+            self.send_header("Location", "/")
+            self.send_header("Set-Cookie", self.server.cookie)
         self.send_header("Content-Type", "text/html; charset=utf-8")
         self.send_header("Content-Length", str(len(body)))
         self.send_header("Cache-Control", "no-store")
@@ -119,13 +169,22 @@ class _Handler(BaseHTTPRequestHandler):
             return HTTPStatus.FORBIDDEN, site.problem(
                 "Refused",
                 "the address names another host than this server",
-                f"open {self.server.address}",
+                "open the address that `fscost serve` printed",
             )
         try:
+            query = parse_qs(urlsplit(self.path).query, errors="replace")
+            if self.server.is_token(_one(query, _TOKEN)):
+                return HTTPStatus.SEE_OTHER, ""
+            if not self.server.knows(self.headers.get("Cookie", "")):
+                return HTTPStatus.FORBIDDEN, site.problem(
+                    "Refused",
+                    "this browser has no token",
+                    "open the address that `fscost serve` printed",
+                )
             return HTTPStatus.OK, self.server.text(self.path)
         except _NotFoundError as error:
             return HTTPStatus.NOT_FOUND, site.problem("Not found", error.what, error.remedy or "")
-        except (FscostError, OSError) as error:
+        except Exception as error:  # noqa: BLE001  # A page, not a traceback in the terminal.
             known = error if isinstance(error, FscostError) else FscostError(str(error))
             text = site.problem("This cannot be shown", known.what, known.remedy or "")
             return HTTPStatus.UNPROCESSABLE_ENTITY, text
