@@ -77,7 +77,9 @@ def why_no_guest_tests() -> str | None:
 
 def why_no_long_tests() -> str | None:
     """Return None if long tests are requested; otherwise the reason."""
-    return None if os.environ.get("FSCOST_TEST_LONG") else "its like runs; `make soak` runs it"
+    if os.environ.get("FSCOST_TEST_LONG"):
+        return None
+    return "only `make soak` runs long tests and all variants of a test"
 
 
 def why_no_browser_tests() -> str | None:

@@ -312,7 +312,7 @@ def test_a_second_run_on_this_machine_is_refused(fscost: Run, tmp_path: Path) ->
             held.enter_context(exclusive())
         found = fscost("compare", "--on", "ext4", "--", "true", check=(2,))
     if "fscost-agent was not found" in found.stderr or "fscost-disk was not found" in found.stderr:
-        pytest.skip("nothing is built here")
+        pytest.skip("fscost-agent and fscost-disk are not built")
     assert "another fscost run is in progress (process " in found.stderr
     assert list(tmp_path.iterdir()) == []
 

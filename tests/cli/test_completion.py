@@ -27,7 +27,9 @@ def asked(*words: str) -> list[str]:
     return done.stdout.split()
 
 
-@pytest.mark.skipif(not (BIN / "fscost").exists(), reason="fscost is not installed beside Python")
+@pytest.mark.skipif(
+    not (BIN / "fscost").exists(), reason="no program fscost is installed beside this Python"
+)
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
