@@ -1,12 +1,13 @@
 """Abilities of a workload, tested by real attempts, natively and in a guest. This test checks the
 table in docs/measuring.md."""
 
-import os
+import ctypes
+import platform
 import re
 import shlex
+import shutil
 import socket
 import subprocess
-import sys
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -58,7 +59,10 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Host]:
                 "/proc/sys/kernel/pid_max",
             )
         }
+        libc = ctypes.CDLL(None)
+        key = libc.syscall(NUMBERS["key"], b"user", name.encode(), b"secret", 6, USER_KEYRING)
         yield Host(tmp_path, name, server.getsockname()[1], queue, kept)
+        libc.syscall(NUMBERS["keyctl"], UNLINK, key, USER_KEYRING)
     secret.kill()
     secret.wait()
     subprocess.run(["ipcrm", "-q", queue], check=True)
@@ -67,10 +71,8 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Host]:
 
 
 def python(code: str) -> str:
-    return (
-        f"{shlex.quote(sys.executable if os.access(sys.executable, os.X_OK) else 'python3')} -S -c"
-        f" {shlex.quote(code)}"
-    )
+    # A guest sees the distribution's Python, but not one in /root.
+    return f"{shutil.which('python3', path='/usr/bin') or 'python3'} -S -c {shlex.quote(code)}"
 
 
 def has_capability(number: int) -> str:
@@ -78,6 +80,66 @@ def has_capability(number: int) -> str:
 
 
 WRITABLE = "write to a folder that --writable names"
+
+NUMBERS = {
+    "x86_64": {"bpf": 321, "perf": 298, "key": 248, "keyctl": 250, "to": 303, "open": 304},
+    "aarch64": {"bpf": 280, "perf": 241, "key": 217, "keyctl": 219, "to": 264, "open": 265},
+}[platform.machine()]
+"""Numbers of system calls (include/uapi/asm-generic/unistd.h, arch/x86/entry/syscalls)."""
+
+
+def call(number: int, *words: str) -> str:
+    """Return a shell line that makes a system call and succeeds if the call does."""
+    return python(
+        f"import ctypes as c; l = c.CDLL(None); b = c.create_string_buffer\n"
+        f"raise SystemExit(l.syscall({', '.join([str(number), *words])}) < 0)"
+    )
+
+
+MAP = "struct.pack('<4I', 2, 4, 4, 1).ljust(128, bytes(1))"  # linux/bpf.h: an array of one
+EVENT = "struct.pack('<2IQ', 1, 112, 0).ljust(112, bytes(1))"  # linux/perf_event.h: the CPU clock
+USER_KEYRING = -4  # linux/keyctl.h
+SEARCH, UNLINK = 10, 9
+
+
+def kernel_calls(host: Host) -> dict[str, str]:
+    """Return attempts that only the filter of system calls prevents (crates/agent)."""
+    bpf, perf = (
+        call(NUMBERS[name], *words).replace("import ctypes", "import struct, ctypes")
+        for name, words in (
+            ("bpf", ("0", MAP, "128")),
+            ("perf", (EVENT, "0", "-1", "-1", "0")),
+        )
+    )
+    by_handle = python(
+        "import ctypes as c, os, struct\n"
+        "l = c.CDLL(None, use_errno=True); open('by-handle', 'w').close()\n"
+        "h = c.create_string_buffer(struct.pack('<Ii', 128, 0), 136); m = c.c_int()\n"
+        f"assert l.syscall({NUMBERS['to']}, -100, b'by-handle', h, c.byref(m), 0) == 0\n"
+        f"raise SystemExit(l.syscall({NUMBERS['open']}, os.open('.', 0), h, 0) < 0)"
+    )
+    return {
+        "load a program or map into the kernel (bpf)": bpf,
+        "observe the kernel (perf_event_open)": perf,
+        "read a key of the host's user keyring": call(
+            NUMBERS["keyctl"], str(SEARCH), str(USER_KEYRING), "b'user'", f"b'{host.name}'", "0"
+        ),
+        "add a key": call(
+            NUMBERS["key"], "b'user'", "b'fscost-probe'", "b'x'", "1", str(USER_KEYRING)
+        ),
+        "swap on a file of the disk": (
+            "dd if=/dev/zero of=swap bs=1M count=2 && chmod 600 swap && mkswap swap && swapon swap"
+            " && swapoff swap"
+        ),
+        "run in real time": python(
+            "import os; os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))"
+        ),
+        "run at another priority": python(
+            "import os; os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0)); os.nice(-1)"
+        ),
+        "open a file by its handle": by_handle,
+    }
+
 
 MANY_THREADS = python(f"""
 import os, threading
@@ -172,8 +234,10 @@ def writable(host: Host) -> Path:
 def tried(bench: Any, host: Host, many_threads: str, **options: Any) -> dict[str, bool]:
     """Return for each attempt whether it succeeded."""
     writable(host).mkdir()
-    everything = attempts(host, many_threads) | {
-        name: shell for name, (shell, _) in effects(host).items()
+    everything = {
+        **attempts(host, many_threads),
+        **kernel_calls(host),
+        **{name: shell for name, (shell, _) in effects(host).items()},
     }
     lines = [
         f"( {shell} ) >/dev/null 2>&1 && echo 'TRIED {number} yes' || echo 'TRIED {number} no'"

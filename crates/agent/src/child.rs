@@ -5,6 +5,7 @@ use crate::namespace::Directories;
 use crate::plan::Placeholders;
 use crate::process::describe;
 use crate::sandbox;
+use crate::step_filter::StepFilter;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
@@ -100,8 +101,17 @@ impl Launcher {
             command.env(name, self.fill.fill(value)?);
         }
         let owns_kernel = self.owns_kernel;
-        // SAFETY: prctl, capget and capset only; nothing is allocated and no lock is taken.
-        unsafe { command.pre_exec(move || sandbox::drop_capabilities(owns_kernel)) };
+        let filter = match owns_kernel {
+            true => None,
+            false => Some(StepFilter::new()?),
+        };
+        let confine = move || {
+            sandbox::drop_capabilities(owns_kernel)?;
+            filter.as_ref().map_or(Ok(()), StepFilter::enter)
+        };
+        // SAFETY: prctl, capget, capset, keyctl and seccomp only; nothing is allocated and no lock
+        // is taken.
+        unsafe { command.pre_exec(confine) };
         Ok(command)
     }
 

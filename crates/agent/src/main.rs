@@ -35,6 +35,7 @@ mod sandbox;
 mod schedule;
 mod spinner;
 mod step;
+mod step_filter;
 mod supervisor;
 mod sync_calls;
 mod usage;
