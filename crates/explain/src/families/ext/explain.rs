@@ -101,7 +101,8 @@ impl State {
     /// Records whether a changed inode was removed, created, or reused by another file.
     fn life(&mut self, number: u32, old: Inode<'_>, new: Inode<'_>, why: Causes) {
         let is_another = new.is_another_than(old);
-        self.names.inode_is(number, new.generation(), new.lives());
+        self.names
+            .inode_is(number, new.generation(), new.lives(), new.is_directory());
         if why.has(Cause::InodeRemoved) || is_another {
             self.names.inode_removed(number);
         }

@@ -66,7 +66,7 @@ mod tests {
             is_directory: false,
         };
         let mut paths = crate::Paths::default();
-        state.names.inode_is(100, 7, true);
+        state.names.inode_is(100, 7, true, false);
         state.names.add(2, &entry(100, b"old"));
         state.names.told_generation(100, 7);
         assert!(state.names.path(100, &mut paths).is_some());

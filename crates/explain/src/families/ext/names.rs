@@ -12,6 +12,8 @@ const MAX_BYTES: usize = 4096;
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Name {
     parent: u32,
+    /// Life of the parent in which it has the name.
+    of: Life,
     name: Box<[u8]>,
     /// Number of blocks that hold the name: two while a block is split, none once the name is gone.
     count: u32,
@@ -36,6 +38,8 @@ struct Called {
     life: Life,
     generation: u32,
     is_linked: bool,
+    /// Whether the inode is a directory according to its table, if that is known.
+    is_directory: Option<bool>,
 }
 
 /// State of an inode according to fast commits.
@@ -97,15 +101,22 @@ impl Names {
     }
 
     fn generation(&self, inode: u32) -> u32 {
-        let in_table = || self.inodes.get(&inode).map_or(0, |of| of.generation);
         let told = self.told.get(&inode);
-        told.map_or_else(in_table, |told| told.generation)
+        told.map_or_else(|| self.in_table(inode), |told| told.generation)
     }
 
-    /// Records an inode's state from its table: its generation, and whether any name refers to it.
-    pub fn inode_is(&mut self, inode: u32, generation: u32, is_linked: bool) {
+    fn in_table(&self, inode: u32) -> u32 {
+        self.inodes.get(&inode).map_or(0, |of| of.generation)
+    }
+
+    /// Records an inode's state from its table: its generation, whether any name refers to it, and
+    /// whether it is a directory.
+    pub fn inode_is(&mut self, inode: u32, generation: u32, is_linked: bool, is_directory: bool) {
         let of = self.inodes.entry(inode).or_default();
         (of.generation, of.is_linked) = (generation, is_linked);
+        if of.is_directory.replace(is_directory) == Some(true) && !is_directory {
+            self.known.clear(); // some paths may lead through the directory that it was
+        }
     }
 
     /// Returns whether an inode has no name according to its table.
@@ -115,6 +126,7 @@ impl Names {
 
     /// Adds a name to a directory.
     pub fn add(&mut self, parent: u32, entry: &Entry<'_>) {
+        let life = self.life(parent);
         let of = self.inodes.entry(entry.inode).or_default();
         let is_first = of.names.is_empty();
         let was_awaited = self.awaited.remove(&entry.inode);
@@ -127,9 +139,13 @@ impl Names {
         of.alive = true;
         of.removed = false;
         match of.names.iter_mut().find(|n| n.is(parent, entry)) {
-            Some(known) => known.count = known.count.saturating_add(1),
+            Some(known) => {
+                known.count = known.count.saturating_add(1);
+                known.of = life;
+            }
             None => of.names.push(Name {
                 parent,
+                of: life,
                 name: entry.name.into(),
                 count: 1,
                 since: self.epoch,
@@ -151,8 +167,12 @@ impl Names {
             && self.awaited.remove(&entry.inode)
         {
             of.names.retain(|name| name.is(parent, entry));
-            of.names.iter_mut().for_each(|name| name.since = self.epoch);
             (of.alive, of.removed) = (true, false);
+            let life = self.life(parent);
+            let names = self.inodes.get_mut(&entry.inode).map(|of| &mut of.names);
+            for name in names.into_iter().flatten() {
+                (name.of, name.since) = (life, self.epoch);
+            }
         }
     }
 
@@ -267,24 +287,36 @@ impl Names {
         Some(paths.intern(&self.text(inode, epoch)?))
     }
 
-    /// Builds the path from names that appeared in `epoch` or before.
+    /// Builds the path from names that appeared in `epoch` or before. There is none if a directory
+    /// in it was removed and its number belongs to another file.
     fn text(&self, inode: u32, epoch: u32) -> Option<String> {
         if self.awaited.contains(&inode) {
             return None;
         }
         let mut parts = Vec::new();
         let (mut at, mut bytes) = (inode, 0);
+        let (mut is_told, mut life) = (true, None);
         while at != ROOT {
-            let (parent, name) = match self.told.get(&at) {
-                Some(told) => told.name.as_ref().map(|(parent, name)| (*parent, name))?,
+            let told = self.told.get(&at);
+            let (parent, name) = match told {
+                Some(told) if is_told || told.generation == self.in_table(at) => {
+                    told.name.as_ref().map(|(parent, name)| (*parent, name))?
+                }
+                Some(_) => return None,
                 None => {
-                    let name = self.inodes.get(&at)?.names.first()?;
-                    if name.since > epoch {
+                    let of = self.inodes.get(&at)?;
+                    let name = of.names.first()?;
+                    if name.since > epoch || life.is_some_and(|life| life != of.life) {
                         return None;
                     }
+                    life = Some(name.of);
                     (name.parent, &name.name)
                 }
             };
+            if told.is_some() {
+                life = None;
+            }
+            is_told = told.is_some();
             bytes += name.len() + 1;
             parts.push(escaped(name));
             if bytes > MAX_BYTES {
@@ -388,6 +420,39 @@ mod tests {
         names.inode_new(100);
         names.remove(ROOT, &entry(100, "old"));
         names.settle();
+        assert_eq!(text(&mut names, 100), None);
+    }
+
+    #[test]
+    fn no_path_leads_through_another_file_with_the_number_of_a_removed_directory() {
+        let mut names = Names::default();
+        names.inode_is(12, 1, true, true);
+        names.inode_new(12);
+        names.add(ROOT, &entry(12, "d"));
+        names.add(12, &entry(100, "open"));
+        names.remove(12, &entry(100, "open"));
+        assert_eq!(text(&mut names, 100).as_deref(), Some("/d/open"));
+        // A fast commit tells of the next file first.
+        names.told_generation(12, 2);
+        let file = Entry {
+            is_directory: false,
+            ..entry(12, "file")
+        };
+        names.told(ROOT, &file);
+        assert_eq!(text(&mut names, 12).as_deref(), Some("/file"));
+        assert_eq!(text(&mut names, 100), None);
+        names.settle();
+        assert_eq!(text(&mut names, 100).as_deref(), Some("/d/open"));
+        names.inode_removed(12);
+        names.inode_new(12);
+        names.inode_is(12, 2, true, false);
+        names.add(ROOT, &file);
+        assert_eq!(text(&mut names, 12).as_deref(), Some("/file"));
+        assert_eq!(text(&mut names, 100), None);
+        // The next one is a directory.
+        names.inode_new(12);
+        names.inode_is(12, 3, true, true);
+        names.add(ROOT, &entry(12, "e"));
         assert_eq!(text(&mut names, 100), None);
     }
 

@@ -163,7 +163,7 @@ mod tests {
         let mut numbers = Vec::new();
         for (epoch, name) in [(1, "first"), (2, "second")] {
             begin(&mut naming, &mut names, epoch);
-            names.inode_is(12, epoch, true);
+            names.inode_is(12, epoch, true, false);
             names.inode_new(12);
             numbers.push(write(&mut naming, &mut names, &mut rows));
             names.add(2, &entry(name));
@@ -180,7 +180,7 @@ mod tests {
         let (mut naming, mut names) = (Naming::default(), Names::default());
         let mut rows = Rows::default();
         begin(&mut naming, &mut names, 1);
-        names.inode_is(12, 1, true);
+        names.inode_is(12, 1, true, false);
         names.inode_new(12);
         let before = write(&mut naming, &mut names, &mut rows);
         naming.flush(&mut names, &mut rows);
@@ -200,7 +200,7 @@ mod tests {
         let (mut naming, mut names) = (Naming::default(), Names::default());
         let mut rows = Rows::default();
         begin(&mut naming, &mut names, 1);
-        names.inode_is(12, 1, false);
+        names.inode_is(12, 1, false, false);
         names.inode_nameless(12);
         let number = write(&mut naming, &mut names, &mut rows);
         naming.flush(&mut names, &mut rows);
@@ -215,7 +215,7 @@ mod tests {
         names.add(2, &entry("same"));
         begin(&mut naming, &mut names, 2);
         names.inode_removed(12);
-        names.inode_is(12, 2, true);
+        names.inode_is(12, 2, true, false);
         names.inode_new(12);
         let number = write(&mut naming, &mut names, &mut rows);
         naming.flush(&mut names, &mut rows);
@@ -237,7 +237,7 @@ mod tests {
         state.name();
         begin(&mut naming, &mut state.names, 2);
         state.names.inode_removed(12);
-        state.names.inode_is(12, 2, true);
+        state.names.inode_is(12, 2, true, false);
         state.names.inode_new(12);
         let number = write(&mut naming, &mut state.names, &mut rows);
         state.keep_names(2, &entries, &entries);
@@ -254,7 +254,7 @@ mod tests {
         begin(&mut naming, &mut names, 2);
         names.add(2, &entry("new"));
         names.inode_removed(12);
-        names.inode_is(12, 2, true);
+        names.inode_is(12, 2, true, false);
         names.inode_new(12);
         let number = write(&mut naming, &mut names, &mut rows);
         naming.flush(&mut names, &mut rows);
