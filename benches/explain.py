@@ -8,7 +8,8 @@ requests have 4 KiB or less on average), 0.2 s to the first line, `--parquet` at
 slower, an export as fast as `cp --sparse=always` of that image.
 
 The recordings are of a tree of 60,000 files like a kernel's: unpacked, object files added beside
-the sources, the object files removed, everything removed. They are made here (needs root), or found
+the sources, the object files removed, everything removed. One more is of the workload small-files
+on xfs, whose log gives it twenty rows for each request. They are made here (needs root), or found
 with --recordings. Times are wall times, the minimum of several runs. Each has its CPU time beside
 it, which estimates the time on an idle machine.
 """
@@ -34,6 +35,7 @@ from fscost.workload.recipes.request import Request
 
 FSCOST = Path(sys.executable).with_name("fscost")
 PROFILES = ("ext4", "xfs", "btrfs")
+TREE, SMALL_FILES = "kernel-tree", "small-files"
 FILES = 60_000
 SMALL_BYTES = 4096
 BUDGET_BYTES_PER_S = 1e9
@@ -58,7 +60,7 @@ for line in sys.stdin:
 
 
 def make_recordings(folder: Path) -> None:
-    """Record one cell for each family."""
+    """Record one cell for each family, and the small files."""
     inputs = folder / "inputs"
     inputs.mkdir()
     tree.make(
@@ -68,22 +70,27 @@ def make_recordings(folder: Path) -> None:
     libraries = sorted(Path(sys.prefix, "lib").rglob("*.so*"), key=lambda file: file.stat().st_size)
     (inputs / "blob").write_bytes(libraries[-1].read_bytes())
     (inputs / "build.py").write_text(BUILD)
-    on = [argument for profile in PROFILES for argument in ("--on", profile)]
-    once = ["--min-repetitions", "1", "--max-repetitions", "1", "--keep", "all", "--size", "8G"]
     steps = STEPS.format(folder=inputs, python=sys.executable)
-    command = [
-        FSCOST,
-        "compare",
-        *on,
-        *once,
-        "--out",
-        folder / "kernel-tree",
-        "--",
-        "sh",
-        "-c",
-        steps,
-    ]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    compare(folder / TREE, *PROFILES, work=["--", "sh", "-c", steps])
+    compare(folder / SMALL_FILES, "xfs", work=["--workload", SMALL_FILES, "--scale", "40"])
+
+
+def compare(out: Path, *profiles: str, work: Sequence[str]) -> None:
+    """Record one repetition of a workload on these profiles."""
+    on = [argument for profile in profiles for argument in ("--on", profile)]
+    once = ["--min-repetitions", "1", "--max-repetitions", "1", "--keep", "all", "--size", "8G"]
+    subprocess.run(
+        [FSCOST, "compare", *on, *once, "--out", out, *work], check=True, stdout=subprocess.DEVNULL
+    )
+
+
+def named(folder: Path) -> dict[str, Path]:
+    """Return the recordings that were made, by profile, and by workload if it is not the tree."""
+    return {
+        path.parent.name.split(".")[0] + suffix: path
+        for run, suffix in ((TREE, ""), (SMALL_FILES, "-small"))
+        for path in sorted(folder.glob(f"{run}/cells/*/recording.fscost"))
+    }
 
 
 def timed(command: Sequence[str | Path]) -> dict[str, float]:
@@ -161,7 +168,7 @@ def report(name: str, found: dict[str, Any]) -> dict[str, Any]:
     }
     over = [what for what, is_kept in checks.items() if not is_kept]
     print(
-        f"{name:8} {found['requests']:9,} {found['bytes'] / 1e9:5.2f}   {explain['wall_s']:6.2f}"
+        f"{name:9} {found['requests']:9,} {found['bytes'] / 1e9:5.2f}   {explain['wall_s']:6.2f}"
         f" {explain['cpu_s']:6.2f} {found['bytes'] / explain['wall_s'] / 1e9:6.2f}"
         f" {found['requests'] / explain['wall_s'] / 1e3:7.0f} {explain['first_s']:6.2f}  "
         f" {ratios['parquet']:7.2f}   {export['wall_s']:6.2f} {export['cpu_s']:6.2f}"
@@ -185,10 +192,7 @@ def main() -> None:
         folder = Path(name)
         if arguments.recordings is None:
             make_recordings(folder)
-            recordings = {
-                path.parent.name.split(".")[0]: path
-                for path in sorted(folder.glob("kernel-tree/cells/*/recording.fscost"))
-            }
+            recordings = named(folder)
         else:
             recordings = {path.stem: path for path in sorted(arguments.recordings.glob("*.fscost"))}
         start = least([timed([FSCOST, "--help"]) for _ in range(arguments.runs)])
@@ -196,9 +200,9 @@ def main() -> None:
             f"fscost --help: {start['wall_s']:.2f} s, {start['cpu_s']:.2f} s of CPU; load"
             f" {os.getloadavg()[0]:.1f}"
         )
-        print(f"{'':24}   {'explain':30}        {'parquet':>7}   export               to a")
+        print(f"{'':25}   {'explain':30}        {'parquet':>7}   export               to a")
         print(
-            f"{'':8} {'requests':>9} {'GB':>5}   {'wall s':>6} {'CPU s':>6} {'GB/s':>6}"
+            f"{'':9} {'requests':>9} {'GB':>5}   {'wall s':>6} {'CPU s':>6} {'GB/s':>6}"
             f" {'kreq/s':>7} {'1st s':>6}   {'ratio':>7}   {'wall s':>6} {'CPU s':>6} {'cp s':>6}"
             f" {'copy':>6}"
         )
