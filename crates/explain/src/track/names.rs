@@ -262,14 +262,12 @@ impl Names {
 
     /// Returns the inode's current path, with `/` for the root of the file system.
     pub fn path(&mut self, inode: u64, paths: &mut Paths) -> Option<PathId> {
-        if let Some((epoch, path)) = self.names.get(inode).and_then(|known| known.path)
-            && epoch == self.epoch
-        {
+        if let Some(path) = self.known_path(inode) {
             return Some(path);
         }
         let mut parts = Vec::new();
-        let mut at = inode;
-        while at != self.root {
+        let (mut at, mut above) = (inode, None);
+        while at != self.root && above.is_none() {
             let first = &self.names.get(at)?.first;
             let generation = self.generations.get(&first.directory).copied();
             let is_now = generation.unwrap_or(0) == first.generation;
@@ -278,16 +276,30 @@ impl Names {
             if parts.len() > DEEPEST || !is_now {
                 return None;
             }
+            above = self.known_path(at);
         }
-        let text: String = match parts.is_empty() {
-            true => "/".into(),
-            false => parts.iter().rev().flat_map(|part| ["/", part]).collect(),
-        };
+        let mut text = above.map_or("", |above| paths.text(above)).to_owned();
+        if parts.len() + text.matches('/').count() > DEEPEST {
+            return None;
+        }
+        for part in parts.iter().rev() {
+            text.push('/');
+            text.push_str(part);
+        }
+        if parts.is_empty() {
+            text.push('/');
+        }
         let id = paths.intern(&text);
         if let Some(known) = self.names.get_mut(inode) {
             known.path = Some((self.epoch, id));
         }
         Some(id)
+    }
+
+    /// Returns the path of the inode if it was determined before and still holds.
+    fn known_path(&self, inode: u64) -> Option<PathId> {
+        let (epoch, path) = self.names.get(inode)?.path?;
+        (epoch == self.epoch).then_some(path)
     }
 }
 
