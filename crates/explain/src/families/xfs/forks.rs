@@ -35,9 +35,12 @@ impl Metadata {
             self.hold(Holder::Xattr, inode, list, rows);
         }
         let is_short = !is_free && core.is_directory() && core.data_format == Format::Local;
+        let had_short = |known: &Inode| !known.short_form.is_empty();
         match data.filter(|_| is_short) {
             Some(fork) => self.read_short_form(inode, fork),
-            None if !is_short => self.read_short_form(inode, &[]),
+            None if !is_short && self.inodes.get(inode).is_some_and(had_short) => {
+                self.read_short_form(inode, &[]);
+            }
             None => {}
         }
         self.drop_leaves(inode, core, rows);
@@ -82,12 +85,15 @@ impl Metadata {
 
     /// Replaces the extents listed by `holder`, which belongs to this inode.
     pub(super) fn hold(&mut self, holder: Holder, inode: u64, list: Vec<Extent>, rows: &mut Rows) {
-        let before = match holder {
-            Holder::Data => self.inodes.get_mut(inode).map(|i| take(&mut i.data)),
-            Holder::Xattr => self.inodes.get_mut(inode).map(|i| take(&mut i.xattr)),
-            Holder::Leaf(offset) => self.leaf_extents.remove(&offset),
+        let known = match holder {
+            Holder::Data => self.inodes.get_mut(inode).map(|i| &mut i.data),
+            Holder::Xattr => self.inodes.get_mut(inode).map(|i| &mut i.xattr),
+            Holder::Leaf(offset) => self.leaf_extents.get_mut(&offset),
         };
-        let before = before.unwrap_or_default();
+        if known.as_deref().map_or(&[][..], Vec::as_slice) == list {
+            return;
+        }
+        let before = known.map(take).unwrap_or_default();
         let (gone, come) = changed(&before, &list);
         let new = list[come].to_vec();
         if !list.is_empty() {

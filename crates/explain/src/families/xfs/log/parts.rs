@@ -1,6 +1,8 @@
 //! Parts of one record, and their explanations.
 
+use super::super::log_record::Record;
 use super::item::Explanation;
+use super::record::Place;
 use crate::Cause;
 use std::ops::Range;
 
@@ -31,6 +33,24 @@ pub struct Parts {
 }
 
 impl Parts {
+    /// Begins with the record's own headers.
+    pub fn of(record: &Record<Place>) -> Parts {
+        /// Most items take more than this.
+        const ITEM_BYTES: usize = 128;
+        let count = record.bytes.len() / ITEM_BYTES;
+        let mut parts = Parts {
+            slots: Vec::with_capacity(count),
+            ranges: Vec::with_capacity(count),
+        };
+        parts.slots.push(Slot {
+            transaction: None,
+            lsn: record.lsn,
+            explanation: Some(Explanation::OWN),
+        });
+        parts.add(0..record.content_at, 0);
+        parts
+    }
+
     /// Begins or continues an item.
     pub fn open(&mut self, id: u32, lsn: u64) -> usize {
         self.slots.push(Slot {

@@ -6,7 +6,7 @@ use super::super::log_item::{Items, MOST_TRANSACTIONS, Part};
 use super::super::log_record::{COMMIT, Operation, Record, START, UNMOUNT};
 use super::super::metadata::{Late, Metadata};
 use super::item::{Explanation, explain};
-use super::parts::{Parts, Slot};
+use super::parts::Parts;
 use super::record::Place;
 use crate::{Cause, NO_INODE, Row, Rows};
 use std::mem::take;
@@ -41,14 +41,7 @@ fn find(transactions: &mut [Transaction], id: u32) -> Option<&mut Transaction> {
 impl Transactions {
     /// Reads a record, and splits its rows by explanation.
     pub fn read(&mut self, record: Record<Place>, metadata: &mut Metadata, rows: &mut Rows) {
-        let mut parts = Parts {
-            slots: vec![Slot {
-                transaction: None,
-                lsn: record.lsn,
-                explanation: Some(Explanation::OWN),
-            }],
-            ranges: vec![(0..record.content_at, 0)],
-        };
+        let mut parts = Parts::of(&record);
         let mut at = record.content_at;
         for operation in record.operations() {
             let (id, flags) = (operation.id, operation.flags);
