@@ -2,7 +2,9 @@
 native module, which interprets the file systems."""
 
 import json
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -111,9 +113,14 @@ class Explanation:
         }
         if not sums and not others:
             return
-        for batch in self.batches():
-            for collector in (*sums.values(), *others):
-                collector.add(batch)
+        collectors = (*sums.values(), *others)
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            adding: Iterator[None] = iter(())
+            for batch in self.batches():
+                # Each collector adds a batch while the next one is read.
+                list(adding)
+                adding = pool.map(lambda each, rows=batch: each.add(rows), collectors)
+            list(adding)
         for keys, collector in sums.items():
             self._sums[keys] = _no_sums(keys) if (table := collector.table()) is None else table
 
