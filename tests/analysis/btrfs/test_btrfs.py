@@ -56,6 +56,7 @@ class Row:
     tree: int
     inode: int
     path: str | None
+    doubtful: bool
     transaction: int | None
     copy: int
 

@@ -125,7 +125,7 @@ pub fn is_fs_tree(owner: u64) -> bool {
 
 /// `struct btrfs_inode_item`.
 pub mod inode {
-    use crate::bytes::checked::le32;
+    use crate::bytes::checked::{le32, le64};
     use crate::mode::Kind;
     use std::ops::Range;
 
@@ -149,6 +149,12 @@ pub mod inode {
     /// Returns whether the inode is a symbolic link.
     pub fn is_symlink(item: &[u8]) -> bool {
         kind(item) == Some(Kind::Symlink)
+    }
+
+    /// Returns the ctime in seconds and nanoseconds.
+    pub fn changed(item: &[u8]) -> Option<(u64, u32)> {
+        let at = OTHER_TIMES.start;
+        Some((le64(item, at)?, le32(item, at + 8)?))
     }
 
     fn kind(item: &[u8]) -> Option<Kind> {

@@ -174,8 +174,15 @@ impl Follower {
                         copy: spot.copy,
                         generation: Some(extent.generation).filter(|&g| g >= since),
                     };
-                    self.pending
-                        .claim(disk, spot.offset, run, step.rows, |row| found.complete(row));
+                    let numbers = self.pending.take(disk, spot.offset, run, step.rows);
+                    for &number in &numbers {
+                        if let Some(row) = step.rows.get_mut(number) {
+                            found.complete(row);
+                        }
+                    }
+                    if !step.full {
+                        self.keep_logged(step, owner, key.objectid, &numbers)?;
+                    }
                 }
                 at += run;
             }

@@ -139,6 +139,7 @@ impl Follower {
         let log_root = |s: Option<&Super>| s.map(|s| s.log_root).filter(|&root| root != 0);
         let (old, new) = (log_root(step.old), log_root(step.new));
         let Some(new) = new else { return Ok(()) };
+        self.add_logged(step, new, tree::LOG)?;
         for (id, root) in self.volume.logs(step.disks, new)? {
             let mut before = None;
             if let Some(old) = old {
@@ -147,14 +148,20 @@ impl Follower {
                 before = self.volume.look_up(step.disks, old, key, key, bytenr)?;
             }
             step.log_roots.insert(id, (before, Some(root)));
-            let mut next = vec![root];
-            while let Some(bytenr) = next.pop() {
-                if !self.written.contains_key(&bytenr) || step.logged.insert(bytenr, id).is_some() {
-                    continue;
-                }
-                if let Some(block) = self.volume.block(step.disks, bytenr)? {
-                    next.extend(block.children());
-                }
+            self.add_logged(step, root, id)?;
+        }
+        Ok(())
+    }
+
+    /// Adds the blocks below `root` that were just written to those of the log of tree `id`.
+    fn add_logged(&mut self, step: &mut Step<'_, '_>, root: u64, id: u64) -> Result<()> {
+        let mut next = vec![root];
+        while let Some(bytenr) = next.pop() {
+            if !self.written.contains_key(&bytenr) || step.logged.insert(bytenr, id).is_some() {
+                continue;
+            }
+            if let Some(block) = self.volume.block(step.disks, bytenr)? {
+                next.extend(block.children());
             }
         }
         Ok(())

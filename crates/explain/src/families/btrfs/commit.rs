@@ -3,6 +3,7 @@
 use super::block::{Block, Header};
 use super::item::{is_fs_tree, tree};
 use super::items::{Reasons, structure_of};
+use super::logged::Logged;
 use super::metadata::Volume;
 use super::paths::{Names, PathFinder};
 use super::pending::Pending;
@@ -61,6 +62,7 @@ pub struct Follower {
     pub written: BTreeMap<u64, Vec<usize>>,
     pub pending: Pending,
     pub paths: PathFinder,
+    pub logged: Logged,
     /// Causes of the last superblock.
     pub superblock_causes: Causes,
 }
@@ -78,7 +80,7 @@ pub struct Step<'a, 'd> {
     pub roots: HashMap<u64, (Option<u64>, Option<u64>)>,
     /// Roots of each tree's log before and after.
     pub log_roots: HashMap<u64, (Option<u64>, Option<u64>)>,
-    /// Tree that each block of a log belongs to.
+    /// Tree that each block of a log belongs to; for blocks of the tree of logs, that tree.
     pub logged: HashMap<u64, u64>,
     /// Snapshots that the transaction created.
     pub snapshots: HashSet<u64>,
@@ -131,6 +133,7 @@ impl Follower {
             written: BTreeMap::new(),
             pending: Pending::default(),
             paths: PathFinder::default(),
+            logged: Logged::default(),
             superblock_causes: Causes::one(Cause::Accounting),
         }
     }
@@ -204,13 +207,17 @@ impl Follower {
         self.paths.forget();
         step.waiting_within = self.waiting_within();
         self.find_logged(step)?;
+        if step.full {
+            self.revise_logged(step)?;
+        }
         let mut snapshots = Vec::new();
         for (bytenr, written) in std::mem::take(&mut self.written) {
             let Some(block) = self.volume.block(step.disks, bytenr)? else {
                 continue;
             };
-            // Blocks of the transaction may be written early; they take effect with its commit.
-            if !step.full && block.header.owner != tree::LOG {
+            // Blocks of the transaction may be written early; they take effect with its commit. So
+            // may blocks of a log: while one thread's fsync ends, another's is under way.
+            if !step.full && !step.logged.contains_key(&bytenr) {
                 self.written.insert(bytenr, written);
                 continue;
             }
@@ -294,6 +301,9 @@ impl Follower {
                 step.following.push(number);
             }
         }
+        if let Some(inode) = inode.filter(|_| !step.full) {
+            self.keep_logged(step, owner, inode, written)?;
+        }
         Ok(owner)
     }
 
@@ -310,19 +320,23 @@ impl Follower {
         owner: u64,
         inode: u64,
     ) -> Result<Option<PathId>> {
-        let (old_root, new_root) = self.roots(step, owner)?;
-        let root_tree = step.new.or(step.old).map_or(0, |s| s.root);
-        let log_root = step.log_roots.get(&owner).and_then(|&(_, new)| new);
-        let names = Names {
-            tree: owner,
-            log_root,
-            fs_root: new_root,
-            old_root,
-            root_tree,
-        };
+        let names = self.names(step, owner)?;
         let paths = &mut step.rows.paths;
         self.paths
             .path(&mut self.volume, step.disks, names, inode, paths)
+    }
+
+    /// Returns the roots in which names of a tree are looked up.
+    pub fn names(&mut self, step: &mut Step<'_, '_>, owner: u64) -> Result<Names> {
+        let (old_root, fs_root) = self.roots(step, owner)?;
+        let log_root = step.log_roots.get(&owner).and_then(|&(_, new)| new);
+        Ok(Names {
+            tree: owner,
+            log_root,
+            fs_root,
+            old_root,
+            root_tree: step.new.or(step.old).map_or(0, |s| s.root),
+        })
     }
 }
 

@@ -8,6 +8,7 @@ mod causes;
 mod commit;
 mod devices;
 mod items;
+mod logged;
 mod metadata;
 mod owner;
 mod paths;

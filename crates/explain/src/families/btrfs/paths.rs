@@ -10,10 +10,10 @@ use fscost_recording::Result;
 use std::rc::Rc;
 
 /// The root directory of a subvolume (`BTRFS_FIRST_FREE_OBJECTID`).
-const ROOT_DIRECTORY: u64 = tree::FIRST_FREE;
+pub const ROOT_DIRECTORY: u64 = tree::FIRST_FREE;
 /// Maximum number of path components. A longer chain is a cycle, or exceeds the maximum path
 /// length.
-const MAX_DEPTH: usize = 512;
+pub const MAX_DEPTH: usize = 512;
 const MAX_PATH_BYTES: usize = 4096;
 /// Maximum number of cached paths.
 const MAX_KNOWN: usize = 1 << 18;
@@ -41,6 +41,15 @@ pub struct PathFinder {
 /// Key of a directory: tree, inode, and whether the path crossed a subvolume boundary. Beyond the
 /// boundary, the tree is searched without its log.
 type Place = (u64, u64, bool);
+
+impl Names {
+    /// Returns the roots that may name an inode, the newest first.
+    pub fn roots(&self) -> impl Iterator<Item = u64> + use<> {
+        [self.log_root, self.fs_root, self.old_root]
+            .into_iter()
+            .flatten()
+    }
+}
 
 impl PathFinder {
     /// Clears the cache, because names may have changed.
@@ -138,21 +147,29 @@ fn parent_of(
     names: Names,
     inode: u64,
 ) -> Result<Option<Parent>> {
+    for root in names.roots() {
+        if let Some((parent, name)) = name_in(volume, disks, root, inode)? {
+            return Ok(Some((names.tree, parent, name)));
+        }
+    }
+    Ok(None)
+}
+
+/// Returns the directory of an inode, and its name there, according to the tree at `root`.
+pub fn name_in(
+    volume: &mut Volume,
+    disks: &mut Disks<'_>,
+    root: u64,
+    inode: u64,
+) -> Result<Option<(u64, String)>> {
     let (from, to) = (
         Key::new(inode, kind::INODE_REF, 0),
         Key::new(inode, kind::INODE_EXTREF, u64::MAX),
     );
-    let roots = [names.log_root, names.fs_root, names.old_root];
-    for root in roots.into_iter().flatten() {
-        let found = volume.look_up(disks, root, from, to, |key, item| {
-            let (parent, name) = name_of(key, item)?;
-            Some((names.tree, parent, escaped(name).into_owned()))
-        })?;
-        if found.is_some() {
-            return Ok(found);
-        }
-    }
-    Ok(None)
+    volume.look_up(disks, root, from, to, |key, item| {
+        let (parent, name) = name_of(key, item)?;
+        Some((parent, escaped(name).into_owned()))
+    })
 }
 
 /// Returns the parent and the name of a subvolume.

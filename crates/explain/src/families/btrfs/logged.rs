@@ -1,0 +1,145 @@
+//! Rows whose path comes from a log. A log names the files that were synced, but not the directories
+//! above them if those were renamed since the last commit: only the next commit shows it.
+
+use super::commit::{Follower, Step};
+use super::item::{Key, inode, kind};
+use super::paths::{MAX_DEPTH, ROOT_DIRECTORY, name_in};
+use crate::track::waiting::MAX_WAITING;
+use crate::{PathId, Structure};
+use fscost_recording::Result;
+use std::collections::BTreeMap;
+
+/// A time in seconds and nanoseconds.
+type Time = (u64, u32);
+
+/// A file as a log described it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct File {
+    tree: u64,
+    inode: u64,
+    /// The directory that holds its name, if known.
+    directory: Option<u64>,
+    /// The time of its last change before it was logged.
+    changed: Option<Time>,
+}
+
+/// Rows by the file that a log named since the last commit.
+#[derive(Debug, Default)]
+pub struct Logged {
+    rows: BTreeMap<File, Vec<usize>>,
+    count: usize,
+}
+
+impl Follower {
+    /// Keeps the rows of a file that the log has just named until the next commit.
+    pub fn keep_logged(
+        &mut self,
+        step: &mut Step<'_, '_>,
+        tree: u64,
+        inode: u64,
+        rows: &[usize],
+    ) -> Result<()> {
+        if rows.is_empty() || self.logged.count >= MAX_WAITING {
+            return Ok(());
+        }
+        let (mut directory, mut changed) = (None, None);
+        for root in self.names(step, tree)?.roots() {
+            if directory.is_none() {
+                let name = name_in(&mut self.volume, step.disks, root, inode)?;
+                directory = name.map(|(directory, _)| directory);
+            }
+            if changed.is_none() {
+                changed = self.changed(step, root, inode)?;
+            }
+        }
+        let file = File {
+            tree,
+            inode,
+            directory,
+            changed,
+        };
+        self.logged.rows.entry(file).or_default().extend(rows);
+        self.logged.count += rows.len();
+        Ok(())
+    }
+
+    /// Corrects the paths of rows that logs named before this commit: directories may have been
+    /// renamed before the fsync, or after it.
+    pub fn revise_logged(&mut self, step: &mut Step<'_, '_>) -> Result<()> {
+        for (file, rows) in std::mem::take(&mut self.logged).rows {
+            let whole = self.path(step, file.tree, file.inode)?;
+            let directory = match file.directory {
+                Some(directory) => self.path(step, file.tree, directory)?,
+                None => None,
+            };
+            let mut is_doubtful = None;
+            for number in rows {
+                let Some((before, structure)) =
+                    step.rows.get_mut(number).map(|r| (r.path, r.structure))
+                else {
+                    continue;
+                };
+                let after = match (before, directory) {
+                    (Some(path), Some(directory)) => Some(moved(step, path, directory)),
+                    (Some(_), None) => None,
+                    (None, _) => whole,
+                };
+                if after.is_none() || after == before {
+                    continue;
+                }
+                if is_doubtful.is_none() {
+                    is_doubtful = Some(self.is_renamed_later(step, &file)?);
+                }
+                if let Some(row) = step.rows.get_mut(number) {
+                    row.path = after;
+                    let is_data = structure == Structure::FileData;
+                    row.is_doubtful |= is_data && is_doubtful == Some(true);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns whether a directory above the file may have been renamed after the file was logged.
+    fn is_renamed_later(&mut self, step: &mut Step<'_, '_>, file: &File) -> Result<bool> {
+        let (Some(old), Some(new)) = self.roots(step, file.tree)? else {
+            return Ok(false);
+        };
+        let Some(mut inode) = file.directory else {
+            return Ok(false);
+        };
+        let mut latest = None;
+        for _ in 0..MAX_DEPTH {
+            let now = name_in(&mut self.volume, step.disks, new, inode)?;
+            let Some((above, _)) = now.clone().filter(|_| inode != ROOT_DIRECTORY) else {
+                break;
+            };
+            if now != name_in(&mut self.volume, step.disks, old, inode)? {
+                // A renaming changes the directory and the one above it.
+                let [own, above] = [inode, above].map(|each| self.changed(step, new, each));
+                latest = latest.max(own?.min(above?));
+            }
+            inode = above;
+        }
+        // Equal times are of one tick of the kernel's clock, and an fsync takes longer than that.
+        Ok(latest > file.changed)
+    }
+
+    /// Returns the time at which an inode last changed, according to the tree at `root`.
+    fn changed(&mut self, step: &mut Step<'_, '_>, root: u64, inode: u64) -> Result<Option<Time>> {
+        let key = Key::new(inode, kind::INODE_ITEM, 0);
+        self.volume
+            .look_up(step.disks, root, key, key, |_, item| inode::changed(item))
+    }
+}
+
+/// Returns the path with this directory in the place of its own.
+fn moved(step: &mut Step<'_, '_>, path: PathId, directory: PathId) -> PathId {
+    let paths = &mut step.rows.paths;
+    let Some((_, name)) = paths.text(path).rsplit_once('/') else {
+        return path;
+    };
+    let directory = paths.text(directory).trim_end_matches('/');
+    let text = format!("{directory}/{name}");
+    paths.intern(&text)
+}
