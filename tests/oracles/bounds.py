@@ -56,8 +56,6 @@ BOUNDS = {
 BY_KIND = {
     # Blocks of a freed map of extents are taken for those of the truncated file.
     ("xfs", "clones"): (0.6, 0.1, 0.1, 0.3),
-    # A directory is renamed, and a file below it synced before the directory.
-    ("f2fs", "renames"): (0.3, 0.15, 0.15, 0.1),
     ("btrfs", "threads"): (0.05, 0.5, 0.5, 0.3),
     (NO_JOURNAL, "renames"): (0.25, 0.7, 0.7, 0.3),
     (NO_JOURNAL, "threads"): (0.1, 0.7, 0.7, 0.3),

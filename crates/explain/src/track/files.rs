@@ -5,6 +5,7 @@
 //! attributed to its last known owner, and then waits: metadata that names a new owner is written
 //! later.
 
+mod given;
 mod naming;
 
 use crate::bytes::is_zero;
@@ -12,6 +13,7 @@ use crate::track::names::{Names, Place};
 use crate::track::runs::Runs;
 use crate::track::waiting::{MAX_WAITING, Waiting};
 use crate::{Cause, Causes, NO_INODE, Row, Rows, Structure, Write};
+use given::GivenNames;
 use naming::Unnamed;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -99,6 +101,7 @@ pub struct Files {
     /// Rows whose path was still unknown, by inode, with the number of lookups since. Flushes may
     /// be more frequent than new names and are not counted.
     nameless: BTreeMap<u64, Vec<(usize, u32)>>,
+    given: GivenNames,
     /// Last known names at each place, and their directory.
     places: BTreeMap<Place, (u64, Held)>,
     /// Inodes that were freed or reused since the last settling.

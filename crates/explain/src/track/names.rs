@@ -254,6 +254,11 @@ impl Names {
         all.any(|n| n.live && (n.directory != directory || *n.name != *name))
     }
 
+    /// Returns the directory that holds the name of the inode's path.
+    pub fn directory(&self, inode: u64) -> Option<u64> {
+        self.names.get(inode).map(|known| known.first.directory)
+    }
+
     /// Returns the inode's [`path`](Self::path), unless it comes from a removed name.
     pub fn live_path(&mut self, inode: u64, paths: &mut Paths) -> Option<PathId> {
         let is_live = inode == self.root || self.names.get(inode).is_some_and(|n| n.first.live);

@@ -67,6 +67,11 @@ impl<'b> Node<'b> {
         (le32(self.block, 84).into(), name)
     }
 
+    /// The inode's ctime in seconds and nanoseconds.
+    pub fn changed(&self) -> (u64, u32) {
+        (le64(self.block, 40), le32(self.block, 60))
+    }
+
     /// Kind of the inode's data.
     pub fn kind(&self) -> Kind {
         Kind::of_mode(le16(self.block, 0).into())

@@ -63,7 +63,7 @@ impl F2fs {
         let inode = u64::from(node.inode);
         self.files.rename(GIVEN, directory, &[], &[(name, inode)]);
         self.given.insert(inode, (directory, name.into()));
-        self.files.settle(rows);
+        self.files.give(inode, directory, node.changed(), rows);
     }
 
     /// Reads the names in those blocks of a directory that moved since the last version.
@@ -102,7 +102,10 @@ impl F2fs {
     /// Records the structure of an inode's blocks, and the names stored in the inode.
     pub(super) fn inode(&mut self, node: &Node<'_>) {
         let structure = match node.kind() {
-            Kind::Directory => Structure::Directory,
+            Kind::Directory => {
+                self.files.changed(node.inode.into(), node.changed());
+                Structure::Directory
+            }
             Kind::Symlink => Structure::Symlink,
             Kind::Other => {
                 self.kinds.remove(&node.inode);

@@ -131,6 +131,9 @@ impl Files {
             };
             let is_doubtful = is_either && is_another || is_late && !is_either && after.is_some();
             found.is_doubtful |= is_doubtful && is_data;
+            if found.path.is_some() {
+                self.given.keep(row, inode);
+            }
             if found.path.is_none() && !is_either && self.nameless.len() < MAX_WAITING {
                 self.nameless.entry(inode).or_default().push((row, 0));
             }
@@ -147,6 +150,7 @@ impl Files {
     /// such commits have no other owner.
     pub fn commit(&mut self, patience: u32, rows: &mut Rows) {
         self.settle(rows);
+        self.revise_given(rows);
         self.waiting.commit(patience);
         let (names, paths, is_doubting) = (&mut self.names, &mut rows.paths, self.is_doubting);
         let mut named = Vec::new();
