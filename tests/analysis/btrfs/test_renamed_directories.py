@@ -12,7 +12,7 @@ from fscost.workload.model import Step, Workload
 pytestmark = pytest.mark.root
 
 WRITES = "head -c 100000 /dev/urandom | dd conv=fsync status=none of="
-BEFORE = f"mkdir a; sync -f .; mv a b; {WRITES}b/new; touch b/other; sync -f ."
+BEFORE = f"mkdir a; sync -f .; mv a b; sleep 0.05; {WRITES}b/new; touch b/other; sync -f ."
 AFTER = f"mkdir c; sync -f .; {WRITES}c/new; sleep 0.05; mv c d; sync -f ."
 
 

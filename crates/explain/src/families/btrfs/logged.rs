@@ -121,8 +121,8 @@ impl Follower {
             }
             inode = above;
         }
-        // Equal times are of one tick of the kernel's clock, and an fsync takes longer than that.
-        Ok(latest > file.changed)
+        // Times may be equal though the fsync came between: a tick of the kernel's clock takes 4 ms.
+        Ok(latest.is_some() && latest >= file.changed)
     }
 
     /// Returns the time at which an inode last changed, according to the tree at `root`.
