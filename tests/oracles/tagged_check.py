@@ -218,14 +218,17 @@ class Names:
             if any(had.gained <= sync.covered and sync.ended < had.left for sync in syncs)
         ]
 
-    def compare(self, identities: set[int], path: str | None, event: int) -> str:
+    def _is_named(self, identity: int, action: int) -> bool:
+        """False if the file had lost all its names when this action wrote to it."""
+        return any(had.left > action for had in self._had[identity])
+
+    def compare(self, identities: set[int], path: str | None, event: int, action: int) -> str:
+        """Compare the path of a row of an event, whose oldest content this action wrote."""
         latest = self.times.latest(event)
         if path is None:
-            return (
-                NO_PATH
-                if any(first <= latest for each in identities for first in self._durable(each))
-                else RIGHT
-            )
+            named = [each for each in identities if self._is_named(each, action)]
+            is_durable = any(first <= latest for each in named for first in self._durable(each))
+            return NO_PATH if is_durable else RIGHT
         if path not in self._paths:
             self._paths[path] = self.ledger.intervals(path)
         ever = [
@@ -314,13 +317,17 @@ def _compare(
         first_of_row[int(number)] = int(index)
     chosen = np.nonzero(tagged)[0]
     keys = (owner[chosen] << 25) | (identities[chosen] << 1) | names.times.is_first[chosen]
-    groups, index, counts = np.unique(keys, return_index=True, return_counts=True)
-    for group, place, count in zip(
-        groups.tolist(), chosen[index].tolist(), counts.tolist(), strict=True
+    groups, index, group_of, counts = np.unique(
+        keys, return_index=True, return_inverse=True, return_counts=True
+    )
+    oldest = np.full(len(groups), NEVER, dtype=np.int64)
+    np.minimum.at(oldest, group_of, actions[chosen])
+    for group, place, action, count in zip(
+        *(each.tolist() for each in (groups, chosen[index], oldest, counts)), strict=True
     ):
         row, identity, is_first = rows[group >> 25], group >> 1 & 0xFFFFFF, group & 1
         by = 0 if is_first else names.times.latest(row["event"])
-        kind = _kind(row, ledger.sharing(identity, by), names, has_inodes)
+        kind = _kind(row, ledger.sharing(identity, by), names, action, has_inodes)
         first = first_of_row[group >> 25]
         if (
             kind == STRUCTURE
@@ -347,7 +354,7 @@ def _compare(
         summary.add(NOT_DATA, int(count), example, is_doubtful=rows[number]["doubtful"])
 
 
-def _kind(row: dict, identities: set[int], names: Names, has_inodes: bool) -> str:
+def _kind(row: dict, identities: set[int], names: Names, action: int, has_inodes: bool) -> str:
     structure = row["home_structure"] or row["structure"]
     if structure == "unknown":
         return UNKNOWN
@@ -361,7 +368,7 @@ def _kind(row: dict, identities: set[int], names: Names, has_inodes: bool) -> st
         identities = {each for each in identities if names.ledger.inodes[each] == row["inode"]}
         if not identities:
             return INODE
-    return names.compare(identities, row["path"], row["event"])
+    return names.compare(identities, row["path"], row["event"], action)
 
 
 def _holding(row: dict, ledger: Ledger, identity: int, action: int) -> str:

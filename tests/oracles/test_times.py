@@ -42,7 +42,7 @@ def test_a_path_whose_parts_never_met_is_wrong() -> None:
     )  # fmt: skip
     times = Times(found, renamed, 0, is_parity=np.array([False]), is_compressed=False)
     names = Names(renamed, times)
-    results = [names.compare({2}, path, 10) for path in ("/b/new", "/a/new", "/c/new")]
+    results = [names.compare({2}, path, 10, 3) for path in ("/b/new", "/a/new", "/c/new")]
     assert results == [RIGHT, NEVER_WAS, PATH]
 
 
@@ -59,12 +59,15 @@ def test_a_sync_beside_another_thread_covers_what_had_ended() -> None:
     assert journal.completed(1) == 4
 
 
-@pytest.mark.parametrize(("began", "result"), [(4, NO_PATH), (3, RIGHT)])
-def test_a_name_that_may_have_gone_during_a_sync_is_not_missing(began: int, result: str) -> None:
-    """The sync of action 2 ended when action 3 had begun."""
+@pytest.mark.parametrize(
+    ("began", "wrote", "result"), [(4, 1, NO_PATH), (3, 1, RIGHT), (4, 4, RIGHT)]
+)
+def test_only_a_name_that_was_there_is_missing(began: int, wrote: int, result: str) -> None:
+    """The sync of action 2 ended when action 3 had begun. A file that is written after it has lost
+    its name has none."""
     found = Content(np.array([10]), np.array([0]), np.zeros((1, SECTOR), dtype=np.uint8))
     told = ledger(
         "BORN 1 1 12", "GAINED 1 1 0 a", "SYNCED 2 * 2 3", f"DROPPED {began} 1 0 a {began}"
     )
     times = Times(found, told, 0, is_parity=np.array([False]), is_compressed=False)
-    assert Names(told, times).compare({1}, None, 10) == result
+    assert Names(told, times).compare({1}, None, 10, wrote) == result
