@@ -140,6 +140,7 @@ class Actions(Tree):
         self.put(file, descriptor, 0, self.length())
         self.sometimes_synced(file, descriptor, 0.5)
         if self.rng.random() < 0.5:
+            self.step()
             name = self.fresh(folder)
             here = os.fsencode(f"/proc/self/fd/{descriptor}")
             checked(
