@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from tests.oracles.bounds import NO_JOURNAL
+from tests.oracles.bounds import NO_JOURNAL, WRITEBACK
 from tests.oracles.ledger import Ledger
 from tests.oracles.tagged_check import Summary, compare
 
@@ -63,8 +63,11 @@ class Ran:
     @property
     def family(self) -> str:
         """Name of its bounds."""
-        has_journal = self.type != "ext2" and "^has_journal" not in self.spelled
-        return ("ext" if has_journal else NO_JOURNAL) if self.type in EXT else self.type
+        if self.type not in EXT:
+            return self.type
+        if self.type == "ext2" or "^has_journal" in self.spelled:
+            return NO_JOURNAL
+        return WRITEBACK if "data=writeback" in self.spelled else "ext"
 
     @property
     def inline_bytes(self) -> int:
