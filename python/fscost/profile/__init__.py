@@ -10,7 +10,6 @@ from fscost.profile.kernels import on_kernels
 from fscost.profile.load import load_catalogue
 from fscost.profile.misspelt import suggestion
 from fscost.profile.model import DiskSpec, FormatPlan, Profile
-from fscost.profile.packages import package_of
 from fscost.profile.spelling import extend, split_words
 
 __all__ = [
@@ -20,7 +19,6 @@ __all__ = [
     "catalogue",
     "expand",
     "on_kernels",
-    "package_of",
     "parse_disk",
     "plan_format",
     "resolve",
@@ -70,8 +68,8 @@ def unsupported_reason(profile: Profile) -> str | None:
         return None
     tool = LATER.get(profile.type, f"mkfs.{profile.type}")
     return (
-        f"{profile.type}: fscost cannot format it yet; it needs {tool} ({package_of(tool)}), kernel"
-        " support and a later version of fscost"
+        f"{profile.type}: fscost cannot format it yet; it needs {tool}, kernel support and a later"
+        " version of fscost"
     )
 
 

@@ -14,13 +14,13 @@ _TOOLS_OF = {
     "exfatprogs": "mkfs.exfat",
     "dosfstools": "mkfs.vfat fsck.fat",
     "mdadm": "mdadm",
+    "qemu-system-x86": "qemu-system-x86_64",
     "udftools": "mkfs.udf",
-    "bcachefs-tools": "bcachefs",
     "fio": "fio",
     "sqlite3": "sqlite3",
     "postgresql": "pgbench",
     "util-linux": "setpriv",
-    "coreutils": "split dd wc rm mkfifo shuf stat",
+    "coreutils": "cat cp dd head mkfifo mv rm shuf sort split stat sync timeout wc",
     "git": "git",
     "build-essential": "gcc cc make",
     "tar": "tar",
@@ -29,6 +29,7 @@ _TOOLS_OF = {
     "zstd": "zstd",
     "findutils": "find xargs",
     "dash": "sh",
+    "dpkg": "dpkg dpkg-deb",
 }
 PACKAGES = {tool: package for package, tools in _TOOLS_OF.items() for tool in tools.split()}
 """Package of each program."""
