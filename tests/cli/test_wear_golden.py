@@ -5,17 +5,16 @@ then review the difference.
 """
 
 import json
-import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.reviewed import check
 
 Run = Callable[..., Any]
 ROOT = Path(__file__).parents[2]
-GOLDEN = ROOT / "tests/golden"
 EXT4 = ROOT / "crates/explain/tests/data/ext/ext4.fscost"
 IOLOG = ROOT / "crates/traces/tests/data/fio-v3.iolog"
 DEVICE = """
@@ -61,9 +60,6 @@ def inputs(tmp_path: Path) -> None:
 def test_each_form_is_as_it_was_looked_at(fscost: Run, name: str) -> None:
     ended = fscost("wear", *FORMS[name], "--ssd", "d.toml", columns=80)
     text = abridged(ended.stdout) if name.endswith(".json") else ended.stdout
-    golden = GOLDEN / name
-    if os.environ.get("FSCOST_UPDATE_GOLDEN"):
-        golden.write_text(text)
-    assert text == golden.read_text()
+    check(name, text)
     if name.endswith("80.txt"):
         assert max(map(len, text.splitlines())) <= 80

@@ -125,7 +125,8 @@ def test_fio_verifies_what_it_wrote(serve: Serve) -> None:
     found = totals(server)
     assert found["write_bytes"] == job["write"]["io_bytes"] == 16 * MIB
     assert found["read_bytes"] == job["read"]["io_bytes"] == 16 * MIB
-    assert found["flushes"] >= 16 * MIB // 4096 // 32
+    # Versions of fio differ in how often they flush.
+    assert found["flushes"] == job["sync"]["total_ios"] > 0
 
 
 def test_every_disk_is_an_export(serve: Serve) -> None:

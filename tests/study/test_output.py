@@ -5,17 +5,15 @@ then review the difference.
 """
 
 import json
-import os
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
+from tests.reviewed import check
 
 from fscost.report.study import json_text, markdown_text, terminal_text
 from fscost.study import Report
 from fscost.view.study import study_view
 
-GOLDEN = Path(__file__).parents[1] / "golden"
 MIB = 1 << 20
 STRICT, WRITTEN = "ext4-strictatime", "device_write_bytes"
 Reported = Callable[..., Report]
@@ -75,10 +73,7 @@ def report(reported: Reported) -> Report:
 @pytest.mark.parametrize("name", FORMS)
 def test_each_form_is_as_it_was_looked_at(report: Report, name: str) -> None:
     text = FORMS[name](report)
-    golden = GOLDEN / name
-    if os.environ.get("FSCOST_UPDATE_GOLDEN"):
-        golden.write_text(text)
-    assert text == golden.read_text()
+    check(name, text)
 
 
 @pytest.mark.parametrize("study", ["journal-tax", "nine-filesystems", "snapshot-atime"])
