@@ -48,6 +48,12 @@ class Heard(Listener):
         assert 0 <= remaining_s[0] <= remaining_s[1]
         self.lines.append(f"{record.status} {record.cell}")
 
+    def repeats(self, cell: Cell, outside_sync_calls: int) -> None:
+        self.lines.append(f"repeats {cell.id}: {outside_sync_calls}")
+
+    def repeats_no_more(self, cell: Cell) -> None:
+        self.lines.append(f"repeats no more after {cell.id}")
+
     def gives_up(self, profile: str, because: str) -> None:
         self.lines.append(f"gives up {profile}: {because}")
 

@@ -13,7 +13,7 @@ use crate::mount::{self, MountInfo};
 use crate::namespace;
 use crate::plan::{MountPlan, Plan, Settle, StepPlan};
 use crate::schedule::Schedule;
-use crate::sync_calls::{SyncCalls, SyncTimes, monotonic_ns};
+use crate::sync_calls::{OutsideSyncs, SyncCalls, SyncTimes, monotonic_ns};
 use crate::usage::{Usage, thread_cpu_ns};
 use crate::watchdog::Watchdog;
 use rustix::fs::{Mode, OFlags};
@@ -45,6 +45,8 @@ pub struct Cell {
     pub drop_caches: File,
     /// Counts the workload's fsync, fdatasync and O_SYNC calls, where tracepoints allow it.
     pub sync_calls: Option<SyncCalls>,
+    /// Counts sync calls of programs outside the cell, where tracepoints allow it.
+    pub outside_sync_calls: Option<OutsideSyncs>,
     /// Durations of fsync and fdatasync calls, if they can be measured.
     pub sync_times: Option<SyncTimes>,
     /// The kernel log.
@@ -210,6 +212,7 @@ impl Cell {
             ));
         }
         let calls = self.sync_calls.as_mut().map(SyncCalls::take).transpose()?;
+        let outside_calls = self.outside_sync_calls.as_mut().map(OutsideSyncs::take);
         let asked_ns = monotonic_ns();
         let marked_ns = match &self.control {
             Some(control) => control.mark(
@@ -237,6 +240,7 @@ impl Cell {
             interval.settle_write_bytes = disks::written_since(work.settle.as_ref(), &counters);
             interval.unmount_write_bytes = disks::written_since(work.unmount.as_ref(), &counters);
             interval.sync_calls = calls.map(|calls| calls.count);
+            interval.outside_sync_calls = outside_calls;
             emit(&Event::Interval(Box::new(interval)))?;
         }
         Ok(counters)

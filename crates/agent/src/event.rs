@@ -74,6 +74,8 @@ pub struct Interval {
     pub metadata_used_bytes: Option<u64>,
     /// Calls for durability; null if they could not be counted.
     pub sync_calls: Option<u64>,
+    /// Calls of sync by programs outside the cell; null if they could not be counted.
+    pub outside_sync_calls: Option<u64>,
     /// Durations of fsync and fdatasync in nanoseconds, each with its number of calls; null if the
     /// calls could not be timed.
     pub sync_times_ns: Option<Vec<(u64, u64)>>,

@@ -12,9 +12,9 @@ use crate::event::{Event, Failed, emit};
 use crate::handoff::{Handoff, adopt};
 use crate::klog::KernelLog;
 use crate::namespace::Kept;
-use crate::plan::{DiskPlan, Placeholders};
+use crate::plan::{DiskPlan, Placeholders, Plan};
 use crate::schedule::Schedule;
-use crate::sync_calls::{SyncCalls, SyncTimes};
+use crate::sync_calls::{OutsideSyncs, SyncCalls, SyncTimes};
 use crate::{namespace, reap, sandbox};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, set_parent_process_death_signal};
@@ -134,6 +134,26 @@ fn listening<T>(started: Result<T>, failure: &str, log: &Log) -> Option<T> {
         .ok()
 }
 
+type Listeners = (Option<SyncCalls>, Option<OutsideSyncs>, Option<SyncTimes>);
+
+/// Starts the listeners of the plan.
+fn listeners(plan: &Plan, log: &Log) -> Listeners {
+    let own = match &plan.sync_tracepoints[..] {
+        [] => None,
+        names => listening(SyncCalls::listen(names), "sync calls are not counted", log),
+    };
+    let outside = match &plan.outside_sync_calls[..] {
+        [] => None,
+        names => listening(
+            OutsideSyncs::listen(names),
+            "sync calls of other programs are not counted",
+            log,
+        ),
+    };
+    let times = listening(SyncTimes::listen(), "fsync is not timed", log);
+    (own, outside, times)
+}
+
 /// Builds the cell, without its control channel.
 fn build(handoff: Handoff, control: Option<&Control>, kernel_log: KernelLog) -> Result<Cell> {
     let Handoff { plan, cpu_fd, .. } = handoff;
@@ -175,13 +195,11 @@ fn build(handoff: Handoff, control: Option<&Control>, kernel_log: KernelLog) -> 
         .iter()
         .map(|disk| (disk.name.clone(), disk.path.to_string_lossy().into_owned()))
         .collect();
-    let sync_calls = match &plan.sync_tracepoints[..] {
-        [] => None,
-        names => listening(SyncCalls::listen(names), "sync calls are not counted", &log),
-    };
+    let (sync_calls, outside_sync_calls, sync_times) = listeners(&plan, &log);
     Ok(Cell {
         sync_calls,
-        sync_times: listening(SyncTimes::listen(), "fsync is not timed", &log),
+        outside_sync_calls,
+        sync_times,
         schedule: plan.is_emulated.then(Schedule::default),
         launcher: Launcher {
             owns_kernel: plan.owns_kernel,

@@ -55,6 +55,9 @@ pub struct Plan {
     /// `ext4/ext4_sync_file_enter`.
     #[serde(default)]
     pub sync_tracepoints: Vec<String>,
+    /// System calls by which programs outside the cell write back its file system (`sync`).
+    #[serde(default)]
+    pub outside_sync_calls: Vec<String>,
     /// Value of the mount option `commit`, kept in the marks.
     #[serde(default)]
     pub commit_s: Option<u64>,

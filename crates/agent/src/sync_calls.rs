@@ -1,8 +1,8 @@
 //! The workload's sync calls: each fsync, fdatasync and O_SYNC write that a file system
-//! received from the cell's processes.
+//! received from the cell's processes. Also calls of other programs that sync every file system.
 
 use crate::error::{Context, Result};
-use fscost_trace::{Durations, Tracepoints};
+use fscost_trace::{Durations, OutsideCalls, Tracepoints};
 use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 
@@ -75,6 +75,25 @@ impl SyncTimes {
     /// Returns the durations since the previous `take`, each with its number of calls.
     pub fn take(&mut self) -> Result<Vec<(u64, u64)>> {
         self.0.take().internal(|| "time sync calls")
+    }
+}
+
+/// Calls of programs outside the cell that also write back the cell's file system.
+#[derive(Debug)]
+pub struct OutsideSyncs(OutsideCalls);
+
+impl OutsideSyncs {
+    /// Listens to the system calls `names`. The calling process must be in the cell's PID
+    /// namespace: calls from within this namespace are the cell's own.
+    pub fn listen(names: &[String]) -> Result<Self> {
+        OutsideCalls::observe(names)
+            .map(Self)
+            .internal(|| "observe sync calls of other programs")
+    }
+
+    /// Returns the number of calls that ran since the previous `take`.
+    pub fn take(&mut self) -> u64 {
+        self.0.take()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Durations of calls, measured from an entry tracepoint to an exit tracepoint of the same thread.
 
-use crate::ring::{Ring, WITH_THREAD};
+use crate::ring::{Kind, Ring};
 use crate::{Result, rings_of};
 use std::collections::HashMap;
 
@@ -39,7 +39,7 @@ impl Durations {
             .iter()
             .flat_map(|(begin, end)| [(begin, false), (end, true)]);
         for (name, is_end) in ends {
-            let rings = rings_of(name, WITH_THREAD)?;
+            let rings = rings_of(name, Kind::Threads)?;
             sides.extend(rings.into_iter().map(|ring| Side {
                 ring,
                 is_end,

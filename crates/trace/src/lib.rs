@@ -1,15 +1,18 @@
-//! Counters and timers for the kernel tracepoints that this thread and its descendants pass.
+//! Counters and timers for the kernel tracepoints that this thread and its descendants pass, and
+//! counters for system calls of all other processes.
 //!
 //! Events are read through perf_event_open(2). Unlike an instance of tracefs, an event ends with
-//! its descriptor, so a killed process leaves nothing behind. Descendants inherit the events; other
-//! processes are not observed.
+//! its descriptor, so a killed process leaves nothing behind. Descendants inherit the events; only
+//! [`OutsideCalls`] observes other processes.
 
 mod durations;
+mod outside;
 mod ring;
 mod tracefs;
 
 pub use durations::Durations;
-use ring::{Ring, WITHOUT_THREAD};
+pub use outside::OutsideCalls;
+use ring::{Kind, Ring};
 use std::io;
 
 /// Error for a tracepoint that could not be observed.
@@ -55,7 +58,7 @@ impl Tracepoints {
     pub fn observe(names: &[String]) -> Result<Self> {
         let mut rings = Vec::new();
         for name in names {
-            rings.extend(rings_of(name, WITHOUT_THREAD)?);
+            rings.extend(rings_of(name, Kind::Times)?);
         }
         Ok(Self { rings, counted: 0 })
     }
@@ -78,7 +81,7 @@ impl Tracepoints {
 
 /// Opens the rings of a tracepoint, one on each CPU: an inherited event has a ring only if it is
 /// bound to one CPU (kernel/events/core.c, `perf_mmap`).
-fn rings_of(name: &str, has_thread: bool) -> Result<Vec<Ring>> {
+fn rings_of(name: &str, kind: Kind) -> Result<Vec<Ring>> {
     let tracefs = tracefs::mount().map_err(|e| Error::new("mount tracefs", e))?;
     let path = "/sys/devices/system/cpu/online";
     let online =
@@ -86,8 +89,7 @@ fn rings_of(name: &str, has_thread: bool) -> Result<Vec<Ring>> {
     let id = tracefs::id(&tracefs, name)
         .map_err(|e| Error::new(format!("look up tracepoint {name}"), e))?;
     let on_cpu = |cpu| {
-        Ring::open(id, cpu, has_thread)
-            .map_err(|e| Error::new(format!("observe {name} on CPU {cpu}"), e))
+        Ring::open(id, cpu, kind).map_err(|e| Error::new(format!("observe {name} on CPU {cpu}"), e))
     };
     cpu_list(&online).map(on_cpu).collect()
 }

@@ -19,14 +19,25 @@ const PERF_RECORD_SAMPLE: u32 = 9;
 const PERF_FLAG_FD_CLOEXEC: libc::c_ulong = 1 << 3;
 const FLAG_INHERIT: u64 = 1 << 1;
 const FLAG_USE_CLOCKID: u64 = 1 << 25;
+/// Values of `pid` in perf_event_open(2).
+const THIS_THREAD: libc::pid_t = 0;
+const EVERY_PROCESS: libc::pid_t = -1;
 /// Offsets in `struct perf_event_mmap_page`: two counters that start their own cache line at 1 KiB.
 const DATA_HEAD: usize = 1024;
 const DATA_TAIL: usize = 1032;
 const WORD_BYTES: u64 = 8;
 
-/// Value for `has_thread` if samples include the number of the thread that passed the tracepoint.
-pub const WITH_THREAD: bool = true;
-pub const WITHOUT_THREAD: bool = false;
+/// The passes that a ring observes, and the content of its samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Times of this thread and of every process that it starts.
+    Times,
+    /// Times and threads of this thread and of every process that it starts.
+    Threads,
+    /// Times and threads of every process of the machine. The number of a thread outside the PID
+    /// namespace of the opener is 0 (kernel/events/core.c, `perf_event_pid_type`).
+    Everyone,
+}
 
 /// `struct perf_event_attr` as of Linux 4.1 (PERF_ATTR_SIZE_VER5); newer kernels accept it too.
 #[repr(C)]
@@ -60,33 +71,41 @@ pub struct Ring {
     /// Mapping of a control page followed by [`DATA_BYTES`] of samples.
     map: NonNull<u8>,
     page_bytes: usize,
-    has_thread: bool,
+    kind: Kind,
 }
 
 // SAFETY: the map belongs to this value alone and is valid in every thread of the process.
 unsafe impl Send for Ring {}
 
 impl Ring {
-    /// Starts observing tracepoint `id` on `cpu`, in this thread and in every process that it
-    /// starts from now on.
-    pub fn open(id: u64, cpu: u32, has_thread: bool) -> io::Result<Self> {
+    /// Starts observing tracepoint `id` on `cpu`.
+    pub fn open(id: u64, cpu: u32, kind: Kind) -> io::Result<Self> {
+        let (target, inherit) = match kind {
+            Kind::Times | Kind::Threads => (THIS_THREAD, FLAG_INHERIT),
+            Kind::Everyone => (EVERY_PROCESS, 0),
+        };
+        let thread = if kind == Kind::Times {
+            0
+        } else {
+            PERF_SAMPLE_TID
+        };
         let attributes = Attributes {
             kind: PERF_TYPE_TRACEPOINT,
             size: size_of::<Attributes>() as u32,
             config: id,
             sample_period: 1,
-            sample_type: PERF_SAMPLE_TIME | if has_thread { PERF_SAMPLE_TID } else { 0 },
-            flags: FLAG_INHERIT | FLAG_USE_CLOCKID,
+            sample_type: PERF_SAMPLE_TIME | thread,
+            flags: FLAG_USE_CLOCKID | inherit,
             clockid: libc::CLOCK_MONOTONIC,
             ..Attributes::default()
         };
-        let (this_thread, no_group) = (0, -1);
+        let no_group = -1;
         // SAFETY: the kernel reads `size` bytes of `attributes`, which live until the call returns.
         let number = unsafe {
             libc::syscall(
                 libc::SYS_perf_event_open,
                 &raw const attributes,
-                this_thread as libc::pid_t,
+                target,
                 cpu as libc::c_int,
                 no_group as libc::c_int,
                 PERF_FLAG_FD_CLOEXEC,
@@ -115,7 +134,7 @@ impl Ring {
             event,
             map,
             page_bytes,
-            has_thread,
+            kind,
         })
     }
 
@@ -139,12 +158,12 @@ impl Ring {
             if u32::from_ne_bytes([k0, k1, k2, k3]) == PERF_RECORD_SAMPLE {
                 // `{u32 pid, tid;} u64 time`, in the order of their bits in `sample_type`.
                 let first = self.word(tail + WORD_BYTES);
-                if self.has_thread {
+                if self.kind == Kind::Times {
+                    each(first, 0);
+                } else {
                     let [_, _, _, _, t0, t1, t2, t3] = first.to_ne_bytes();
                     let thread = u32::from_ne_bytes([t0, t1, t2, t3]);
                     each(self.word(tail + 2 * WORD_BYTES), thread);
-                } else {
-                    each(first, 0);
                 }
             }
             // Advance by at least the size of a header, so that the loop ends even on a damaged

@@ -87,6 +87,19 @@ class Progress(Listener):
         else:
             self.say(f"{what}{human_seconds(record.duration_s)}{self._remaining}")
 
+    def repeats(self, cell: Cell, outside_sync_calls: int) -> None:
+        times = "once" if outside_sync_calls == 1 else f"{outside_sync_calls} times"
+        self.say(
+            f"{cell.profile.name}, repetition {cell.repetition}: other programs called sync"
+            f" {times}; repeating the cell"
+        )
+
+    def repeats_no_more(self, cell: Cell) -> None:
+        self.say(
+            f"{cell.profile.name}, repetition {cell.repetition}: other programs called sync during"
+            " each attempt; no further cell is repeated (--lab vm is not affected)"
+        )
+
     def gives_up(self, profile: str, because: str) -> None:
         self.say(f"{profile} is not tried again: {because}")
 

@@ -22,7 +22,8 @@ class FakeLab:
 
     `skip`: profile → because. `fail`: profile, or cell id → (kind, message). `stop_at`: order of a
     cell → exception raised in the middle of the cell. `unexplained`: profile → because. `miscount`:
-    profile → excess bytes in its explanation.
+    profile → excess bytes in its explanation. `outside_syncs`: profile, or cell id → calls of sync by
+    other programs in each attempt; the last number applies to all further attempts.
     """
 
     skip: Mapping[str, str] = field(default_factory=dict)
@@ -30,6 +31,7 @@ class FakeLab:
     stop_at: Mapping[int, BaseException] = field(default_factory=dict)
     unexplained: Mapping[str, str] = field(default_factory=dict)
     miscount: Mapping[str, int] = field(default_factory=dict)
+    outside_syncs: Mapping[str, Sequence[int]] = field(default_factory=dict)
     noise: float = 0.005
     delay_s: float = 0.0
     kernel: str = "6.1.0-fake"
@@ -43,7 +45,7 @@ class FakeLab:
         """Parse the text of `--lab fake:TEXT`, such as
         `delay_s=0.1,noise=0.01,skip=xfs,fail=btrfs`."""
         lab = FakeLab()
-        skip, fail, unexplained, miscount = {}, {}, {}, {}
+        skip, fail, unexplained, miscount, outside_syncs = {}, {}, {}, {}, {}
         for part in filter(None, text.split(",")):
             key, _, value = part.partition("=")
             match key:
@@ -58,6 +60,8 @@ class FakeLab:
                     unexplained[value] = f"{value} is not a supported file system"
                 case "miscount":
                     miscount[value] = 4096
+                case "outside_syncs":
+                    outside_syncs[value] = [1]
                 case "side_by_side":
                     lab.side_by_side = int(value)
                 case "delay_s" | "noise":
@@ -65,9 +69,11 @@ class FakeLab:
                 case _:
                     raise InputError(
                         f"--lab fake: unknown option {key!r}",
-                        "delay_s, noise, skip, fail, fail_mkfs, unexplained or miscount",
+                        "delay_s, noise, skip, fail, fail_mkfs, unexplained, miscount or"
+                        " outside_syncs",
                     )
         lab.skip, lab.fail, lab.unexplained, lab.miscount = skip, fail, unexplained, miscount
+        lab.outside_syncs = outside_syncs
         return lab
 
     def interrupt(self) -> None:
@@ -113,7 +119,7 @@ class FakeLab:
         if cell.order in self.stop_at:
             raise self.stop_at[cell.order]
         files: dict[str, Any] = {"output": output, "recording": recording}
-        samples = self._samples(cell)
+        samples = [*self._samples(cell), *self._outside_syncs(cell)]
         if (failure := self.fail.get(cell.profile.name) or self.fail.get(cell.id)) is not None:
             kind, because = failure
             return CellResult(cell, "failed", because, samples=samples[:3], kind=kind, **files)
@@ -122,6 +128,14 @@ class FakeLab:
         if cell.profile.name in self.unexplained:
             facts["not_explained"] = self.unexplained[cell.profile.name]
         return CellResult(cell, "done", samples=samples, facts=facts, **files)
+
+    def _outside_syncs(self, cell: Cell) -> list[Sample]:
+        counts = self.outside_syncs.get(cell.id) or self.outside_syncs.get(cell.profile.name)
+        if not counts:
+            return []
+        count = counts[min(self.ran.count(cell.id), len(counts)) - 1]
+        first = next(step.name for step in cell.workload.steps if step.measured)
+        return [Sample(first, True, "", "outside_sync_calls", "count", float(count))]
 
     def _samples(self, cell: Cell) -> list[Sample]:
         profile = cell.profile

@@ -115,6 +115,11 @@ METRICS: dict[str, Metric] = {
         _last("space_used_bytes", "used on the file system at the end of the phase"),
         _last("metadata_used_bytes", "used by metadata at the end of the phase (btrfs)"),
         _count("sync_calls", "fsync, fdatasync and O_SYNC writes of the commands"),
+        _count(
+            "outside_sync_calls",
+            "calls of sync(2) by programs outside the cell, which write back its file system too"
+            " (native lab)",
+        ),
         *(
             Metric(
                 f"fsync_latency_ns_{name}",

@@ -12,9 +12,10 @@ from fscost.host import smart
 from fscost.lab.base import Lab, LabOptions
 from fscost.matrix import Cell
 from fscost.results import CELLS, INPUTS, CellRecord, RunResults, RunStore, Skipped
+from fscost.run import disturbed
 from fscost.run import folder as run_folder
 from fscost.run.estimate import check_host, estimate, fewer_recordings
-from fscost.run.executor import Ran, run_cells
+from fscost.run.executor import Ran, Starts, run_cells
 from fscost.run.interrupts import Interrupts, noted
 from fscost.run.listener import Listener
 from fscost.run.lock import HOST, exclusive
@@ -201,7 +202,8 @@ class _Run:
             starts = partial(self._starts, store, running)
             # No variable holds the generator, so that an exception closes it at once.
             for number, ran in enumerate(run_cells(self.lab, todo, starts, self.listener.step), 1):
-                self._ends(store, ran, running, len(todo) - number)
+                kept = self._undisturbed(store, ran, starts)
+                self._ends(store, kept, running, len(todo) - number)
                 self.interrupts.check()
             if not store.manifest.done:
                 return "every profile failed in its first repetition"
@@ -223,6 +225,23 @@ class _Run:
         options = _options(self.spec, cell)
         _make_cell_dir(options.cell_dir)
         return Task(cell, options, keep, self.spec.ssd, self.spec.wear_device)
+
+    def _undisturbed(self, store: RunStore, ran: Ran, starts: Starts) -> Ran:
+        """Repeat a cell that other programs disturbed, as far as the stopping rule allows."""
+        dropped: list[int] = []
+        while (calls := disturbed.calls(ran.result)) and disturbed.may_repeat(
+            self.spec.stopping, store.manifest, dropped, ran.duration_s
+        ):
+            cell = ran.result.cell
+            self.listener.repeats(cell, calls)
+            dropped.append(calls)
+            store.manifest.elapsed_s = round(store.manifest.elapsed_s + ran.duration_s, 3)
+            run_folder.remove_attempt(store.folder, cell.id)
+            [ran] = run_cells(self.lab, [cell], starts, self.listener.step)
+        disturbed.note(ran.result, dropped)
+        if disturbed.stays_disturbed(ran.result):
+            self.listener.repeats_no_more(ran.result.cell)
+        return ran
 
     def _lanes(self, running: list[str]) -> int:
         """Number of cells that run side by side; they share the elapsed time."""

@@ -140,6 +140,11 @@ def remove_unfinished(store: RunStore) -> None:
     )
 
 
+def remove_attempt(folder: Path, cell: str) -> None:
+    """Remove the folder of a cell that is repeated."""
+    files.remove_folders(folder, CELLS, lambda name: name == cell)
+
+
 def _workload(spec: RunSpec) -> dict[str, Any]:
     """The workload without the path of its prepared input, which may differ when a run is
     resumed."""

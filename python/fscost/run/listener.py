@@ -33,6 +33,12 @@ class Listener:
         """A cell has ended. `remaining_s`: time left if the interval is narrow enough as early as
         possible, and time left if the run reaches its caps."""
 
+    def repeats(self, cell: Cell, outside_sync_calls: int) -> None:
+        """A cell is repeated, because other programs called sync meanwhile."""
+
+    def repeats_no_more(self, cell: Cell) -> None:
+        """A cell was disturbed in each attempt, so no further cell is repeated for that reason."""
+
     def gives_up(self, profile: str, because: str) -> None:
         """A profile will not be tried again."""
 

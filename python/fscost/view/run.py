@@ -13,6 +13,7 @@ from fscost.errors import InputError, did_you_mean
 from fscost.host import smart
 from fscost.results import TOTAL, CellRecord, RunResults, written
 from fscost.stats import Row
+from fscost.view import outside
 from fscost.view.breakdown import WRITTEN, Breakdown, breakdown, way_on
 from fscost.view.by_disk import by_disk
 from fscost.view.grid import Grid, plain
@@ -79,7 +80,7 @@ def view(results: RunResults, choice: Choice = Choice()) -> View:
     shown = breakdown(results, rows, order, baseline)
     return View(
         title=plain(f"{_short(manifest.name)}: {manifest.workload.get('summary') or 'a command'}"),
-        headline=plain(headline(found)),
+        headline=outside.qualified(plain(headline(found)), results),
         summary=table(results, rows, found, choice.per or _per(results), is_wide=choice.is_wide),
         legend=[
             plain(line) for line in (*legend(found, rows, is_wide=choice.is_wide), *_worn(rows))
@@ -89,7 +90,11 @@ def view(results: RunResults, choice: Choice = Choice()) -> View:
             *why(results, rows, found, is_wide=choice.is_wide),
             *(() if is_told else shown.shares),
         ],
-        cautions=[*cautions(results, rows, found), *shown.doubts],
+        cautions=[
+            *outside.cautions(results),
+            *cautions(results, rows, found),
+            *shown.doubts,
+        ],
         phases=phases(rows, order, is_wide=choice.is_wide),
         problems=[*problems(results), *shown.gaps],
         conditions=[plain(line) for line in conditions(results)],
@@ -106,7 +111,8 @@ def answer(results: RunResults) -> str:
     """Return the headline alone."""
     baseline = results.manifest.baseline
     rows = stats.summarise(results.samples.filter(pc.field("phase") == TOTAL), baseline)
-    return plain(headline(ranking(results, rows, _metric(results, rows, ""), baseline)))
+    found = ranking(results, rows, _metric(results, rows, ""), baseline)
+    return outside.qualified(plain(headline(found)), results)
 
 
 def _metric(results: RunResults, rows: Sequence[Row], chosen: str) -> str:

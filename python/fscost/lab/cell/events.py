@@ -110,6 +110,7 @@ class Interval(typed.Table):
     space_used_bytes: typed.Count | None = None
     metadata_used_bytes: typed.Count | None = None
     sync_calls: typed.Count | None = None
+    outside_sync_calls: typed.Count | None = None
     sync_times_ns: Histogram | None = None
     """Durations of fsync and fdatasync in ascending order, each with its number of calls."""
     probe: Probe | None = None

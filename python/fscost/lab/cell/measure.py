@@ -63,6 +63,8 @@ def measure(
         if result.status == "done":
             result.samples = samples(transcript.intervals, is_emulated)
             result.totals = totals(transcript.intervals, is_emulated)
+            if built["outside_sync_calls"] and not _are_counted(transcript):
+                result.facts["outside_sync_calls"] = {"kept": None}
             if found := histograms(transcript.intervals):
                 result.facts["time_histograms"] = found
         result.facts |= {
@@ -178,6 +180,10 @@ def _prove(paths: plan.Paths, transcript: Transcript, result: CellResult) -> tup
         remedy = "free some space there, or choose another folder with --out"
         return kind, f"{paths.cell_dir}: {error.strerror}; {remedy}"
     return None
+
+
+def _are_counted(transcript: Transcript) -> bool:
+    return all(each.outside_sync_calls is not None for each in transcript.intervals)
 
 
 def _because(failed: Failed) -> str:

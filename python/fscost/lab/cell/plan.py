@@ -81,6 +81,8 @@ class Place:
     """True if the clock counts instructions."""
     owns_kernel: bool = False
     """True if the kernel runs only for this cell."""
+    outside_sync_calls: Sequence[str] = ()
+    """System calls by which programs outside the cell write back its file system."""
 
 
 def disk_sizes_bytes(cell: Cell, disk_size_bytes: int) -> dict[str, int]:
@@ -171,6 +173,7 @@ def build(cell: Cell, options: LabOptions, formatted: FormatPlan, place: Place) 
         "background": [list(command) for command in formatted.background],
         "after_unmount": [list(command) for command in formatted.after_unmount],
         "sync_tracepoints": list(formatted.sync_tracepoints),
+        "outside_sync_calls": list(place.outside_sync_calls),
         "commit_s": _commit_s(formatted.mount_options),
         "is_emulated": place.is_emulated,
         "owns_kernel": place.owns_kernel,

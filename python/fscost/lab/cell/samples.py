@@ -22,7 +22,7 @@ _METRICS_BY_UNIT = {
     ),
     "count": (
         "device_write_requests device_read_requests device_discards device_flushes sync_calls"
-        " probe_operations"
+        " outside_sync_calls probe_operations"
     ),
     "ratio": "write_amplification",
     "s": (
@@ -31,6 +31,8 @@ _METRICS_BY_UNIT = {
     ),
     "ns": ("fsync_latency_ns_p50 fsync_latency_ns_p95 fsync_latency_ns_p99 fsync_latency_ns_max"),
 }
+_OPTIONAL = ("space_used_bytes", "metadata_used_bytes", "sync_calls", "outside_sync_calls")
+"""Fields of an interval that are null where they cannot be measured."""
 UNITS = {metric: unit for unit, names in _METRICS_BY_UNIT.items() for metric in names.split()}
 _DEVICE = {
     "device_write_bytes": "write_bytes",
@@ -162,7 +164,7 @@ def _values(interval: Interval) -> Iterator[tuple[str, float]]:
         yield "cpu_kernel_threads_s", _seconds(interval.cpu_kernel_threads_ns)
     if interval.cpu_disk_server_ns is not None:
         yield "cpu_disk_server_s", _seconds(interval.cpu_disk_server_ns)
-    for metric in ("space_used_bytes", "metadata_used_bytes", "sync_calls"):
+    for metric in _OPTIONAL:
         if (value := getattr(interval, metric)) is not None:
             yield metric, value
     yield from _fsyncs(interval.sync_times_ns or ())

@@ -28,6 +28,10 @@ _OVERHEAD_S = 0.5
 _BYTES_PER_S = 150e6
 DISK_MODEL = "recorded: FUSE-served file + loop device"
 UBLK_MODEL = "recorded: ublk device"
+OUTSIDE_SYNC_CALLS = ("sync",)
+"""System calls that write back every file system of the machine, so also that of a cell. syncfs(2)
+is not among them: it writes back one file system, and programs outside a cell have no file open on
+the cell's, which is mounted in a namespace of its own."""
 
 
 class NativeLab:
@@ -158,6 +162,7 @@ class NativeLab:
         return plan.Place(
             parent_pid=os.getpid(),
             log=str(plan.Paths(options.cell_dir).output.absolute()),
+            outside_sync_calls=OUTSIDE_SYNC_CALLS,
             base=str(host.base_directory()),
             input=None if input_ is None else str(input_.absolute()),
             disk_server=(
