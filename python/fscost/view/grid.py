@@ -28,8 +28,8 @@ class Grid:
 
     def __post_init__(self) -> None:
         """Make all texts plain here, so that no maker of a grid can forget it."""
-        rows = [[plain(cell) for cell in row] for row in self.rows]
-        texts = {"title": plain(self.title), "header": [*map(plain, self.header)], "rows": rows}
+        rows = [tuple(map(plain, row)) for row in self.rows]
+        texts = {"title": plain(self.title), "header": tuple(map(plain, self.header)), "rows": rows}
         for name, value in texts.items():
             object.__setattr__(self, name, value)
 
