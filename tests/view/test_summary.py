@@ -11,7 +11,7 @@ from fscost.errors import InputError
 from fscost.report import markdown, terminal
 from fscost.results import CellRecord, RunResults, to_table
 from fscost.results.table import SampleRow, with_totals
-from fscost.view.run import Choice, view
+from fscost.view.run import Choice, answer, view
 
 MIB = 1 << 20
 WRITTEN = "device_write_bytes"
@@ -21,7 +21,7 @@ def a_run(values: dict[str, list[float]], **more: dict[str, list[float]]) -> Run
     """Return a run with `values` for the bytes each profile wrote, by repetition, and `more` for
     other metrics."""
     rows: list[SampleRow] = []
-    units = {WRITTEN: "bytes", "wall_s": "s", "device_flushes": "count"}
+    units = {"wall_s": "s", "device_flushes": "count", "write_amplification": "ratio"}
     for order, (profile, found) in enumerate(values.items()):
         for repetition in range(len(found)):
             of_metric = {WRITTEN: found, **{name: each[profile] for name, each in more.items()}}
@@ -241,3 +241,46 @@ def test_the_heading_tells_that_several_shares_of_a_profile_overlap(count: int, 
     assert (shown.why_title, len(shown.why)) == (title, 2 * count)
     assert f"\n{title}\n- xfs: 100 % of its bytes\n" in terminal.text(shown, "folder", 100)
     assert f"\n{title}:\n\n- xfs: 100 % of its bytes\n" in markdown.text(shown, "folder")
+
+
+def timed_run(programs: dict[str, list[float]], **request: Any) -> RunResults:
+    """Return a run of a command whose programs write `programs` MiB, half of what the device
+    writes under ext4, and a third under xfs."""
+    run = a_run(
+        {"ext4": mib(*(2 * each for each in programs["ext4"])), "xfs": mib(*programs["xfs"])},
+        program_write_bytes={name: mib(*each) for name, each in programs.items()},
+        write_amplification={"ext4": [2.0] * 3, "xfs": [1.0] * 3},
+    )
+    run.manifest.request.update({"command": ["fio"], **request})
+    return run
+
+
+TIMED = {"ext4": [5.0, 5.1, 5.2], "xfs": [20.0, 20.4, 20.8]}
+"""Bytes of a command that runs for a fixed time, during which xfs lets it do four times as much."""
+
+
+def test_unequal_work_is_compared_per_byte_of_the_programs() -> None:
+    shown = view(timed_run(TIMED))
+    assert shown.headline == "Lowest amplification: xfs, 1.00, 50 % less than ext4."
+    assert shown.summary.header[:4] == ("profile", "amplification", "vs ext4", "written")
+    assert "5.10 MiB under ext4 to 20.4 MiB under xfs" in shown.cautions[0]
+    assert answer(timed_run(TIMED)) == shown.headline
+
+
+@pytest.mark.parametrize(
+    ("request_", "choice"),
+    [({"per": "400:tx"}, Choice()), ({}, Choice(metric=WRITTEN)), ({"command": []}, Choice())],
+)
+def test_bytes_are_compared_if_the_operations_are_known_or_bytes_asked_for(
+    request_: dict[str, Any], choice: Choice
+) -> None:
+    shown = view(timed_run(TIMED, **request_), choice)
+    assert shown.summary.header[1] == "written"
+    assert "different amounts" in shown.cautions[0]
+
+
+@pytest.mark.parametrize("xfs", [5.1, 5.2])
+def test_programs_that_wrote_about_the_same_did_the_same_work(xfs: float) -> None:
+    shown = view(timed_run({"ext4": [5.1] * 3, "xfs": [xfs] * 3}))
+    assert shown.summary.header[1] == "written"
+    assert not shown.cautions

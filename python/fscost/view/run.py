@@ -23,6 +23,7 @@ from fscost.view.summary import headline, legend, ranking, table
 from fscost.view.times import disk_times, live_times, models
 from fscost.view.units import human_bytes, human_seconds
 from fscost.view.why import cautions, why, why_title
+from fscost.view.work import compared_by
 
 _COUNTED = (("host_write_bytes", "host wrote"), ("nand_write_bytes", "NAND wrote"))
 _RAM = ("tmpfs", "ramfs")
@@ -73,7 +74,8 @@ def view(results: RunResults, choice: Choice = Choice()) -> View:
     every = stats.summarise(_without_empty(results.samples), baseline, by_disk=with_disks)
     every = sorted(every, key=lambda row: manifest.profile_names.index(row.profile))
     rows = [row for row in every if not row.disk]
-    found = ranking(results, rows, _metric(results, rows, choice.metric), baseline)
+    per = choice.per or _per(results)
+    found = ranking(results, rows, _metric(results, rows, choice.metric, per), baseline)
     unranked = [name for name in _shown_profiles(results) if name not in found.profiles]
     order = [*found.profiles, *unranked]
     is_told = any("why" in cell.facts for cell in manifest.done)
@@ -81,7 +83,7 @@ def view(results: RunResults, choice: Choice = Choice()) -> View:
     return View(
         title=plain(f"{_short(manifest.name)}: {manifest.workload.get('summary') or 'a command'}"),
         headline=outside.qualified(plain(headline(found)), results),
-        summary=table(results, rows, found, choice.per or _per(results), is_wide=choice.is_wide),
+        summary=table(results, rows, found, per, is_wide=choice.is_wide),
         legend=[
             plain(line) for line in (*legend(found, rows, is_wide=choice.is_wide), *_worn(rows))
         ],
@@ -111,17 +113,20 @@ def answer(results: RunResults) -> str:
     """Return the headline alone."""
     baseline = results.manifest.baseline
     rows = stats.summarise(results.samples.filter(pc.field("phase") == TOTAL), baseline)
-    found = ranking(results, rows, _metric(results, rows, ""), baseline)
+    metric = _metric(results, rows, "", _per(results))
+    found = ranking(results, rows, metric, baseline)
     return outside.qualified(plain(headline(found)), results)
 
 
-def _metric(results: RunResults, rows: Sequence[Row], chosen: str) -> str:
+def _metric(results: RunResults, rows: Sequence[Row], chosen: str, per: Per | None) -> str:
     """Return the chosen metric, by default the metric of the run's stopping rule."""
     known = [row.metric for row in rows if row.phase == TOTAL]
     if chosen:
         return _one_of(known, chosen, "--metric")
     decided = results.manifest.stopping.get("metric")
-    return decided if isinstance(decided, str) and decided in known else WRITTEN
+    if isinstance(decided, str) and decided in known and decided != WRITTEN:
+        return decided
+    return compared_by(results, rows, is_per=per is not None)
 
 
 def _per(results: RunResults) -> Per | None:

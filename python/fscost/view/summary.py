@@ -115,10 +115,10 @@ def headline(found: Ranking) -> str:
             if is_written
             else f"{first.profile}: {found.label} {value}."
         )
+    of_metric = "" if is_written else f" {found.label}"
     if max(row.n for row in found.rows) == 1:
-        return (
-            f"One repetition, so no difference can be reported. Lowest: {first.profile}, {value}."
-        )
+        because = "One repetition, so no difference can be reported."
+        return f"{because} Lowest{of_metric}: {first.profile}, {value}."
     if all(_is_near(row, first) for row in found.rows):
         return _all_alike(found)
     near = [row.profile for row in found.rows if row.profile in found.ties and _is_near(row, first)]
@@ -177,11 +177,12 @@ def _uncertain(found: Ranking) -> Iterator[str]:
     """Yield the certain part of the answer if the lowest median may be due to chance."""
     first = found.rows[0]
     value = human(first.median, first.unit)
+    of_metric = "" if found.metric == WRITTEN else f" {found.label}"
     others = [name for name in found.ties if name != first.profile]
     if len(others) > _MOST_NAMED:
         others = [*others[:_MOST_NAMED], f"{len(others) - _MOST_NAMED} more"]
     yield (
-        f"Lowest median: {first.profile}, {value}{_against(first, found)}; "
+        f"Lowest median{of_metric}: {first.profile}, {value}{_against(first, found)}; "
         f"a difference from {_listed(others)} is not certain."
     )
     lower = (row for row in found.rows[1:] if row.verdict is Verdict.LOWER)

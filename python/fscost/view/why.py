@@ -10,6 +10,7 @@ from fscost.view.breakdown import WRITTEN, difference, explained_totals
 from fscost.view.grid import plain
 from fscost.view.summary import Ranking
 from fscost.view.units import human_bytes
+from fscost.view.work import AMPLIFICATION, unequal
 
 _MOST_REASONS = 2
 _FRESH_WORTH_SAYING = 0.01
@@ -81,7 +82,10 @@ def _sentence(reason: Mapping[str, Any]) -> str:
 def cautions(results: RunResults, rows: Sequence[Row], found: Ranking) -> list[str]:
     """Return cautions against misreading, only those that apply."""
     totals = {(row.profile, row.metric): row for row in rows if row.phase == TOTAL}
+    work = unequal(rows)
+    is_per_byte = found.metric == AMPLIFICATION
     lines = [
+        *([] if work is None else [work.caution(is_per_byte=is_per_byte)]),
         *_times(found, totals),
         *_commits(results, found, totals),
         *_inline(results, found, totals),
