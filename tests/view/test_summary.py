@@ -284,3 +284,16 @@ def test_programs_that_wrote_about_the_same_did_the_same_work(xfs: float) -> Non
     shown = view(timed_run({"ext4": [5.1] * 3, "xfs": [xfs] * 3}))
     assert shown.summary.header[1] == "written"
     assert not shown.cautions
+
+
+def test_an_option_that_the_kernel_does_not_report_is_named() -> None:
+    run = a_run({"ext4": mib(5), "ext4 -o orlov,noatime": mib(5)})
+    mount = {"type": "ext4", "options": "rw,noatime", "super_options": "rw"}
+    cells = [
+        CellRecord(f"{name}.0", name, 0, 0, 0, "done", 1.0, *[""] * 4, facts={"mount": mount})
+        for name in run.manifest.profile_names
+    ]
+    run.manifest.profiles[1]["mount_options"] = "orlov,noatime"
+    shown = view(RunResults(run.folder, replace(run.manifest, cells=cells), run.samples))
+    assert [caution.partition(",")[0] for caution in shown.cautions] == ["ext4 -o orlov"]
+    assert "the kernel accepted orlov, but does not report it" in shown.cautions[0]

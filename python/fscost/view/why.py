@@ -4,6 +4,7 @@ reader."""
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from fscost.profile import reported
 from fscost.results import TOTAL, RunResults, written
 from fscost.stats import MINIMUM_SIZE, Row, Verdict
 from fscost.view.breakdown import WRITTEN, difference, explained_totals
@@ -86,6 +87,7 @@ def cautions(results: RunResults, rows: Sequence[Row], found: Ranking) -> list[s
     is_per_byte = found.metric == AMPLIFICATION
     lines = [
         *([] if work is None else [work.caution(is_per_byte=is_per_byte)]),
+        *_unreported(results, found),
         *_times(found, totals),
         *_commits(results, found, totals),
         *_inline(results, found, totals),
@@ -95,6 +97,26 @@ def cautions(results: RunResults, rows: Sequence[Row], found: Ranking) -> list[s
 
 
 Totals = Mapping[tuple[str, str], Row]
+
+
+def _unreported(results: RunResults, found: Ranking) -> list[str]:
+    """Caution that an option may have had no effect, because the kernel accepted it but does not
+    report it. The manifest is untrusted."""
+    profiles = {str(profile.get("name")): profile for profile in results.manifest.profiles}
+    words: dict[str, list[str]] = {}
+    for cell in results.manifest.done:
+        mount = cell.facts.get("mount")
+        if cell.profile in found.profiles and isinstance(mount, dict):
+            listed = f"{mount.get('options')},{mount.get('super_options')}"
+            given = str(profiles[cell.profile].get("mount_options", ""))
+            words[cell.profile] = reported.unreported(str(mount.get("type")), given, listed)
+    return [
+        f"{name}: the kernel accepted {', '.join(silent)}, but does not report"
+        f" {'it' if len(silent) == 1 else 'them'} for this mount, so probably"
+        f" {'it has' if len(silent) == 1 else 'they have'} no effect."
+        for name, silent in words.items()
+        if silent
+    ]
 
 
 def _times(found: Ranking, totals: Totals) -> list[str]:
