@@ -124,11 +124,11 @@ def _run(
             "kernel": list(ending.kernel),
         }
         because = _because(ending)
-        first = _first_line(paths.output) if ending.kind == "mkfs" else ""
-        if first and first not in because:
-            # Some programs print their usage after the reason, and the agent reports only the end
-            # of the output.
-            because += f"\nit first printed: {first}"
+        reason, has_usage = _beginning(paths.output) if ending.kind == "mkfs" else ("", False)
+        if reason and has_usage:
+            because = f"{because.partition(_LAST_OUTPUT)[0]}: {reason}"
+        elif reason and reason not in because:
+            because += f"\nit first printed: {reason}"
         if (suggestion := profile.suggestion(cell.profile, ending.kind)) is not None:
             because += f"\n{suggestion}"
         return CellResult(cell, "failed", because, facts=facts, kind=ending.kind)
@@ -149,6 +149,10 @@ def _proven(result: CellResult, paths: plan.Paths, transcript: Transcript) -> Ce
     return result
 
 
+_LAST_OUTPUT = "; last output:"
+"""Words of the agent before the end of a command's output (crates/agent/src/child.rs)."""
+_ANNOUNCED = "=== "
+"""Beginning of the agent's line above a command's output."""
 _KEEP_RECORDING = ("conservation", "recording")
 """Kinds of failure that concern the recording itself, which is therefore kept for investigation."""
 
@@ -195,13 +199,18 @@ def _because(failed: Failed) -> str:
     return because
 
 
-def _first_line(output: Path) -> str:
-    """First line of the output of a cell's commands; mkfs is the first command."""
+def _beginning(output: Path) -> tuple[str, bool]:
+    """Return the first line that mkfs, a cell's first command, printed, and whether its usage
+    follows. mkfs.xfs prints 28 lines of it after the reason, and the agent reports only the end of
+    the output."""
     try:
         with output.open(encoding="utf-8", errors="replace") as file:
-            return file.readline(LAST_WORDS_BYTES).strip()
+            lines = file.read(LAST_WORDS_BYTES).splitlines()
     except OSError:
-        return ""
+        return "", False
+    printed = [line.strip() for line in lines if line.strip() and not line.startswith(_ANNOUNCED)]
+    has_usage = any(line.lower().startswith("usage:") for line in printed[1:])
+    return (printed[0] if printed else ""), has_usage
 
 
 def _last_words(errors: Path) -> str:
