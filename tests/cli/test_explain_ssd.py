@@ -32,7 +32,9 @@ def test_groups_add_up_to_what_wear_charges(fscost: Run, by: str, top: int) -> N
         assert found[name] == entry[name] > 0
     charged = {each["name"]: each["nand_write_bytes"] for each in entry["charges"]}
     for group in found["groups"]:
-        name = "(none)" if group["name"] == "(of no single file)" else group["name"]
+        name = group["name"]
+        if by != "file" and name == "(of no single file)":
+            name = "(none)"
         assert group["nand_write_bytes"] == pytest.approx(charged.get(name, 0)), name
     parts = [*found["groups"], *found["other_groups"], *([found["rest"]] if found["rest"] else [])]
     total = sum(each["nand_write_bytes"] for each in parts)

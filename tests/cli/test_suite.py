@@ -61,6 +61,14 @@ def test_each_workload_is_a_run_with_its_own_options(fscost: Run, tmp_path: Path
     assert "changes are relative to copy" in said.stdout
 
 
+def test_an_exact_number_of_repetitions_sets_both_bounds(fscost: Run, tmp_path: Path) -> None:
+    changed = SUITE.replace("stop = { max_repetitions = 3,", "stop = { repetitions = 4,")
+    (tmp_path / "fscost.toml").write_text(changed)
+    fscost("run", "--lab", "fake", "--only", "database", "-o", "out")
+    stopping = load(tmp_path / "out").manifest.stopping
+    assert (stopping["min_repetitions"], stopping["max_repetitions"]) == (4, 4)
+
+
 def test_one_workload_shows_its_own_table(fscost: Run, tmp_path: Path) -> None:
     (tmp_path / "fscost.toml").write_text(SUITE)
     said = fscost("run", "--lab", "fake", "--only", "copy", "-r", "1", "-o", "out", "--json")
@@ -73,6 +81,11 @@ def test_one_workload_shows_its_own_table(fscost: Run, tmp_path: Path) -> None:
     [
         ("", "fscost.toml: version is missing", "write version = 1"),
         ("version = 1", "fscost.toml: workloads is missing", "add workloads"),
+        (
+            "version = 1\nstop = {repetitions = 2, max_repetitions = 3}\n[workloads.a]\ncommand='x'",
+            "repetitions sets both min_repetitions and max_repetitions",
+            "fscost schema suite",
+        ),
         (
             "version = 2\n[workloads.a]\ncommand='x'",
             "fscost.toml: version is 2, not 1",

@@ -95,6 +95,7 @@ def test_an_array() -> None:
         ("ext4\0", r"contains '\\x00'"),
         ("ext4\n-o noatime", r"contains '\\n'"),
         ("ext4 -o \x1b[2J", "contains"),
+        ("zfs", "types: btrfs"),
         ("ext5", "did you mean ext"),
         ("ext4-notime", "did you mean ext4-noatime"),
         ("-o noatime", "no file system or profile is called '-o'"),

@@ -1,9 +1,9 @@
 """Suite files: profiles, workloads and stop rules of several runs, in TOML."""
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from fscost import devices, files, typed
 from fscost.errors import InputError, did_you_mean
@@ -11,6 +11,7 @@ from fscost.request import Request, with_range
 
 LONGEST_BYTES = 1 << 20
 _RENAMED = {"profiles": "on", "builtin": "workload"}
+_BOUNDS = ("min_repetitions", "max_repetitions")
 _HERE = ("command", "prepare", "setup", "conclude", "cleanup", "env")
 """Fields in which {here} is the folder of the suite file."""
 
@@ -24,6 +25,8 @@ class _Table(BaseModel):
 class Stop(_Table):
     """Rule that ends the repetitions."""
 
+    repetitions: int | None = Field(None, ge=1)
+    """Exact number of repetitions, in place of both bounds."""
     min_repetitions: int | None = Field(None, ge=1)
     """Minimum repetitions (3)."""
     max_repetitions: int | None = Field(None, ge=1)
@@ -34,6 +37,19 @@ class Stop(_Table):
     """Metric whose interval decides (device_write_bytes)."""
     precision: float | None = Field(None, gt=0, lt=1)
     """Half-width of the interval that ends a run, relative to the median: 0.02 is ± 2 %."""
+
+    @model_validator(mode="after")
+    def _exact_or_bounds(self) -> Self:
+        bounds = (self.min_repetitions, self.max_repetitions)
+        if self.repetitions is not None and bounds != (None, None):
+            raise ValueError("repetitions sets both min_repetitions and max_repetitions")
+        return self
+
+    def rules(self) -> dict[str, Any]:
+        """Return the rules that are set, an exact number as both bounds."""
+        found = self.model_dump(exclude_none=True)
+        exact = found.pop("repetitions", None)
+        return found if exact is None else found | dict.fromkeys(_BOUNDS, exact)
 
 
 class _Options(_Table):
@@ -176,9 +192,12 @@ def requests(suite: Suite, path: Path) -> dict[str, Request]:
 
 
 def _request(suite: Suite, name: str, entry: WorkloadEntry, folder: Path) -> Request:
-    common = suite.model_dump(exclude_none=True, exclude={"version", "name", "lab", "workloads"})
-    own = entry.model_dump(exclude_none=True)
-    stop = {**common.pop("stop", {}), **own.pop("stop", {})}
+    of_the_suite = {"version", "name", "lab", "workloads", "stop"}
+    common = suite.model_dump(exclude_none=True, exclude=of_the_suite)
+    own = entry.model_dump(exclude_none=True, exclude={"stop"})
+    stop: dict[str, Any] = {}
+    for options in (suite, entry):
+        stop |= {} if options.stop is None else options.stop.rules()
     found: dict[str, Any] = {}
     for key, value in {**common, **own, **stop}.items():
         found[_RENAMED.get(key, key)] = _value(key, value, folder)

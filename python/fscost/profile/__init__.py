@@ -4,7 +4,13 @@ from fscost.errors import InputError, did_you_mean
 from fscost.profile.array import on_array, without_array
 from fscost.profile.braces import expand
 from fscost.profile.disks import parse_disk, with_run_disks
-from fscost.profile.families import LATER, family_of, formattable_types, known_types
+from fscost.profile.families import (
+    LATER,
+    UNSUPPORTED,
+    family_of,
+    formattable_types,
+    known_types,
+)
 from fscost.profile.flags import split_flags
 from fscost.profile.kernels import on_kernels
 from fscost.profile.load import load_catalogue
@@ -42,10 +48,9 @@ def resolve(text: str) -> Profile:
     if first in named and not rest:
         return named[first]
     if first not in named and first not in known_types():
-        remedy = (
-            did_you_mean(first, [*named, *formattable_types()])
-            or f"types: {', '.join(formattable_types())}"
-        )
+        close = did_you_mean(first, [*named, *formattable_types()])
+        types = f"types: {', '.join(formattable_types())}"
+        remedy = types if close is None or first in UNSUPPORTED else close
         if "," in first and {*first.split(",")} <= {*named, *known_types()}:
             remedy = " ".join(f"--on {each}" for each in first.split(","))
             remedy = f"give each its own --on: {remedy}"

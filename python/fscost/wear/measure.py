@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fscost import analyze, capture, files
+from fscost.analyze.groups import NO_FILE
 from fscost.errors import InputError
 from fscost.wear.array import Shape
 from fscost.wear.device import Device
@@ -27,8 +28,8 @@ _MOST_DISKS = 16
 have thousands of volumes."""
 _MOST_NAMES = 8
 NOTHING, REST, DISCARDS, COLD = "(none)", "(others)", "(discards)", "(cold data)"
-_SPECIAL = {-1: NOTHING, -2: REST, -3: DISCARDS, -4: COLD}
-"""Names of the native module's negative numbers: no name, groups beyond the number of tags,
+_SPECIAL = {-2: REST, -3: DISCARDS, -4: COLD}
+"""Names of the native module's negative numbers but −1, which is no name: groups beyond the number of tags,
 discards, and data that the workload did not write."""
 
 
@@ -323,12 +324,13 @@ class _Names:
     """Names of groups by number, as `fscost explain --by` spells them."""
 
     def __init__(self, explained: "Explanation", by: By) -> None:
+        self._nothing = NO_FILE if by is By.PATH else NOTHING
         self._texts = explained.names(by.value)
         self._homes = [name for name, _, _ in capture.structures()]
 
     def text(self, name: int, home: int) -> str:
         if name < 0:
-            return _SPECIAL[name]
+            return _SPECIAL.get(name, self._nothing)
         return f"{self._texts[name]} of {self._homes[home]}" if home >= 0 else self._texts[name]
 
 

@@ -161,6 +161,11 @@ def _summary(report: Report) -> Grid:
     return Grid("", header, lines)
 
 
+_INFLATED_SPARE = 0.05
+"""Excess of the model's spare over the device's from which the result is misleading: a model has at
+least a few blocks, however small the workload."""
+
+
 def _median(values: Iterable[float | None], text: Callable[[float], str]) -> str:
     known = [value for value in values if value is not None]
     return or_nothing(stats.interval(known).median if known else None, text)
@@ -184,6 +189,14 @@ def _notes(report: Report) -> Iterator[str]:
         f"Model: {geometry['blocks']:,} blocks of {block}, pages of {page}, mapped in units of"
         f" {human_bytes(unit)}, as large as {size} ({human_bytes(first.disk_bytes)}){spare}."
     )
+    if not report.is_sweep and first.nominal_spare > device.spare + _INFLATED_SPARE:
+        remedy = "longer trace" if report.is_trace else "larger disk"
+        yield (
+            f"Caution: {size} is too small for this model: spare is"
+            f" {human_share(first.nominal_spare)} in place of the device's"
+            f" {human_share(device.spare)}, so WA is too low and the life too long. Use a"
+            f" {remedy}."
+        )
     settled = (
         "until steady"
         if all(each.wear.is_steady for each in report.entries)

@@ -33,6 +33,9 @@ FAMILIES: tuple[Family, ...] = (ext, xfs, btrfs, f2fs, jfs, nilfs2, reiserfs, nt
 # Types that Linux supports but no lab does yet, with their mkfs programs, for "needs …".
 LATER: dict[str, str] = {"bcachefs": "bcachefs", "udf": "mkfs.udf"}
 
+# File systems that fscost does not support: their names are no misspelt names of others.
+UNSUPPORTED = ("apfs", "gfs2", "hfs", "hfsplus", "jffs2", "minix", "reiser4", "ubifs", "ufs", "zfs")
+
 
 def family_of(type_: str) -> Family | None:
     """Return the module that formats this type, or None."""
