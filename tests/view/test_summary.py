@@ -297,3 +297,14 @@ def test_an_option_that_the_kernel_does_not_report_is_named() -> None:
     shown = view(RunResults(run.folder, replace(run.manifest, cells=cells), run.samples))
     assert [caution.partition(",")[0] for caution in shown.cautions] == ["ext4 -o orlov"]
     assert "the kernel accepted orlov, but does not report it" in shown.cautions[0]
+
+
+@pytest.mark.parametrize(("xfs", "is_shown"), [(100.9, False), (101.1, True)])
+def test_space_is_shown_if_it_differs_by_more_than_1_percent(xfs: float, is_shown: bool) -> None:
+    run = a_run(
+        {"ext4": mib(5), "xfs": mib(5)}, space_taken_bytes={"ext4": mib(100), "xfs": mib(xfs)}
+    )
+    shown = view(run)
+    assert ("space taken" in shown.summary.header) == is_shown
+    assert any("available to users" in line for line in shown.legend) == is_shown
+    assert "space taken" in view(run, Choice(is_wide=True)).summary.header

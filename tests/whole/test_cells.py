@@ -102,6 +102,27 @@ def test_the_numbers_are_those_that_the_workload_itself_reads_in_sysfs(
 
 
 @pytest.mark.parametrize("spelled", ["ext4", "xfs", "btrfs"])
+def test_space_is_what_the_workload_itself_sees(bench: Any, value: Any, spelled: str) -> None:
+    """The reference is independent of our code: statfs and the device's size, printed by a step."""
+    look = "stat -f -c 'SPACE %S %b %f %a' . ; cat /sys/block/$(basename {disk.main})/size"
+    steps = (Step("write", "head -c 3000000 /dev/urandom > file"), Step("look", look))
+    result = bench.done(bench.cell(spelled, *steps))
+    assert result.output is not None
+    *_, told, sectors = result.output.read_text().splitlines()
+    unit, blocks, free, available = map(int, told.split()[1:])
+    size = int(sectors) * 512
+    assert {
+        name: value(result, "look", f"space_{name}_bytes")
+        for name in ("taken", "overhead", "reserved", "used")
+    } == {
+        "taken": size - available * unit,
+        "overhead": size - blocks * unit,
+        "reserved": (free - available) * unit,
+        "used": (blocks - free) * unit,
+    }
+
+
+@pytest.mark.parametrize("spelled", ["ext4", "xfs", "btrfs"])
 def test_what_is_written_after_the_command_is_told_apart(
     bench: Any, value: Any, spelled: str
 ) -> None:

@@ -406,8 +406,16 @@ impl Cell {
 
     fn measure_space(&self, interval: &mut Interval) -> Result<()> {
         let stat = rustix::fs::fstatvfs(self.open_root()?).internal(|| "statvfs")?;
-        interval.space_used_bytes =
-            Some(stat.f_blocks.saturating_sub(stat.f_bfree) * stat.f_frsize);
+        let bytes = |blocks: u64| blocks * stat.f_frsize;
+        let sizes = self
+            .disks
+            .iter()
+            .map(|disk| crate::disks::size_bytes(&disk.kernel_name));
+        let size = sizes.sum::<Result<u64>>()?;
+        interval.space_used_bytes = Some(bytes(stat.f_blocks.saturating_sub(stat.f_bfree)));
+        interval.space_taken_bytes = Some(size.saturating_sub(bytes(stat.f_bavail)));
+        interval.space_overhead_bytes = Some(size.saturating_sub(bytes(stat.f_blocks)));
+        interval.space_reserved_bytes = Some(bytes(stat.f_bfree.saturating_sub(stat.f_bavail)));
         let of_disk = |disk: &Disk| crate::btrfs_space::metadata_used_bytes(&disk.kernel_name);
         interval.metadata_used_bytes = self.disks.iter().find_map(of_disk);
         Ok(())

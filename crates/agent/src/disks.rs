@@ -44,6 +44,17 @@ pub struct Disk {
     base_line: Counters,
 }
 
+/// Returns the size of a block device (Documentation/ABI/stable/sysfs-block: in sectors of 512
+/// bytes).
+pub fn size_bytes(kernel_name: &str) -> Result<u64> {
+    let path = format!("/sys/class/block/{kernel_name}/size");
+    let text = std::fs::read_to_string(&path).context(Kind::Attach, || format!("read {path}"))?;
+    let sectors = text.trim().parse::<u64>().context(Kind::Attach, || {
+        format!("unexpected content in {path}: {text}")
+    })?;
+    Ok(sectors * 512)
+}
+
 /// Opens the files and devices of the plan, while the host's directories are still visible. Disks of
 /// the disk server have neither.
 pub fn open_backings(plan: &Plan) -> Result<Vec<Option<OwnedFd>>> {

@@ -70,6 +70,14 @@ pub struct Interval {
     pub program_read_bytes: u64,
     /// Space in use: (f_blocks − f_bfree) × f_frsize.
     pub space_used_bytes: Option<u64>,
+    /// Size of the disks without the space that is available to unprivileged users: overhead,
+    /// reserve and space in use.
+    pub space_taken_bytes: Option<u64>,
+    /// Part of `space_taken_bytes` that the file system does not count as its own: size of the
+    /// disks − f_blocks × f_frsize.
+    pub space_overhead_bytes: Option<u64>,
+    /// Part of `space_taken_bytes` that is free for root only: (f_bfree − f_bavail) × f_frsize.
+    pub space_reserved_bytes: Option<u64>,
     /// Metadata in use; btrfs only.
     pub metadata_used_bytes: Option<u64>,
     /// Calls for durability; null if they could not be counted.

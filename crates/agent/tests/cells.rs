@@ -133,6 +133,10 @@ fn assert_writes_are_measured(events: &Events) {
     assert_eq!(write["cpu_disk_server_ns"], Value::Null);
     let space = |name: &str| number(&events.interval(name)["space_used_bytes"]);
     assert!((1_500_000..1_600_000).contains(&(space("write") - space("prepare"))));
+    let part = |name: &str| number(&events.interval("write")[name]);
+    let parts = ["overhead", "reserved", "used"].map(|name| part(&format!("space_{name}_bytes")));
+    assert!(parts.iter().all(|&bytes| bytes > 0), "{parts:?}");
+    assert_eq!(part("space_taken_bytes"), parts.iter().sum::<u64>());
 }
 
 fn assert_reads_are_measured(events: &Events) {

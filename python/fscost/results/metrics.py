@@ -112,7 +112,16 @@ METRICS: dict[str, Metric] = {
             "cpu_disk_server_s",
             "CPU of the disk server: the cost of recording, not of the file system",
         ),
-        _last("space_used_bytes", "used on the file system at the end of the phase"),
+        _last("space_used_bytes", "used on the file system at the end of the phase, as df says"),
+        _last(
+            "space_taken_bytes",
+            "size of the disks without the space available to users: overhead, reserve and used",
+        ),
+        _last(
+            "space_overhead_bytes",
+            "the part of space_taken_bytes that df does not count as the file system's size",
+        ),
+        _last("space_reserved_bytes", "the part of space_taken_bytes that is free for root only"),
         _last("metadata_used_bytes", "used by metadata at the end of the phase (btrfs)"),
         _count("sync_calls", "fsync, fdatasync and O_SYNC writes of the commands"),
         _count(

@@ -19,7 +19,7 @@ from fscost.view.by_disk import by_disk
 from fscost.view.grid import Grid, plain
 from fscost.view.per import Per, parse_per
 from fscost.view.phases import phases
-from fscost.view.summary import headline, legend, ranking, table
+from fscost.view.summary import SPACE, headline, label, legend, ranking, table
 from fscost.view.times import disk_times, live_times, models
 from fscost.view.units import human_bytes, human_seconds
 from fscost.view.why import cautions, why, why_title
@@ -80,13 +80,13 @@ def view(results: RunResults, choice: Choice = Choice()) -> View:
     order = [*found.profiles, *unranked]
     is_told = any("why" in cell.facts for cell in manifest.done)
     shown = breakdown(results, rows, order, baseline)
+    summary = table(results, rows, found, per, is_wide=choice.is_wide)
+    read = [*legend(found, rows, is_wide=choice.is_wide), *_worn(rows), *_space(summary)]
     return View(
         title=plain(f"{_short(manifest.name)}: {manifest.workload.get('summary') or 'a command'}"),
         headline=outside.qualified(plain(headline(found)), results),
-        summary=table(results, rows, found, per, is_wide=choice.is_wide),
-        legend=[
-            plain(line) for line in (*legend(found, rows, is_wide=choice.is_wide), *_worn(rows))
-        ],
+        summary=summary,
+        legend=[plain(line) for line in read],
         breakdown=shown,
         why=[
             *why(results, rows, found, is_wide=choice.is_wide),
@@ -151,6 +151,11 @@ def _worn(rows: Sequence[Row]) -> list[str]:
     if not any(row.metric == "nand_write_bytes" for row in rows):
         return []
     return ["NAND, lasts: replayed on the device of --ssd (docs/wear.md), at the baseline's speed."]
+
+
+def _space(summary: Grid) -> list[str]:
+    is_shown = label(SPACE) in summary.header
+    return ["Space taken: size of the disks − space available to users."] if is_shown else []
 
 
 def _without_empty(samples: pa.Table) -> pa.Table:

@@ -17,6 +17,9 @@ SAME = "≈"
 HOPELESS = "~"
 """Mark that replaces a ratio whose interval is wider than `_HOPELESS_WIDTH`."""
 _HOPELESS_WIDTH = 0.5
+SPACE = "space_taken_bytes"
+_SPACE_APART = 0.01
+"""Relative difference between profiles from which space is in the table that is not wide."""
 _LABELS = {
     WRITTEN: "written",
     "device_write_requests": "requests",
@@ -27,6 +30,9 @@ _LABELS = {
     "lifetime_years": "lasts",
     "write_amplification": "amplification",
     "space_used_bytes": "space used",
+    SPACE: "space taken",
+    "space_overhead_bytes": "overhead",
+    "space_reserved_bytes": "reserved",
     "device_read_bytes": "read",
     "sync_calls": "syncs",
     "fsync_latency_ns_p50": "fsync p50",
@@ -44,7 +50,9 @@ _SHOWN = (
     "cpu_s",
 )
 _FSYNC = ("fsync_latency_ns_p50", "fsync_latency_ns_p99")
-_WIDE = ("device_read_bytes", "sync_calls", *_FSYNC, "write_amplification", "space_used_bytes")
+_WIDE = ("device_read_bytes", "sync_calls", *_FSYNC, "write_amplification")
+_PARTS = ("space_overhead_bytes", "space_reserved_bytes", "space_used_bytes")
+"""Parts of the space taken."""
 _NOISY = ("wall_s", "cpu_s", *_FSYNC)
 _LONGEST_IN_HEADER = 14
 _MOST_NAMED = 2
@@ -231,7 +239,8 @@ def table(
         *((WRITTEN,) if found.metric != WRITTEN else ()),
         *_SHOWN,
         *(_FSYNC[1:] if is_synced and not is_wide else ()),
-        *(_WIDE if is_wide else ()),
+        *((SPACE,) if is_wide or _differs_in_space(totals, profiles) else ()),
+        *((*_WIDE, *_PARTS) if is_wide else ()),
     )
     metrics = [
         metric
@@ -268,6 +277,11 @@ def table(
             if name not in profiles
         ]
     return Grid("", header, lines, needed=len(header) if is_wide else 3 + len(each), changes=(2,))
+
+
+def _differs_in_space(totals: Mapping[tuple[str, str], Row], profiles: Sequence[str]) -> bool:
+    taken = [row.median for name in profiles if (row := totals.get((name, SPACE))) is not None]
+    return bool(taken) and max(taken) > (1 + _SPACE_APART) * min(taken)
 
 
 def _share(row: Row | None, per: Per) -> str:

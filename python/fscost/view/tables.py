@@ -17,6 +17,7 @@ SUMMARY = (
     "device_flushes",
     "wall_s",
     "cpu_s",
+    "space_taken_bytes",
     "space_used_bytes",
     "nand_write_bytes",
     "lifetime_years",

@@ -108,6 +108,9 @@ class Interval(typed.Table):
     program_write_bytes: typed.Count
     program_read_bytes: typed.Count
     space_used_bytes: typed.Count | None = None
+    space_taken_bytes: typed.Count | None = None
+    space_overhead_bytes: typed.Count | None = None
+    space_reserved_bytes: typed.Count | None = None
     metadata_used_bytes: typed.Count | None = None
     sync_calls: typed.Count | None = None
     outside_sync_calls: typed.Count | None = None

@@ -18,7 +18,7 @@ _METRICS_BY_UNIT = {
     "bytes": (
         "device_write_bytes device_read_bytes device_discard_bytes settle_write_bytes"
         " unmount_write_bytes program_write_bytes program_read_bytes space_used_bytes"
-        " metadata_used_bytes"
+        " space_taken_bytes space_overhead_bytes space_reserved_bytes metadata_used_bytes"
     ),
     "count": (
         "device_write_requests device_read_requests device_discards device_flushes sync_calls"
@@ -31,9 +31,12 @@ _METRICS_BY_UNIT = {
     ),
     "ns": ("fsync_latency_ns_p50 fsync_latency_ns_p95 fsync_latency_ns_p99 fsync_latency_ns_max"),
 }
-_OPTIONAL = ("space_used_bytes", "metadata_used_bytes", "sync_calls", "outside_sync_calls")
-"""Fields of an interval that are null where they cannot be measured."""
 UNITS = {metric: unit for unit, names in _METRICS_BY_UNIT.items() for metric in names.split()}
+_GIVEN = (
+    "space_used_bytes space_taken_bytes space_overhead_bytes space_reserved_bytes"
+    " metadata_used_bytes sync_calls outside_sync_calls"
+)
+"""Fields of an interval that are null where they cannot be measured."""
 _DEVICE = {
     "device_write_bytes": "write_bytes",
     "device_read_bytes": "read_bytes",
@@ -164,7 +167,7 @@ def _values(interval: Interval) -> Iterator[tuple[str, float]]:
         yield "cpu_kernel_threads_s", _seconds(interval.cpu_kernel_threads_ns)
     if interval.cpu_disk_server_ns is not None:
         yield "cpu_disk_server_s", _seconds(interval.cpu_disk_server_ns)
-    for metric in _OPTIONAL:
+    for metric in _GIVEN.split():
         if (value := getattr(interval, metric)) is not None:
             yield metric, value
     yield from _fsyncs(interval.sync_times_ns or ())
