@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from tests import workers
 from tests.schemas import valid
 from xdist.remote import Producer
@@ -33,7 +33,13 @@ os.environ["FSCOST_TEST_SEED"] = str(
 # of Ctrl-C would wait for ever.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-settings.register_profile("fscost", deadline=None, print_blob=True)
+# On a busy machine, generating examples may take long.
+settings.register_profile(
+    "fscost",
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("fscost")
 
 

@@ -96,7 +96,7 @@ def _added(control: int, number: int) -> bool:
 
 
 def _remove(control: int, number: int, *, is_own: bool = False) -> None:
-    until = time.monotonic() + 5
+    until = time.monotonic() + 60
     while time.monotonic() < until:
         # A device is released shortly after it was detached; a spare one may be another program's.
         with suppress(OSError):

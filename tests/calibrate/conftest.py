@@ -40,7 +40,7 @@ def served_device(model: str, size_bytes: int, folder: Path) -> Iterator[Path]:
             ours.send(b'{"mark": {"name": "end", "detail": null}}')
             assert b"marked" in ours.recv(1 << 16)
             ours.send(b'{"finish": {}}')
-            assert server.wait(30) == 0
+            assert server.wait(120) == 0
         finally:
             server.kill()
 

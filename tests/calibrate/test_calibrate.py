@@ -61,7 +61,7 @@ def within(value: float, lowest: float, highest: float) -> bool:
 
 
 @pytest.mark.root
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_flash_device_is_measured_and_found_back(fscost: Fscost, tmp_path: Path) -> None:
     with served_device(FLASH, 256 * MIB, tmp_path) as node:
         arguments = ["--write", "--erase-device", str(node), "--seconds", "3", "--kind", "flash"]
@@ -117,7 +117,7 @@ def check_flash(modelled: dict[str, Answer]) -> None:
 
 
 @pytest.mark.root
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_hard_disk_is_measured_and_found_back(fscost: Fscost, tmp_path: Path) -> None:
     model = latency.find("hdd-7200")
     known = model.values

@@ -178,7 +178,7 @@ def served(node: Path, tmp_path: Path) -> Iterator[int]:
         yield disk
         os.close(disk)
         ours.send(b'{"finish": {}}')
-        assert server.wait(20) == 0
+        assert server.wait(120) == 0
 
 
 def test_what_was_not_written_reads_as_zeros(make: Make, tmp_path: Path) -> None:

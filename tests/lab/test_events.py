@@ -89,7 +89,10 @@ def test_a_whole_surrogate_pair_is_a_letter() -> None:
 
 
 @given(st.lists(mutations(), min_size=1, max_size=3))
-@settings(max_examples=1000, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=1000,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 def test_a_damaged_stream_never_raises_anything_else(
     stage: Any, faults: list[tuple[str, Any, Any]]
 ) -> None:
@@ -111,7 +114,10 @@ def test_a_damaged_stream_never_raises_anything_else(
 
 
 @given(mutations())
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=25,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 def test_a_damaged_stream_is_a_failed_cell_or_a_whole_one(
     stage: Any, fault: tuple[str, Any, Any]
 ) -> None:

@@ -194,7 +194,10 @@ def test_missing_samples_are_refused(run: Path) -> None:
 
 
 @given(data=st.data())
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    max_examples=150,
+)
 def test_damage_anywhere_is_an_input_error_or_harmless(run: Path, data: st.DataObject) -> None:
     path = run / data.draw(st.sampled_from([MANIFEST, SAMPLES]))
     whole = path.read_bytes()

@@ -115,5 +115,5 @@ def test_a_guest_that_waits_is_not_idle(lab: VmLab, tmp_path: Path) -> None:
     (begun, idle_before), (ended, idle_after) = (
         map(float, found) for found in re.findall(r"^(\d+\.\d\d) (\d+\.\d\d)$", text, re.MULTILINE)
     )
-    assert 0.3 <= ended - begun < 10  # an answer of the host's may come late
+    assert ended - begun >= 0.3
     assert idle_after == idle_before

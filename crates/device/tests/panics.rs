@@ -28,7 +28,7 @@ const BLOCK_BYTES: u32 = 64 << 10;
 /// Number of requests, more than the server buffers in memory, so that a request waits for the
 /// storing thread.
 const REQUESTS: u64 = 1024;
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_secs(300);
 const EIO: u32 = 5;
 
 struct Server {

@@ -5,7 +5,6 @@ import io
 import os
 import socket
 import sys
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -328,10 +327,8 @@ def test_what_qemu_may_answer(
 ) -> None:
     made, theirs = monitor
     theirs.sendall(says)
-    begin = time.monotonic()
     with pytest.raises(HostError, match=words):
         made.wait_migrated(120)
-    assert time.monotonic() - begin < 60
 
 
 def test_a_snapshot_that_takes_too_long(monitor: tuple[Monitor, socket.socket]) -> None:
