@@ -3,10 +3,9 @@
 use super::block::{Block, Header};
 use super::item::{is_fs_tree, tree};
 use super::items::{Reasons, structure_of};
-use super::logged::Logged;
 use super::metadata::Volume;
 use super::paths::{Names, PathFinder};
-use super::pending::Pending;
+use super::pending::{Logged, Pending};
 use super::recovery::superblock;
 use super::superblock::Super;
 use crate::hash::{HashMap, HashSet};

@@ -4,31 +4,10 @@
 use super::commit::{Follower, Step};
 use super::item::{Key, inode, kind};
 use super::paths::{MAX_DEPTH, ROOT_DIRECTORY, name_in};
+use super::pending::{LoggedFile, Time};
 use crate::track::waiting::MAX_WAITING;
 use crate::{PathId, Structure};
 use fscost_recording::Result;
-use std::collections::BTreeMap;
-
-/// A time in seconds and nanoseconds.
-type Time = (u64, u32);
-
-/// A file as a log described it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct File {
-    tree: u64,
-    inode: u64,
-    /// The directory that holds its name, if known.
-    directory: Option<u64>,
-    /// The time of its last change before it was logged.
-    changed: Option<Time>,
-}
-
-/// Rows by the file that a log named since the last commit.
-#[derive(Debug, Default)]
-pub struct Logged {
-    rows: BTreeMap<File, Vec<usize>>,
-    count: usize,
-}
 
 impl Follower {
     /// Keeps the rows of a file that the log has just named until the next commit.
@@ -52,7 +31,7 @@ impl Follower {
                 changed = self.changed(step, root, inode)?;
             }
         }
-        let file = File {
+        let file = LoggedFile {
             tree,
             inode,
             directory,
@@ -101,7 +80,7 @@ impl Follower {
     }
 
     /// Returns whether a directory above the file may have been renamed after the file was logged.
-    fn is_renamed_later(&mut self, step: &mut Step<'_, '_>, file: &File) -> Result<bool> {
+    fn is_renamed_later(&mut self, step: &mut Step<'_, '_>, file: &LoggedFile) -> Result<bool> {
         let (Some(old), Some(new)) = self.roots(step, file.tree)? else {
             return Ok(false);
         };

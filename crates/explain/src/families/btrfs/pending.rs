@@ -1,5 +1,5 @@
 //! Written data whose owner is not known yet: data reaches the disk before the tree that points to
-//! it.
+//! it. Rows that a log named also wait, for the paths of directories.
 
 use crate::track::waiting::{MAX_WAITING, Piece, Waiting};
 use crate::{Row, Rows, Structure};
@@ -11,6 +11,27 @@ pub struct Pending {
     disks: BTreeMap<u16, Waiting>,
     /// True if waiting rows may lie in chunks that were unknown when the rows were written.
     pub has_unmapped: bool,
+}
+
+/// A time in seconds and nanoseconds.
+pub type Time = (u64, u32);
+
+/// A file as a log described it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LoggedFile {
+    pub tree: u64,
+    pub inode: u64,
+    /// The directory that holds its name, if known.
+    pub directory: Option<u64>,
+    /// The time of its last change before it was logged.
+    pub changed: Option<Time>,
+}
+
+/// Rows by the file that a log named since the last commit.
+#[derive(Debug, Default)]
+pub struct Logged {
+    pub rows: BTreeMap<LoggedFile, Vec<usize>>,
+    pub count: usize,
 }
 
 impl Pending {
