@@ -19,7 +19,7 @@ _TOOLS_OF = {
     "fio": "fio",
     "sqlite3": "sqlite3",
     "postgresql": "pgbench",
-    "util-linux": "setpriv",
+    "util-linux": "setpriv unshare",
     "coreutils": "cat cp dd head mkfifo mv rm shuf sort split stat sync timeout wc",
     "git": "git",
     "build-essential": "gcc cc make",
