@@ -17,6 +17,11 @@ pub struct Open {
 }
 
 impl Open {
+    /// Returns the number of the first row that the open transaction may have seen written.
+    pub fn first(&self) -> usize {
+        self.first
+    }
+
     /// Records that a transaction was complete after row `last`. Rows after `begun` may belong to
     /// the next transaction.
     pub fn next(&mut self, begun: usize, last: usize) {
@@ -42,6 +47,11 @@ impl Reused {
         if length > 0 {
             self.0.insert((from, offset), Taken { end, to });
         }
+    }
+
+    /// Returns whether nothing has changed owner.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
     /// Attributes rows of the previous owner to the new owner if they were written while the

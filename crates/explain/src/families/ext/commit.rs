@@ -3,13 +3,14 @@
 use super::{
     journal::{Journal, Transaction},
     journaled::for_log,
-    pieces::push_merged,
+    pieces::{blocks_of, push_merged},
     running::{Checkpoint, Running, is_data},
     state::{Applied, Blocks, Explanation, Trust},
 };
 use crate::track::reused::Reused;
 use crate::{Cause, Causes, Disks, Row, Rows, Structure};
 use fscost_recording::Result;
+use std::collections::BTreeMap;
 
 impl Running {
     /// Applies all complete transactions.
@@ -84,20 +85,46 @@ impl Running {
 
     fn reused(&mut self, applied: &Applied, rows: &mut Rows) {
         let mut reused = Reused::default();
+        let mut freed = BTreeMap::new();
         let bytes = self.state.block_bytes();
         for released in &applied.released {
             let from = released.inode;
             for run in self.state.space.runs(released.start, released.length) {
                 let (offset, length) = (run.start * bytes, run.length * bytes);
-                if let Some(used) = run.used.filter(|used| is_data(used.kind))
-                    && (used.inode != from || applied.remade.contains(&from))
-                {
-                    reused.add(offset, length, from.into(), used.inode.into());
+                match run.used.filter(|used| is_data(used.kind)) {
+                    Some(used) if used.inode != from || applied.remade.contains(&from) => {
+                        reused.add(offset, length, from.into(), used.inode.into());
+                    }
+                    None if run.used.is_none() => _ = freed.insert((from, run.start), run.end()),
+                    _ => {}
                 }
             }
         }
+        self.reuses_at_once |= !reused.is_empty();
         for (number, _) in reused.settle(&self.open, rows) {
             self.name(number, self.state.names.epoch, rows);
+        }
+        if self.reuses_at_once && !freed.is_empty() {
+            self.wait_again(&freed, rows);
+        }
+    }
+
+    /// Queues rows in freed blocks that were written while the transaction was open. With
+    /// `data=writeback`, they may be those of the file that the next transaction gives the blocks
+    /// to. `freed` has the ends of the freed runs, by inode and first block.
+    fn wait_again(&mut self, freed: &BTreeMap<(u32, u64), u64>, rows: &mut Rows) {
+        let bytes = self.state.block_bytes();
+        let mut number = self.open.first();
+        while let Some(row) = rows.get_mut(number) {
+            let blocks = blocks_of(row, bytes);
+            let inode = row.inode as u32;
+            let near = freed.range((inode, 0)..(inode, blocks.end)).next_back();
+            if row.structure == Structure::FileData
+                && near.is_some_and(|(_, &end)| end > blocks.start)
+            {
+                self.pending.add_freed(blocks, number, &self.state);
+            }
+            number += 1;
         }
     }
 
@@ -205,7 +232,53 @@ fn owed(before: Option<Explanation>, now: Explanation) -> Explanation {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{
+        blocks::{Content, Kind, Use},
+        state::{Released, ext2},
+    };
     use super::*;
+
+    /// A file frees ten blocks in one transaction, and the next one gives them to another file.
+    #[test]
+    fn rows_in_freed_blocks_are_of_the_next_file_where_a_transaction_reuses_its_own() {
+        for (reuses_at_once, is_written_again, expected) in
+            [(false, false, 12), (true, false, 13), (true, true, 12)]
+        {
+            let mut running = Running::new(ext2(), None);
+            running.reuses_at_once = reuses_at_once;
+            let mut rows = Rows::default();
+            let number = rows.push(Row {
+                inode: 12,
+                ..Row::data(100 << 10, 10 << 10)
+            });
+            let mut applied = Applied::default();
+            applied.released.push(Released {
+                start: 100,
+                length: 10,
+                inode: 12,
+                known: Default::default(),
+            });
+            running.pending.committed();
+            running.reused(&applied, &mut rows);
+            if is_written_again {
+                let again = rows.push(Row::data(100 << 10, 10 << 10));
+                running
+                    .pending
+                    .add(100..110, again, false, None, &running.state);
+            }
+            let used = Use {
+                kind: Kind::Content(Content::Data),
+                inode: 13,
+                node: 0,
+            };
+            running.state.space.claim(100, 10, used);
+            running.pending.committed();
+            running
+                .pending
+                .resolve((100, 10), true, &running.state, &mut rows);
+            assert_eq!(rows.get_mut(number).map(|row| row.inode), Some(expected));
+        }
+    }
 
     fn what(structure: Structure, cause: Cause, inode: u32) -> Explanation {
         Explanation {

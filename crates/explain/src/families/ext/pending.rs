@@ -92,6 +92,15 @@ impl Pending {
         self.recent.push(((blocks.start, row), waiting));
     }
 
+    /// Adds a row of blocks that the last transaction freed. It was written before that transaction
+    /// took effect.
+    pub fn add_freed(&mut self, blocks: Range<u64>, row: usize, state: &State) {
+        self.add(blocks, row, false, None, state);
+        if let Some((_, waiting)) = self.recent.last_mut() {
+            waiting.commit = waiting.commit.saturating_sub(1);
+        }
+    }
+
     fn place(&mut self) {
         self.recent.sort_unstable_by_key(|&(key, _)| key);
         self.rows.extend(self.recent.drain(..));
