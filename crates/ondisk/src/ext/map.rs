@@ -206,7 +206,7 @@ fn mapped_by_pointer(level: u8, superblock: &Superblock) -> u64 {
     u64::from(superblock.block_bytes / 4).pow(u32::from(level.min(3)))
 }
 
-/// Returns the parts of claims whose blocks only `old` maps, and those whose blocks only `new` maps.
+/// Returns the parts of the claims that only `old` contains, and those that only `new` contains.
 /// A block that is mapped for the same purpose by both is in neither, even if an extent has grown.
 pub fn differences(mut old: Vec<Claim>, mut new: Vec<Claim>) -> (Vec<Claim>, Vec<Claim>) {
     old.sort_unstable_by_key(by_kind);
