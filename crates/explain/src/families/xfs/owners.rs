@@ -5,6 +5,7 @@
 //! owner therefore waits for the checkpoints that follow, and is *claimed* by the inode that turns
 //! out to have its blocks.
 
+use crate::hash::HashMap;
 use crate::track::newer::{Age, Newer};
 use crate::track::reused::{Open, Reused};
 use crate::track::runs::Runs;
@@ -31,8 +32,8 @@ pub struct Owners {
     owners: Runs<Owner>,
     /// Blocks freed by the checkpoint being read.
     dropped: Runs<Owner>,
-    /// Previous owners of blocks that the checkpoint gave to others; they may share them (reflink).
-    sharing: Runs<Owner>,
+    /// Blocks that the checkpoint gave to others, by previous owner: all may share them (reflink).
+    sharing: HashMap<u64, Runs<()>>,
     /// Blocks that the checkpoint gave to an owner.
     given: Runs<()>,
     taken: Vec<Taken>,
@@ -70,8 +71,9 @@ impl Owners {
         let owned = self.owners.take(block, end);
         for &(start, end, before) in &owned {
             if may_share && before.structure == owner.structure && before.inode != owner.inode {
-                self.sharing.take(start, end);
-                self.sharing.insert(start, end, before);
+                let shared = self.sharing.entry(before.inode).or_default();
+                shared.take(start, end);
+                shared.insert(start, end, ());
             }
         }
         for (start, end, before) in owned.into_iter().chain(self.dropped.take(block, end)) {
@@ -95,10 +97,8 @@ impl Owners {
     /// Removes these blocks from `inode`.
     pub fn drop_of(&mut self, block: u64, count: u64, inode: u64) {
         let end = block.saturating_add(count);
-        for (start, end, owner) in self.sharing.take(block, end) {
-            if owner.inode != inode {
-                self.sharing.insert(start, end, owner);
-            }
+        if let Some(shared) = self.sharing.get_mut(&inode) {
+            shared.take(block, end);
         }
         for (start, end, owner) in self.owners.take(block, end) {
             if owner.inode != inode {
@@ -169,8 +169,10 @@ impl Owners {
             let Taken { start, end, .. } = taken;
             let offset = start.saturating_mul(block_bytes);
             let length = (end - start).saturating_mul(block_bytes);
-            let had = |runs: &Runs<Owner>| runs.within(start, end).any(|o| o.inode == taken.from);
-            if !had(&self.owners) && !had(&sharing) {
+            let mut owners = self.owners.within(start, end);
+            let runs = sharing.get(&taken.from);
+            let has_shared = runs.is_some_and(|runs| runs.within(start, end).next().is_some());
+            if !has_shared && !owners.any(|owner| owner.inode == taken.from) {
                 reused.add(offset, length, taken.from, taken.to);
             } else if taken.is_given {
                 shared.add(offset, length, taken.from, taken.from);
@@ -254,6 +256,21 @@ mod tests {
         assert_eq!(written_and_cloned(false, true, true), (1, true));
         assert_eq!(written_and_cloned(true, false, true), (2, false));
         assert_eq!(written_and_cloned(true, true, false), (2, false));
+    }
+
+    #[test]
+    fn the_writer_of_blocks_that_several_files_share_at_once_is_doubtful() {
+        let (mut owners, mut rows) = (Owners::default(), Rows::default());
+        let row = push(&mut rows, 0, 1);
+        owners.wait(row, 0, 1);
+        owners.give(0, 1, owner(1), true);
+        owners.claim(0, 1, owner(1), &mut rows);
+        for inode in [2, 3] {
+            owners.give(0, 1, owner(inode), true);
+        }
+        owners.checkpoint(1, &mut rows);
+        let row = rows.to_vec()[row];
+        assert_eq!((row.inode, row.is_doubtful), (1, true));
     }
 
     #[test]
