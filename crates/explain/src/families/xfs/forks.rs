@@ -1,6 +1,7 @@
 //! Forks of inodes: the names and extents in them, and the owners of these extents' blocks.
 
-use super::directory::{self, LEAVES_AT};
+use super::block::LEAVES_AT;
+use super::directory;
 use super::inode::{Core, Extent, Format, extents};
 use super::metadata::{Holder, Inode, Metadata};
 use super::owners::Owner;
