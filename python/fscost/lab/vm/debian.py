@@ -48,11 +48,6 @@ class _Package:
 def unpack(series: str, into: Path, work: Path) -> str:
     """Unpack the newest kernel of the series, without installing it. `work` is a private folder.
     Return the name and the version of the package."""
-    if not KEYRING.is_file():
-        raise UnavailableError(
-            f"the keys of Debian's archive are missing ({KEYRING})",
-            f"`sudo apt install debian-archive-keyring`, or {_OWN}",
-        )
     apt = _readable_archive(series, work)
     found = _newest(series, apt)
     parts = found.parts
@@ -84,6 +79,11 @@ _Apt = Callable[..., str]
 def _readable_archive(series: str, work: Path) -> _Apt:
     """Return apt's commands for the first archive whose lists apt can fetch."""
     *others, last = _archives()
+    if not KEYRING.is_file():
+        raise UnavailableError(
+            f"the keys of Debian's archive are missing ({KEYRING})",
+            f"`sudo apt install debian-archive-keyring`, or {_OWN}",
+        )
     for archive in others:
         try:
             return _private(archive, series, work)
