@@ -9,6 +9,8 @@
 #   TARGETS   fuzz: targets to run; soak: families to draw
 #   SEED      soak, kills: seed of the random draws
 #   LONG      soak: tests whose long variants run
+#   VERSION   debian: version of Debian, 12 or 13
+#   RUN       debian: command
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -25,6 +27,9 @@ SECONDS ?= 600
 TARGETS ?=
 LONG ?= $(if $(TARGETS),,tests)
 SEED ?=
+VERSION ?= 13
+# The demo, a cell in a guest under a kernel that is fetched there, and the tests.
+RUN ?= make demo && .venv/bin/fscost compare --lab vm --on ext4 --min-repetitions 1 --max-repetitions 1 && make test
 
 # rustup installs to this directory, which may not be in the caller's PATH yet.
 # mkfs is in sbin, which is missing from some users' PATH.
@@ -103,6 +108,10 @@ fuzz: system ## Run each fuzz target until an input violates an invariant: SECON
 soak: tools setup .venv/.dev-packages ## Run the test variants that `make test` leaves out, then check the explanations of random file systems for SECONDS=3600 (needs root): LONG="tests/whole" limits the variants to those in that folder; TARGETS="ext xfs f2fs" draws only these families, and runs no variants without LONG; SEED=…
 	$(if $(LONG),FSCOST_TEST_LONG=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) -m long $(LONG))
 	PYTHONPATH=. $(BIN)/python -m tests.oracles.soak $(SECONDS) $(or $(SEED),$(shell date +%s)) $(TARGETS)
+
+.PHONY: debian
+debian: ## Run the demo, a guest and the tests in a new root of Debian, from a clean clone of the last commit (needs root, debootstrap and network): VERSION=12 or 13; RUN='make demo' runs only that
+	@tools/in-debian $(VERSION) '$(RUN)'
 
 .PHONY: kills
 kills: tools setup ## Kill processes of runs in guests at random instants, count what each kill costs (needs root): SECONDS=3600, SEED=…
