@@ -34,6 +34,7 @@ READS = {
     ("plot", "run"),
     ("explain", "sources"),
     ("study run", "source"),
+    ("run", "resume"),
     ("study run", "resume"),
     ("study run", "modules"),
     ("study run", "kernel"),

@@ -163,7 +163,7 @@ def test_the_lock_says_who_holds_it_and_leaves_nothing(tmp_path: Path) -> None:
     name = f"fscost.test.{os.getpid()}.{tmp_path.name}"
     with (
         exclusive(name),
-        pytest.raises(HostError, match=rf"\(process {os.getpid()}\)"),
+        pytest.raises(HostError, match=rf"\(process {os.getpid()}, since "),
         exclusive(name),
     ):
         pass
@@ -197,7 +197,10 @@ def test_another_users_run_gives_way_to_roots(tmp_path: Path) -> None:
     with exclusive(name):
         os.seteuid(65534)
         try:
-            with pytest.raises(HostError, match=rf"\(process {os.getpid()}\)"), exclusive(name):
+            with (
+                pytest.raises(HostError, match=rf"\(process {os.getpid()}, since "),
+                exclusive(name),
+            ):
                 pass
         finally:
             os.seteuid(0)

@@ -42,10 +42,9 @@ def compare(context: typer.Context, options: Options) -> None:
     asked = absolute(Request(**_values(options, Request)))
     place = Place(**_values(options, Place))
     runs, lists = options.runs or (), options.lists or ()
-    if (resume := options.resume) is not None:
-        if options.out is not None or runs or lists:
-            option = "--out" if options.out is not None else "--run" if runs else "-L"
-            raise InputError(f"--resume and {option} cannot be combined", f"drop {option}")
+    if options.resume is not None and options.out is not None:
+        raise InputError("--resume and --out cannot be combined", "drop --out")
+    if (resume := options.resume) is not None and not (runs or lists):
         before = load(resume, trust=options.trust).manifest
         asked = resumed(before.request, asked, given, resume)
         say(f"resuming {resume}: {asked.command_line()}")

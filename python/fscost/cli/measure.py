@@ -3,16 +3,18 @@
 import shlex
 import sys
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from pathlib import Path
 
-from fscost import run
+from fscost import files, run
 from fscost.cli.diff import show
 from fscost.cli.lines import say, wrapped
 from fscost.cli.output.emit import Outputs
 from fscost.cli.progress import progress
 from fscost.errors import InputError
-from fscost.request import Place, Prepared, Request, around, prepared
-from fscost.results import METRICS, RunResults
+from fscost.request import Place, Prepared, Request, around, lock_of, prepared
+from fscost.results import MANIFEST, METRICS, RunResults, load
 from fscost.run import RunOutcome
 from fscost.view.breakdown import WRITTEN
 from fscost.view.grid import plain
@@ -20,14 +22,18 @@ from fscost.view.per import parse_per
 from fscost.view.relation import relation
 from fscost.view.run import answer
 
+Held = AbstractContextManager[None]
+"""Lock that keeps other runs from starting."""
+
 
 def make(found: Mapping[str, Request], place: Place, outputs: Outputs) -> int:
     """Make a run and print its tables, or make several runs and compare them. Return the worst exit
     status."""
     if len(found) > 1:
-        return _several(found, place, outputs)
+        with _alone(place):
+            return _several(found, place, outputs)
     [only] = found.values()
-    outcome = _measure(only, place)
+    outcome = _measure(only, place, _alone(place))
     if outcome is None:
         return 0
     if outcome.results.manifest.cells:
@@ -41,13 +47,19 @@ def _several(found: Mapping[str, Request], place: Place, outputs: Outputs) -> in
             "--csv and --markdown write one run, not several",
             "drop them, and use `fscost show RUN --csv FILE` afterwards",
         )
+    if place.resume is not None:
+        _check_folder(place.resume, trust=place.trust)
     done: dict[str, RunResults] = {}
     worst = 0
     for name, asked in found.items():
-        out = place.out and place.out / run.slug(name)
         if place.dry_run:
             print(plain(f"# run {name}"))
-        outcome = _measure(asked, replace(place, out=out))
+        own = _place_of(name, place)
+        outcome = _finished(asked, own)
+        if outcome is not None:
+            say(f"{name}: finished already")
+        else:
+            outcome = _measure(asked, own, nullcontext())
         if outcome is None:
             continue
         worst = max(worst, outcome.exit_code)
@@ -57,6 +69,9 @@ def _several(found: Mapping[str, Request], place: Place, outputs: Outputs) -> in
                 print(wrapped(plain(f"{name}: {answer(outcome.results)}")))
                 print(plain(f"  {outcome.results.folder}"))
         if outcome.interrupted:
+            if (folder := place.out or place.resume) is not None:
+                again = f"--resume {shlex.quote(str(folder))}"
+                say(f"resume all runs with the same command and {again} in place of --out")
             break
     if len(done) > 1:
         first = next(iter(found.values()))
@@ -68,8 +83,53 @@ def _several(found: Mapping[str, Request], place: Place, outputs: Outputs) -> in
     return worst
 
 
-def _measure(asked: Request, place: Place) -> RunOutcome | None:
-    """Make one run. Return None if its commands were only printed (--dry-run)."""
+def _check_folder(folder: Path, *, trust: bool) -> None:
+    """Refuse a folder of runs that other users control, or that does not exist."""
+    try:
+        with files.own_folder(folder, trust=trust):
+            pass
+    except OSError as error:
+        raise InputError(
+            f"{folder} holds no runs: {error.strerror}", "name the folder given to --out"
+        ) from error
+
+
+def _place_of(name: str, place: Place) -> Place:
+    """Return the place of one run among several: a folder in that of --out or --resume. A run that
+    has begun there is resumed."""
+    if place.resume is None:
+        return replace(place, out=place.out and place.out / run.slug(name))
+    folder = place.resume / run.slug(name)
+    if (folder / MANIFEST).exists():
+        return replace(place, resume=folder)
+    return replace(place, resume=None, out=folder)
+
+
+def _finished(asked: Request, place: Place) -> RunOutcome | None:
+    """Return the outcome of a run that finished earlier with the same options."""
+    if place.resume is None:
+        return None
+    results = load(place.resume, trust=place.trust)
+    is_same = results.manifest.request == asked.to_json()
+    return RunOutcome(results) if is_same and results.manifest.state == "finished" else None
+
+
+def alone(lab: str, *, wait: bool) -> Held:
+    """Return a context that keeps other runs on this machine from starting. If one is in progress,
+    refuse, or wait for its end."""
+    return run.exclusive(lock_of(lab), _say_waits if wait else None)
+
+
+def _alone(place: Place) -> Held:
+    return nullcontext() if place.dry_run else alone(place.lab, wait=place.wait)
+
+
+def _say_waits(holder: run.Holder) -> None:
+    say(f"waiting for another fscost run ({holder})")
+
+
+def _measure(asked: Request, place: Place, held: Held) -> RunOutcome | None:
+    """Make one run, within `held`. Return None if its commands were only printed (--dry-run)."""
     found = prepared(asked, place, say, sys.argv)
     if place.dry_run:
         for title, own in (("setup", asked.setup), ("cleanup", asked.cleanup)):
@@ -77,7 +137,7 @@ def _measure(asked: Request, place: Place) -> RunOutcome | None:
                 print(plain("\n".join([f"# {title}, once on this machine", *own])))
         print_commands(found)
         return None
-    with around(asked.setup, asked.cleanup, say):
+    with held, around(asked.setup, asked.cleanup, say):
         outcome = execute(found)
         if outcome.results.manifest.done:
             run.point_latest(found.spec.folder)
@@ -92,10 +152,10 @@ def print_commands(found: Prepared) -> None:
 
 
 def execute(found: Prepared) -> RunOutcome:
-    """Execute a run and show its progress."""
+    """Execute a run and show its progress. The caller holds the lock."""
     listener = progress()
     try:
-        return run.execute(found.spec, found.lab, listener, found.lock)
+        return run.execute(found.spec, found.lab, listener, lock=None)
     finally:
         listener.close()
 

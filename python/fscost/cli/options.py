@@ -48,6 +48,14 @@ Trust = Annotated[
         rich_help_panel=_WHERE,
     ),
 ]
+Wait = Annotated[
+    bool,
+    typer.Option(
+        "--wait",
+        help="Wait while another run of fscost is in progress on this machine.",
+        rich_help_panel=_WHERE,
+    ),
+]
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Print every command, run none.", rich_help_panel=_WHERE)
 ]
@@ -251,6 +259,7 @@ class Options:
     out: Out = None
     resume: Path | None = _where(parser=run_path, metavar="DIR", help="Resume an interrupted run.")
     trust: Trust = False
+    wait: Wait = False
     dry_run: DryRun = False
     json: Json = False
     csv: str | None = _where(metavar="FILE", help="The rows as CSV; - for standard output.")

@@ -32,7 +32,17 @@ def run(
     ] = None,
     lab: options.Lab = AUTO,
     out: options.Out = None,
+    resume: Annotated[
+        Path | None,
+        typer.Option(
+            parser=some_path,
+            metavar="DIR",
+            help="Resume the interrupted suite that was run with --out DIR.",
+            rich_help_panel="Output",
+        ),
+    ] = None,
     trust: options.Trust = False,
+    wait: options.Wait = False,
     dry_run: options.DryRun = False,
     json: options.Json = False,
 ) -> None:
@@ -60,7 +70,9 @@ def run(
         }
     _check(file, chosen)
     where = found.lab if lab == AUTO and found.lab else lab
-    place = Place(where, out, None, trust, (), False, dry_run)
+    if resume is not None and out is not None:
+        raise InputError("--resume and --out cannot be combined", "drop --out")
+    place = Place(where, out, resume, trust=trust, dry_run=dry_run, wait=wait)
     raise typer.Exit(make(chosen, place, Outputs(json)))
 
 

@@ -14,7 +14,7 @@ from fscost.cli import shared
 from fscost.cli.declare import option, with_fields
 from fscost.cli.help import Command
 from fscost.cli.lines import print_lines, say
-from fscost.cli.measure import execute, print_commands, say_interrupted
+from fscost.cli.measure import alone, execute, print_commands, say_interrupted
 from fscost.cli.output.emit import STDOUT, Outputs, write
 from fscost.cli.usage import group, some_path
 from fscost.errors import InputError
@@ -86,6 +86,11 @@ class RunOptions:
     )
     resume: Path | None = option(parser=some_path, metavar="DIR", help="Resume an interrupted run.")
     trust: shared.TrustRun = False
+    wait: bool = option(
+        "--wait",
+        default=False,
+        help="Wait while another run of fscost is in progress on this machine.",
+    )
     dry_run: bool = option("--dry-run", default=False, help="Print every command, run none.")
     json: Json = False
     markdown: Markdown = None
@@ -151,7 +156,8 @@ def run_(context: typer.Context, options: RunOptions) -> None:
     if options.dry_run:
         print_commands(prepared)
         return
-    outcome = execute(prepared)
+    with alone(lab, wait=options.wait):
+        outcome = execute(prepared)
     if outcome.results.manifest.cells:
         report = study.report(found, outcome.results)
         output.keep(report)

@@ -36,6 +36,8 @@ class FakeLab:
     delay_s: float = 0.0
     kernel: str = "6.1.0-fake"
     name: str = "fake"
+    lock: str = ""
+    """Name of the lock that its runs take."""
     side_by_side: int = 1
     ran: list[str] = field(default_factory=list)
     """IDs of the cells that began, in order."""
@@ -62,6 +64,8 @@ class FakeLab:
                     miscount[value] = 4096
                 case "outside_syncs":
                     outside_syncs[value] = [1]
+                case "lock":
+                    lab.lock = value
                 case "side_by_side":
                     lab.side_by_side = int(value)
                 case "delay_s" | "noise":
@@ -69,8 +73,8 @@ class FakeLab:
                 case _:
                     raise InputError(
                         f"--lab fake: unknown option {key!r}",
-                        "delay_s, noise, skip, fail, fail_mkfs, unexplained, miscount or"
-                        " outside_syncs",
+                        "delay_s, noise, skip, fail, fail_mkfs, unexplained, miscount,"
+                        " outside_syncs, or lock",
                     )
         lab.skip, lab.fail, lab.unexplained, lab.miscount = skip, fail, unexplained, miscount
         lab.outside_syncs = outside_syncs

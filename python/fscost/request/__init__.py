@@ -1,7 +1,7 @@
 """Requests of `fscost compare` and `fscost.compare`: validated, resolved, and given a lab."""
 
 from fscost.request.hooks import around
-from fscost.request.labs import AUTO, choose_lab
+from fscost.request.labs import AUTO, choose_lab, lock_of
 from fscost.request.prepare import Place, Prepared, prepared
 from fscost.request.request import (
     DEFAULT_PROFILES,
@@ -26,6 +26,7 @@ __all__ = [
     "absolute_images",
     "around",
     "choose_lab",
+    "lock_of",
     "parse_options",
     "prepared",
     "resumed",

@@ -1,5 +1,6 @@
 """Choice of the lab for a run."""
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -29,7 +30,7 @@ def choose_lab(
     measures nothing, and its lock excludes nobody."""
     kind, _, options = name.partition(":")
     if kind == "fake":
-        return FakeLab.from_text(options), f"{HOST}.fake.{id(options)}"
+        return FakeLab.from_text(options), lock_of(name)
     kernels = [profile.kernel for profile in spec.profiles if profile.kernel]
     if modules and not _images(kernels):
         raise InputError(
@@ -83,6 +84,15 @@ def choose_lab(
         return VmLab(images=images, say=say), HOST
     remedy = did_you_mean(name, ("native", "vm")) or "native or vm"
     raise InputError(f"--lab {name!r} is unknown", remedy)
+
+
+def lock_of(lab: str) -> str:
+    """Return the lock that excludes other runs in the lab. A fake lab excludes nobody, unless its
+    options name a lock."""
+    kind, _, options = lab.partition(":")
+    if kind != "fake":
+        return HOST
+    return f"{HOST}.fake.{FakeLab.from_text(options).lock or os.getpid()}"
 
 
 def _images(kernels: Sequence[str]) -> list[str]:

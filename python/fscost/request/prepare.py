@@ -28,6 +28,7 @@ class Place:
     erase_device: tuple[str, ...] = ()
     force: bool = False
     dry_run: bool = False
+    wait: bool = False
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,14 @@ from fscost.run.estimate import Estimate
 from fscost.run.execute import RunOutcome, commands, execute
 from fscost.run.folder import default_folder, point_latest, slug
 from fscost.run.listener import Listener
+from fscost.run.lock import Holder, exclusive
 from fscost.run.spec import KEEP, SETTLE, RunSpec, StoppingRule, same_profiles
 
 __all__ = [
     "KEEP",
     "SETTLE",
     "Estimate",
+    "Holder",
     "Listener",
     "RunOutcome",
     "RunSpec",
@@ -19,6 +21,7 @@ __all__ = [
     "commands",
     "default_folder",
     "device_models",
+    "exclusive",
     "execute",
     "point_latest",
     "same_profiles",

@@ -1,6 +1,6 @@
 """Run loop: interleaved repetitions of cells until the stopping rule is satisfied."""
 
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -51,11 +51,12 @@ class RunOutcome:
 
 
 def execute(
-    spec: RunSpec, lab: Lab, listener: Listener | None = None, lock: str = HOST
+    spec: RunSpec, lab: Lab, listener: Listener | None = None, lock: str | None = HOST
 ) -> RunOutcome:
-    """Run `spec` in `lab`, alone on this machine. Every cell is on disk as soon as it has finished,
-    whatever happens afterwards."""
-    with exclusive(lock), files.given_to_caller(spec.folder.absolute()), noted() as interrupts:
+    """Run `spec` in `lab`, alone on this machine: under `lock`, or under a lock that the caller
+    holds. Every cell is on disk as soon as it has finished, whatever happens afterwards."""
+    held = nullcontext() if lock is None else exclusive(lock)
+    with held, files.given_to_caller(spec.folder.absolute()), noted() as interrupts:
         return _Run(spec, lab, listener or Listener(), interrupts).execute()
 
 
