@@ -1,11 +1,13 @@
 """Cells that other programs disturb by sync(2): repeated, counted and reported."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from fscost.lab.fake import FakeLab
 from fscost.results import load
 from fscost.run import RunOutcome, RunSpec, StoppingRule
+from fscost.view import outside
 from fscost.view.run import answer, view
 
 Make = Callable[..., RunSpec]
@@ -88,3 +90,15 @@ def test_where_calls_cannot_be_counted_the_caution_says_so(spec: Make, go: Go) -
     outcome.results.manifest.cells[0].facts[FACT] = {"kept": None}
     assert "could not be counted here" in view(outcome.results).cautions[0]
     assert "Uncertain" not in view(outcome.results).headline
+
+
+def test_escapes_in_a_strangers_profile_do_not_reach_the_terminal(spec: Make, go: Go) -> None:
+    manifest = (results := go(spec(), FakeLab(outside_syncs={"xfs": [1]})).results).manifest
+    manifest.profiles[-1]["name"] = "xfs\x1b[2J"
+    manifest.cells[:] = [
+        replace(cell, profile="xfs\x1b[2J") if cell.profile == "xfs" else cell
+        for cell in manifest.cells
+    ]
+    told = [outside.qualified("Lowest.", results), *outside.cautions(results)]
+    assert "most cells of xfs" in told[0]
+    assert "\x1b" not in "".join(told)

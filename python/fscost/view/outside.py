@@ -33,7 +33,7 @@ def qualified(headline: str, results: RunResults) -> str:
     ]
     if not disturbed:
         return headline
-    names = _listed(disturbed)
+    names = plain(_listed(disturbed))
     return f"{headline} Uncertain: other programs called sync during most cells of {names}."
 
 
