@@ -71,11 +71,15 @@ def test_here_environment_failure_and_filling_are_in_the_steps(fscost: Run, tmp_
     assert " * 90 / 100 " in fill["shell"]
 
 
-def test_a_command_that_stands_here_says_how_to_reach_it(fscost: Run, tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", [("./job.sh",), ("sh", "job.sh", "1"), ("sh job.sh 1",)])
+def test_a_command_that_stands_here_says_how_to_reach_it(
+    fscost: Run, tmp_path: Path, command: tuple[str, ...]
+) -> None:
     (tmp_path / "job.sh").write_text("true")
-    said = fscost("compare", *FAKE, "--", "./job.sh", check=(2,)).stderr
+    said = fscost("compare", *FAKE, "--", *command, check=(2,)).stderr
     assert "does not exist where the command starts" in said
     assert "write {here}/job.sh" in said
+    fscost("compare", *FAKE, "--", "touch", "job.sh")
     fscost("compare", *FAKE, "--prepare", "cp {here}/job.sh .", "--", "./job.sh")
 
 

@@ -18,6 +18,7 @@ from fscost.workload.model import Workload
 DEFAULT_PROFILES = ("ext4", "ext4 -o noatime", "ext4 -O ^has_journal", "xfs", "btrfs")
 DEFAULT_WORKLOAD = "small-files"
 _LONGEST_NAME = 80
+_INTERPRETERS = ("bash", "node", "perl", "python", "python3", "ruby", "sh")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -305,16 +306,22 @@ def _words_or_shell(command: Sequence[str], *, is_prepared: bool) -> str | list[
     """Return the command as text for the shell if it is one word with whitespace, unless a program
     has that name; otherwise as words."""
     is_shell = len(command) == 1 and any(character.isspace() for character in command[0].strip())
-    if is_shell and not Path(command[0]).exists():
-        return command[0]
-    program = Path(command[0])
-    is_here = not program.is_absolute() and "/" in command[0] and program.is_file()
-    if is_here and not is_prepared:
+    is_text = is_shell and not Path(command[0]).exists()
+    program = _left_behind(command[0].split() if is_text else command)
+    if program is not None and not is_prepared:
         raise InputError(
             f"{program} does not exist where the command starts: in the new, empty file system",
             f"write {{here}}/{program}, or copy it with --prepare 'cp -r {{here}}/. .'",
         )
-    return list(command)
+    return command[0] if is_text else list(command)
+
+
+def _left_behind(words: Sequence[str]) -> Path | None:
+    """Return a program, or the script of an interpreter, that is named as a file of this folder."""
+    is_script = Path(words[0]).name in _INTERPRETERS and len(words) > 1
+    program = Path(words[1] if is_script else words[0])
+    is_path = is_script or "/" in words[0]
+    return program if is_path and not program.is_absolute() and program.is_file() else None
 
 
 def _env(texts: Sequence[str]) -> dict[str, str]:
