@@ -168,6 +168,12 @@ def made_up(*rows: tuple[str, str | None, str, int, int | None]) -> Explanation:
     )
 
 
+def test_transactions_of_equal_size_are_in_the_order_of_their_numbers() -> None:
+    explanation = made_up(*(("journal_commit", None, "log", 8, n) for n in (101, 6, 100, 10)))
+    found = analyze.groups(explanation, By.TRANSACTION)
+    assert [group.name for group in found] == ["6", "10", "100", "101"]
+
+
 def test_findings_say_what_the_sums_say() -> None:
     explanation = made_up(
         ("file_data", None, "data", 400, None),

@@ -15,6 +15,8 @@ from fscost.analyze.sums import Sum
 DATA, JOURNAL, METADATA = "data", "journal", "metadata"
 NO_FILE = "(of no single file)"
 NO_TRANSACTION = "(of no transaction)"
+_DIGITS = 20
+"""Digits of the largest number of 64 bits."""
 TIME_BINS = 20
 _OWN_BLOCKS = ("directory", "directory_index")
 
@@ -243,9 +245,14 @@ def _collected(
         .aggregate([("length", "sum")])
     )
     totals = parts.group_by("name").aggregate([("length_sum", "sum")])
-    totals = totals.append_column("text", names.dictionary.take(totals["name"]))
+    texts = names.dictionary.take(totals["name"])
+    totals = totals.append_column("text", texts)
     if order is None:
-        totals = totals.sort_by([("length_sum_sum", "descending"), ("text", "ascending")])
+        # Ties of numbers are in the order of the numbers: 6, 10, 100.
+        padded = pc.utf8_lpad(texts, _DIGITS, "0")
+        tie = pc.if_else(pc.utf8_is_digit(texts), padded, texts)
+        totals = totals.append_column("tie", tie)
+        totals = totals.sort_by([("length_sum_sum", "descending"), ("tie", "ascending")])
     else:
         totals = totals.take(pc.sort_indices(pc.index_in(totals["text"], value_set=order)))
     place = parts.column_names.index("part")
