@@ -97,7 +97,9 @@ def test_one_repetition_decides_nothing(make: Make) -> None:
         status(*runs, "--fail-if", f"{WRITTEN} > +5%")
 
 
-@pytest.mark.parametrize("text", ["wall_s > +5%", "device_write_byte > 5%", "more", "a = 5"])
+@pytest.mark.parametrize(
+    "text", ["wall_s > +5%", "device_write_byte > 5%", "more", "a = 5", f"{WRITTEN} > 5"]
+)
 def test_what_cannot_be_compared_is_refused(text: str) -> None:
     with pytest.raises(InputError):
         Condition.parse(text)

@@ -50,6 +50,7 @@ def test_the_wear_map_shows_the_erases_of_every_block(recorded: Path) -> None:
     assert sum(sizes) == len(expected.erases)
     erases = sum(cell["mean_erases"] * size for cell, size in zip(cells, sizes, strict=True))
     assert erases == pytest.approx(expected.erases.sum())
+    assert found.tables["wear"].units["mean_erases"] == "count", "1,220, not > 999"
     assert "wear-map" in names(found)
     text = html_text(found)
     assert "Wear on sd-card-32gb" in text

@@ -142,6 +142,7 @@ def test_one_repetition_is_in_brackets() -> None:
     shown = view(a_run({"ext4": mib(5), "xfs": mib(2)}))
     assert column(shown.summary, "vs ext4") == {"xfs": "(−60 %)", "ext4": "baseline"}
     assert any("a single repetition has no interval" in line for line in shown.legend)
+    assert shown.legend[0] == "1 repetition."
 
 
 def test_a_time_that_may_be_chance_is_marked_and_its_noise_is_told() -> None:

@@ -43,7 +43,10 @@ class Options:
     )
     fail_if: shared.Repeated = option(
         metavar="CONDITION",
-        help="Exit 1 if this is true of the second run: 'device_write_bytes > +5%'; repeatable.",
+        help=(
+            "Exit 1 if this is true of the second run: 'device_write_bytes > +5%'; repeatable. Only a"
+            " significant change of at least 2 % counts."
+        ),
     )
     markdown: str | None = option(
         metavar="FILE",

@@ -115,6 +115,7 @@ def _list(title: str, lines: Sequence[str], width: int) -> Iterator[Text]:
 
 
 def _table(grid: Grid, width: int) -> Iterator[Text]:
+    left_out = list(grid.header)
     for number, placed in enumerate(layout.tables(grid, width)):
         part = placed.grid
         if number:
@@ -128,6 +129,9 @@ def _table(grid: Grid, width: int) -> Iterator[Text]:
                     for index, cell in enumerate(cells)
                 )
                 yield Text(" " * placed.gap).join(styled)
+        left_out = [name for name in left_out if name not in part.header]
+    if left_out:
+        yield from _sentence(f"Left out: {', '.join(left_out)} (--wide).", width)
 
 
 def _cell(grid: Grid, index: int, text: str, *, is_header: bool) -> Text:

@@ -64,6 +64,10 @@ class Changes:
     notes: Sequence[str]
 
 
+_LARGEST_RATIO = 2
+"""Largest number without `%` in a condition: a larger one is probably a percentage."""
+
+
 @dataclass(frozen=True)
 class Condition:
     """A condition such as `device_write_bytes > +5%`: true of a change that is significant and
@@ -89,6 +93,11 @@ class Condition:
             remedy = did_you_mean(metric, COMPARED) or f"one of: {', '.join(COMPARED)}"
             raise InputError(f"{metric} cannot be compared between runs", remedy)
         ratio = 1 + float(number) / 100 if percent else float(number)
+        if not percent and not 0 < ratio <= _LARGEST_RATIO:
+            raise InputError(
+                f"{text!r} compares with {ratio:g} times the first run",
+                f"write '{metric} {sign} {ratio:+g}%' for a percentage",
+            )
         return Condition(plain(text), metric, sign == ">", ratio)
 
     def holds(self, found: Changes) -> list[Change]:

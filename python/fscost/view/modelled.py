@@ -27,7 +27,7 @@ _WORN: Mapping[str, tuple[pa.DataType, str]] = {
     "device_amplification": (pa.float64(), "times"),
     "effective_spare": (pa.float64(), "share"),
     "least_erases": (pa.int64(), "count"),
-    "mean_erases": (pa.float64(), "ratio"),
+    "mean_erases": (pa.float64(), "count"),
     "most_erases": (pa.int64(), "count"),
     "lifetime_write_bytes": (pa.float64(), "bytes"),
     "lifetime_runs": (pa.float64(), "count"),

@@ -349,7 +349,7 @@ def legend(found: Ranking, rows: Sequence[Row], *, is_wide: bool) -> list[str]:
     if not counts:
         return []
     n = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-    lines = [f"{n} repetition{'s' * (counts[-1] > 1)}, interleaved; medians."]
+    lines = ["1 repetition." if n == "1" else f"{n} repetitions, interleaved; medians."]
     if found.baseline not in found.profiles:
         return [*lines, f"No ratios: the baseline {found.baseline} has no finished cell."]
     if len(found.rows) == 1:
