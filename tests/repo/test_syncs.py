@@ -2,7 +2,6 @@
 would end other tests' delays, and add requests to cells that are measured at the same time."""
 
 import re
-from pathlib import Path
 
 import pytest
 from tests.repo.test_repository import ROOT, repository_files

@@ -31,6 +31,7 @@ def choose(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Choose:
         guests: str | None = None,
         kernels: tuple[str, ...] = (),
         modules: tuple[str, ...] = (),
+        script: str = "true",
     ) -> str:
         def check(_: NativeLab) -> None:
             if not root:
@@ -47,7 +48,7 @@ def choose(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Choose:
             replace(profile, kernel=kernel)
             for profile, kernel in zip(found, kernels or [""] * len(found), strict=True)
         )
-        spec = RunSpec(profiles=profiles, workload=command(["true"]), folder=tmp_path)
+        spec = RunSpec(profiles=profiles, workload=command([script]), folder=tmp_path)
         return choose_lab(
             name, spec, modules=modules, say=lambda line: print(line, file=sys.stderr)
         )[0].name
@@ -111,3 +112,25 @@ def test_a_kernel_that_is_unknown(tmp_path: Path) -> None:
     lab, _ = choose_lab(AUTO, spec, say=print)
     with pytest.raises(InputError, match=r"unknown guest kernel '5\.4'"):
         lab.unsupported_reason(next(repetitions(spec.profiles, spec.workload, 0))[0])
+
+
+@pytest.mark.parametrize(
+    ("here", "script", "is_said"),
+    [
+        ("/home/u", "/home/u/job", True),
+        ("/home/u/below", "/home/u/below/job", False),
+        ("/home/u", "/usr/bin/job", False),
+    ],
+)
+def test_a_command_in_a_home_that_guests_do_not_see_is_said(
+    choose: Choose,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    here: str,
+    script: str,
+    is_said: bool,
+) -> None:
+    monkeypatch.setattr(Path, "cwd", lambda: Path(here))
+    choose("ext4", name="vm", script=script)
+    told = "guests do not see /home/u itself: start fscost in a folder below it"
+    assert (told in capsys.readouterr().err) == is_said

@@ -10,7 +10,7 @@ from fscost.errors import HostError, InputError, did_you_mean
 from fscost.lab.base import Lab
 from fscost.lab.fake import FakeLab
 from fscost.lab.native import NativeLab, RealDevice
-from fscost.lab.vm import VmLab
+from fscost.lab.vm import VmLab, unseen_directory
 from fscost.run import RunSpec
 from fscost.run.lock import HOST
 
@@ -81,6 +81,9 @@ def choose_lab(
                 f"--kernel images: {len(_images(kernels))}, --modules folders: {len(modules)}",
                 "give each image its folder of modules",
             )
+        here = unseen_directory()
+        if here is not None and any(f"{here}/" in step.shell for step in spec.workload.steps):
+            say(f"guests do not see {here} itself: start fscost in a folder below it (docs/vm.md)")
         return VmLab(images=images, say=say), HOST
     remedy = did_you_mean(name, ("native", "vm")) or "native or vm"
     raise InputError(f"--lab {name!r} is unknown", remedy)

@@ -19,6 +19,7 @@ ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}
 _NOBODY = (65534, 65534)
 _GUEST_FOLDERS = Path("/run/fscost")
 _HOMES = Path("/home")
+_ROOTS_HOME = Path("/root")
 _PROBE_S = 60
 _TRIES = 5
 _LIMITS = (errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM)
@@ -143,6 +144,14 @@ def _working_directory() -> tuple[Path, ...]:
     is_home = here.parent == _HOMES or str(here) in _homes()
     is_kernels = here.parts[1:2] in (("proc",), ("sys",), ("dev",))
     return () if len(here.parts) < 3 or is_home or is_kernels else (here,)
+
+
+def unseen_directory() -> Path | None:
+    """Return the working directory if guests do not see it: a home directory itself."""
+    if _working_directory():
+        return None
+    here = Path.cwd()
+    return here if here.is_relative_to(_HOMES) or here.is_relative_to(_ROOTS_HOME) else None
 
 
 def _homes() -> set[str]:
