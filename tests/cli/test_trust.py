@@ -82,6 +82,20 @@ def test_a_run_below_a_folder_that_others_control_is_refused(
     fscost(*words[:3], "--trust", *words[3:])
 
 
+@pytest.mark.root
+@pytest.mark.parametrize("theirs", ["file", "folder"])
+def test_a_suite_of_another_user_is_refused(fscost: Run, tmp_path: Path, theirs: str) -> None:
+    folder = tmp_path / "theirs"
+    folder.mkdir()
+    suite = folder / "fscost.toml"
+    suite.write_text('version = 1\nprofiles = ["ext4"]\n[workloads.a]\ncommand = "true"\n')
+    fscost("run", "theirs/fscost.toml", "--lab", "fake", "--dry-run")
+    os.chown(suite if theirs == "file" else folder, SOMEBODY, SOMEBODY)
+    refused = fscost("run", "theirs/fscost.toml", "--lab", "fake", "--dry-run", check=(2,)).stderr
+    assert "theirs/fscost.toml is not safe to run" in refused
+    fscost("run", "theirs/fscost.toml", "--lab", "fake", "--dry-run", "--trust")
+
+
 def test_trust_is_the_way_on(run: Path, fscost: Run, tmp_path: Path) -> None:
     run.chmod(0o777)
     fscost("show", "here", "--trust")

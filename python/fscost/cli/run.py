@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from fscost import files
 from fscost.cli import options, suite
 from fscost.cli.measure import make
 from fscost.cli.output.emit import Outputs
@@ -54,6 +55,8 @@ def run(
 
     fscost run nightly.toml --only database -r 2
     """
+    if not trust:
+        _refuse_others(file)
     found = suite.load(file)
     requests = suite.requests(found, file)
     for name in only or ():
@@ -74,6 +77,16 @@ def run(
         raise InputError("--resume and --out cannot be combined", "drop --out")
     place = Place(where, out, resume, trust=trust, dry_run=dry_run, wait=wait)
     raise typer.Exit(make(chosen, place, Outputs(json)))
+
+
+def _refuse_others(file: Path) -> None:
+    """Refuse a suite that another user could have written: its commands run as the caller."""
+    if file.exists() and (found := files.replaceable(file.absolute(), files.trusted_owners())):
+        part, why = found
+        raise InputError(
+            f"{file} is not safe to run: {part} {why}",
+            "look at the commands in the file; if they are what you expect, add --trust",
+        )
 
 
 def _check(file: Path, requests: dict[str, Request]) -> None:
