@@ -432,4 +432,17 @@ mod tests {
         names.settle(|_| false);
         assert_eq!(names.path(131, &mut Paths::default()), None);
     }
+    #[test]
+    fn a_path_is_as_deep_as_it_may_be_however_much_of_it_is_known() {
+        let deepest = 1 + DEEPEST as u64;
+        let (mut names, mut paths) = (Names::new(1), Paths::default());
+        for directory in 1..=deepest {
+            replace(&mut names, directory, &[], &[(b"d", directory + 1)]);
+        }
+        names.settle(|_| false);
+        for inode in 2..=deepest {
+            assert!(names.path(inode, &mut paths).is_some(), "{inode}");
+        }
+        assert_eq!(names.path(deepest + 1, &mut paths), None);
+    }
 }
