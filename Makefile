@@ -7,6 +7,7 @@
 #   PYTHON    interpreter for .venv
 #   SECONDS   fuzz: duration of each target; soak, kills: total duration
 #   TARGETS   fuzz: targets to run; soak: families to draw
+#   DRAWS     soak: number of draws, of kinds that a seed repeats, instead of a duration
 #   SEED      soak, kills: seed of the random draws
 #   LONG      soak: tests whose long variants run
 #   VERSION   debian: version of Debian, 12 or 13
@@ -27,6 +28,7 @@ SECONDS ?= 600
 TARGETS ?=
 LONG ?= $(if $(TARGETS),,tests)
 SEED ?=
+DRAWS ?=
 VERSION ?= 13
 # The demo, a cell in a guest under a kernel that is fetched there, and the tests.
 RUN ?= make demo && .venv/bin/fscost compare --lab vm --on ext4 --min-repetitions 1 --max-repetitions 1 && make test
@@ -76,9 +78,9 @@ demo: setup ## Compare ext4, ext4 noatime, ext4 without journal, xfs and btrfs o
 	@$(BIN)/fscost compare --workload read-all --repetitions 3 $(ARGS)
 
 .PHONY: test
-test: tools setup crates .venv/.dev-packages ## Run the Rust and Python tests in parallel, then each fuzz target (without root, tests that mount are skipped)
+test: tools setup crates .venv/.dev-packages ## Run the Rust and Python tests in parallel, then the corpus of each fuzz target (without root, tests that mount are skipped)
 	@$(MAKE) --no-print-directory SYSTEM= --jobs=2 test-rust test-python
-	fuzz/run 1
+	fuzz/run corpus
 
 # A test checks the lock files offline, so all crates are fetched before the tests.
 .PHONY: crates
@@ -93,7 +95,7 @@ ALONE := env -u MAKEFLAGS -u MFLAGS
 .PHONY: test-rust test-python
 test-rust:
 	@mkdir -p $(TARGET)
-	@{ $(ALONE) cargo test --workspace --exclude fscost-bindings --locked && $(ALONE) fuzz/run 0; } \
+	@{ $(ALONE) cargo test --workspace --exclude fscost-bindings --locked && $(ALONE) fuzz/run build; } \
 	  >$(TARGET)/test-rust.log 2>&1 || { cat $(TARGET)/test-rust.log; echo 'the Rust tests FAILED' >&2; exit 1; }
 	@cat $(TARGET)/test-rust.log
 
@@ -107,7 +109,7 @@ fuzz: system ## Run each fuzz target until an input violates an invariant: SECON
 .PHONY: soak
 soak: tools setup .venv/.dev-packages ## Run the test variants that `make test` leaves out, then check the explanations of random file systems for SECONDS=3600 (needs root): LONG="tests/whole" limits the variants to those in that folder; TARGETS="ext xfs f2fs" draws only these families, and runs no variants without LONG; SEED=…
 	$(if $(LONG),FSCOST_TEST_LONG=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) -m long $(LONG))
-	PYTHONPATH=. $(BIN)/python -m tests.oracles.soak $(SECONDS) $(or $(SEED),$(shell date +%s)) $(TARGETS)
+	PYTHONPATH=. $(BIN)/python -m tests.oracles.soak $(if $(DRAWS),--repeatable $(DRAWS)) $(SECONDS) $(or $(SEED),$(shell date +%s)) $(TARGETS)
 
 .PHONY: debian
 debian: ## Run the demo, a guest and the tests in a new root of Debian, from a clean clone of the last commit (needs root, debootstrap and network): VERSION=12 or 13; RUN='make demo' runs only that

@@ -6,16 +6,18 @@ failed. Its exit status is 1 if any draw failed. Each draw adds a line to the ta
 """
 
 import argparse
+import math
 import random
 import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 
 from tests.oracles import tally
-from tests.oracles.tagged_draw import GUESTS, NATIVE, Drawn, drawn, kinds
+from tests.oracles.tagged_draw import GUESTS, NATIVE, UNREPEATABLE, Drawn, drawn, kinds
 
 LONG_EVERY = 10
 """Interval between long draws, in draws."""
@@ -30,10 +32,15 @@ def in_turn(names: Sequence[str], seed: str) -> Iterator[str]:
         yield from rng.sample(names, len(names))
 
 
-def for_so_long(end: float, seed: str, *families: str) -> Iterator[str]:
+def for_so_long(
+    end: float, seed: str, *families: str, without: Collection[str] = ()
+) -> Iterator[str]:
     """Yield names of draws (seed, number, family, kind) until the time is up."""
     chosen = families or (*NATIVE, *GUESTS)
-    next_kind = {family: in_turn(kinds(family), f"{seed}/{family}") for family in chosen}
+    next_kind = {
+        family: in_turn([kind for kind in kinds(family) if kind not in without], f"{seed}/{family}")
+        for family in chosen
+    }
     for number, family in enumerate(in_turn(chosen, seed), 1):
         if time.monotonic() >= end:
             return
@@ -71,6 +78,12 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("words", nargs="+", metavar="SECONDS SEED [FAMILY …]")
     parser.add_argument("--draw", action="store_true", help="repeat the draws with these names")
+    parser.add_argument(
+        "--repeatable",
+        type=int,
+        metavar="N",
+        help="make N draws, of kinds that a seed repeats, however long they take",
+    )
     parser.add_argument("--tally", type=Path, default=tally.FILE)
     asked = parser.parse_args()
     begun = time.monotonic()
@@ -81,11 +94,13 @@ def main() -> None:
         if not asked.draw:
             tally.append(asked.tally, cell)
 
-    names = (
-        iter(asked.words)
-        if asked.draw
-        else for_so_long(begun + int(asked.words[0]), *asked.words[1:])
-    )
+    if asked.draw:
+        names = iter(asked.words)
+    elif asked.repeatable is not None:
+        endless = for_so_long(math.inf, *asked.words[1:], without={UNREPEATABLE})
+        names = islice(endless, asked.repeatable)
+    else:
+        names = for_so_long(begun + int(asked.words[0]), *asked.words[1:])
     failed = soak(names, one, keep)
     rate = len(cells) / (time.monotonic() - begun) * 60
     rows = sum(cell.rows for cell in cells)

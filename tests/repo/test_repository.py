@@ -155,10 +155,10 @@ def test_ci_runs_what_a_person_runs() -> None:
     steps = re.findall(r"^(?:exec )?(make .*)$", text, re.MULTILINE)
     families = " ".join((*NATIVE, *GUESTS))
     test = 'make test PYTEST="--hypothesis-seed=$seed"'
-    soak = f'make soak SECONDS=60 SEED="$seed" TARGETS="{families}" LONG="$long"'
+    soak = f'make soak DRAWS=10 SEED="$seed" TARGETS="{families}" LONG="$long"'
     assert steps == [test, "make check", "make docs", soak]
     long = re.findall(r"(tests/[\w/.]+)", text)
-    assert len(long) > 3
+    assert len(long) > 2
     assert all((ROOT / path).exists() for path in long)
 
 
