@@ -154,9 +154,9 @@ impl Names {
         self.forget_paths(entry, !is_first);
     }
 
-    /// Returns whether any new inode has no known name yet.
-    pub fn awaits(&self) -> bool {
-        !self.awaited.is_empty()
+    /// Returns whether an inode is new and has no known name yet.
+    pub fn awaits(&self, inode: u32) -> bool {
+        self.awaited.contains(&inode)
     }
 
     /// Records that a directory was written again with a name that it has had before. If the inode

@@ -49,8 +49,8 @@ impl State {
         looks_like_metadata
     }
 
-    /// Records that the content that a block got in this round may be that of a mapper that is still
-    /// to be written.
+    /// Records that the content that a block got in this round may be that of a mapper that is
+    /// still to be written.
     pub(super) fn may_be_anothers(&mut self, block: u64, written: Round) {
         if self.unmapped.len() < MAX_WAITING {
             self.unmapped.insert(block, written);

@@ -22,9 +22,9 @@ impl State {
     /// Confirms the names that a directory block has had before and is written with again: they are
     /// those of the files that have these inodes by now.
     pub(super) fn keep_names(&mut self, directory: u32, old: &[Entry<'_>], new: &[Entry<'_>]) {
-        if self.names.awaits() {
-            let kept = new.iter().filter(|e| old.binary_search(e).is_ok());
-            kept.for_each(|entry| self.names.confirm(directory, entry));
+        let kept = |e: &&Entry<'_>| self.names.awaits(e.inode) && old.binary_search(e).is_ok();
+        for entry in new.iter().filter(kept).copied().collect::<Vec<_>>() {
+            self.names.confirm(directory, &entry);
         }
     }
 
