@@ -65,6 +65,10 @@ DIRECTION = {
 }
 
 
+CATEGORIES = {"write_zeroes": "write", "punch": "discard"}
+"""Operations of a recording that a block trace calls otherwise."""
+
+
 def make_recordings(folder: Path, workloads: Sequence[str]) -> None:
     """Record one cell for each family and workload."""
     fscost = Path(sys.executable).with_name("fscost")
@@ -116,20 +120,15 @@ def write_trace(recording: Path, trace: Path) -> None:
     """Write the requests in blktrace's binary form: queued, issued and completed, as blktrace
     itself records them."""
     number = 0
-    with capture.opened(recording) as source, trace.open("wb") as out:
-        for batch in source.requests():
+    with trace.open("wb") as out:
+        for batch in capture.requests(recording):
             columns = {
-                name: np.frombuffer(batch[name], kind)
-                for name, kind in (("submit_ns", "<u8"), ("complete_ns", "<u8"), ("offset", "<u8"))
+                name: batch[name].to_numpy()
+                for name in ("submit_ns", "complete_ns", "offset", "length")
             }
-            op = np.frombuffer(batch["op"], "u1")
-            kinds = np.array(
-                [
-                    DIRECTION[name]
-                    for name in ("read", "write", "flush", "discard", "write", "discard")
-                ],
-                "<u4",
-            )
+            op = batch["op"].indices.to_numpy()
+            names = batch["op"].dictionary.to_pylist()
+            kinds = np.array([DIRECTION[CATEGORIES.get(name, name)] for name in names], "<u4")
             records = np.zeros((len(op), 3), TRACE)
             records["magic"] = TRACE_MAGIC
             records["sequence"] = np.arange(number, number + 3 * len(op)).reshape(-1, 3) + 1
@@ -137,7 +136,7 @@ def write_trace(recording: Path, trace: Path) -> None:
                 [columns["submit_ns"], columns["submit_ns"], columns["complete_ns"]], axis=1
             )
             records["sector"] = (columns["offset"] // 512)[:, None]
-            records["bytes"] = np.minimum(np.frombuffer(batch["length"], "<u8"), 1 << 30)[
+            records["bytes"] = np.minimum(columns["length"], 1 << 30)[
                 :, None
             ]  # blkparse counts in an int
             records["action"] = kinds[op][:, None] | np.array([QUEUE, ISSUE, COMPLETE], "<u4")
@@ -223,7 +222,7 @@ def main() -> None:
             " budget's)"
         ),
     )
-    parser.add_argument("--out", type=Path, default=Path("bench-results"))
+    parser.add_argument("--out", type=Path, default=history.FOLDER)
     arguments = parser.parse_args()
     program = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release/examples"
     if shutil.which("blkparse") is None:

@@ -186,7 +186,7 @@ def main() -> None:
         "--recordings", type=Path, help="a folder of recordings (*.fscost), instead of making them"
     )
     parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--out", type=Path, default=Path("bench-results"))
+    parser.add_argument("--out", type=Path, default=history.FOLDER)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="fscost-bench-") as name:
         folder = Path(name)

@@ -10,7 +10,9 @@ from typing import Any
 from fscost.host import environment
 
 ROOT = Path(__file__).parents[1]
-FILE = ROOT / "bench-results/history.jsonl"
+FOLDER = Path(os.environ.get("FSCOST_BENCH_RESULTS", ROOT / "bench-results"))
+"""Folder of the results. The tests, which run each benchmark small, name another."""
+FILE = FOLDER / "history.jsonl"
 
 
 def append(bench: str, figures: Any, file: Path = FILE) -> None:
@@ -25,6 +27,6 @@ def append(bench: str, figures: Any, file: Path = FILE) -> None:
         "machine": environment(),
         "figures": figures,
     }
-    file.parent.mkdir(exist_ok=True)
+    file.parent.mkdir(parents=True, exist_ok=True)
     with file.open("a") as out:
         out.write(json.dumps(line) + "\n")

@@ -11,6 +11,7 @@ import argparse
 import json
 import os
 import shutil
+import subprocess
 import tempfile
 import threading
 import time
@@ -53,16 +54,16 @@ class Case:
     budgets: dict[str, float]
 
 
-def cases() -> list[Case]:
-    """Return whole workloads as the issue names them, large enough that a cell takes a second or
-    more."""
+def cases(scale: float = 1) -> list[Case]:
+    """Return whole workloads as the issue names them. At scale 1, they are large enough that a cell
+    takes a second or more."""
     return [
         Case(
-            workload.resolve("small-files", scale=8),
+            workload.resolve("small-files", scale=8 * scale),
             {"unpack": 1.15, "unpack-over": 1.15, "delete": 1.15},
         ),
-        Case(workload.resolve("source-tree", scale=2), {"clone": 1.15, "make": 1.15}),
-        Case(workload.resolve("fsync-log", scale=8), {"append": 1.6}),
+        Case(workload.resolve("source-tree", scale=2 * scale), {"clone": 1.15, "make": 1.15}),
+        Case(workload.resolve("fsync-log", scale=8 * scale), {"append": 1.6}),
     ]
 
 
@@ -116,7 +117,7 @@ def measure(
         counters = [disk for interval in intervals for disk in interval.counters.values()]
         return Measured(
             {i.name: i.wall_ns / 1e9 for i in intervals if i.measured},
-            sum(c["write_requests"] + c["read_requests"] + c["flush_requests"] for c in counters),
+            sum(c.write_requests + c.read_requests + c.flush_requests for c in counters),
             peak[0],
             sum((i.cpu_disk_server_ns or 0) / 1e9 for i in intervals if i.measured),
         )
@@ -125,6 +126,9 @@ def measure(
 
 
 def _reply_only() -> Path:
+    """Build the server that only replies, and return it."""
+    build = ["cargo", "build", "--quiet", "--release", "--locked", "--package", "fscost-device"]
+    subprocess.run([*build, "--example", "reply_only"], cwd=ROOT, check=True)
     return Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release/examples/reply_only"
 
 
@@ -183,6 +187,7 @@ def main() -> None:
     """Measure, print a line for each phase, and write everything."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
     parser.add_argument("--pairs", type=int, default=7)
+    parser.add_argument("--scale", type=float, default=1, help="size of the workloads")
     parser.add_argument("--profile", default="ext4")
     parser.add_argument(
         "--only", choices=[case.workload.name for case in cases()], help="a workload"
@@ -192,7 +197,7 @@ def main() -> None:
         action="store_true",
         help="also measure a server that only replies, in the same rounds",
     )
-    parser.add_argument("--out", type=Path, default=Path("bench-results"))
+    parser.add_argument("--out", type=Path, default=history.FOLDER)
     arguments = parser.parse_args()
     binaries = find_binaries()
     report: dict[str, Any] = {
@@ -206,7 +211,7 @@ def main() -> None:
         f" {'budget':>6}   server: CPU s, MiB"
     )
     with tempfile.TemporaryDirectory(prefix="fscost-bench-", dir="/dev/shm") as name:
-        for case in cases():
+        for case in cases(arguments.scale):
             if arguments.only in (None, case.workload.name):
                 report["phases"] += bench(
                     case,

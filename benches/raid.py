@@ -12,6 +12,7 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import history  # beside this file
 from wear import ROOT, build
@@ -39,7 +40,7 @@ def main() -> None:
     for level, members, whole in ARRAYS:
         found = {}
         for kind in ("random", "sequential"):
-            command = [program, level, str(members), kind]
+            command: list[str | Path] = [program, level, str(members), kind]
             answer = subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT)
             [numbers] = _LINE.findall(answer.stdout)
             found[kind] = [float(number) for number in numbers]

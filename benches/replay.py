@@ -43,8 +43,8 @@ def main() -> int:
         ]:
             text = Path(folder) / f"{model.name}.toml"
             text.write_text(model.text)
-            took = [measure(recording, text, asked.requests) for _ in range(asked.runs)]
-            found[model.name] = {part: min(each[part] for each in took) for part in PARTS}
+            runs = [measure(recording, text, asked.requests) for _ in range(asked.runs)]
+            found[model.name] = {part: min(each[part] for each in runs) for part in PARTS}
     print(f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} CPUs")
     print(f"{'million requests/s':26}", *(f"{part:>10}" for part in PARTS))
     for name, took in found.items():

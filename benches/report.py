@@ -83,10 +83,10 @@ def main() -> None:
     report = analyze.report(whole, ["work"], analyze.By.FILE, LARGEST)
     maps = analyze.maps(whole, ["work"])
     directories = analyze.largest(report.explanation, analyze.By.DIRECTORY, LARGEST)[0]
-    files = [listed(groups) for groups in (report.groups, directories)]
+    files, folders = (listed(groups) for groups in (report.groups, directories))
     tree = analyze.tree(report.explanation)
     each = Explained(
-        "ext4", "ext4-0", "0", 0, report.write_bytes, report.findings, maps, *files, tree
+        "ext4", "ext4-0", "0", 0, report.write_bytes, report.findings, maps, files, folders, tree
     )
     added = time.perf_counter()
     with schemapi.debug_mode(False):  # as html_text does

@@ -102,7 +102,7 @@ def fio_action(each: Request) -> str:
 
 def fio_version_2(count: int) -> bytes:
     """Return lines with a wait before every second request."""
-    lines = []
+    lines: list[str] = []
     for each in requests(count * 2 // 3):
         if len(lines) % 3 == 0:
             lines.append(f"/dev/sda wait {each.time_ns % 400} 0\n")
@@ -165,7 +165,7 @@ class Kind(NamedTuple):
 
     lines: Callable[[int], bytes]
     header: bytes = b""
-    count: int = LINES
+    lines_count: int = LINES
 
 
 LOG_ENTRIES = 1_000_000
@@ -189,14 +189,22 @@ def make(kind: Kind, path: Path) -> None:
     chunk = kind.lines(CHUNK_LINES)
     with path.open("wb") as out:
         out.write(kind.header)
-        for _ in range(kind.count // CHUNK_LINES):
+        for _ in range(kind.lines_count // CHUNK_LINES):
             out.write(chunk)
 
 
 def build() -> Path:
     """Build the program that reads one trace, and return it."""
     target = ROOT / "target" / "bench"
-    command = ["cargo", "build", "--release", "--quiet", "--locked", "--target-dir", target]
+    command: list[str | Path] = [
+        "cargo",
+        "build",
+        "--release",
+        "--quiet",
+        "--locked",
+        "--target-dir",
+        target,
+    ]
     program = ["--package", "fscost-traces", "--example", "read_speed"]
     subprocess.run([*command, *program], cwd=ROOT, check=True, env=os.environ | PROFILE)
     return target / "release/examples/read_speed"
@@ -229,7 +237,7 @@ def main() -> None:
             make(KINDS[name], path)
             found, seconds = read(program, path)
             megabytes_per_s = path.stat().st_size / seconds / 1e6
-        lines_per_s = KINDS[name].count / seconds
+        lines_per_s = KINDS[name].lines_count / seconds
         figures[name] = {"lines_per_s": lines_per_s, "megabytes_per_s": megabytes_per_s}
         verdict = "met" if lines_per_s >= BUDGET_LINES_PER_S else "MISSED"
         if verdict != "met":

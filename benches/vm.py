@@ -135,7 +135,7 @@ def main() -> None:
                 f" {peak.bytes / MIB:.0f} MiB resident with the guest's; n = {asked.cells}, load"
                 f" {os.getloadavg()[0]:.1f}"
             )
-    out = Path("bench-results")
+    out = history.FOLDER
     out.mkdir(exist_ok=True)
     (out / "vm.json").write_text(json.dumps(found, indent=1) + "\n")
     history.append("vm", found)

@@ -46,7 +46,15 @@ _BYTES = re.compile(r"([\d.]+) bytes for each physical unit")
 def build(package: str = "fscost-ssd") -> Path:
     """Build the package's examples, which write to its model, and return their folder."""
     target = ROOT / "target" / "bench"
-    command = ["cargo", "build", "--release", "--quiet", "--locked", "--target-dir", target]
+    command: list[str | Path] = [
+        "cargo",
+        "build",
+        "--release",
+        "--quiet",
+        "--locked",
+        "--target-dir",
+        target,
+    ]
     programs = ["--package", package, "--examples"]
     subprocess.run([*command, *programs], cwd=ROOT, check=True, env=os.environ | PROFILE)
     return target / "release/examples"
