@@ -55,14 +55,23 @@ pub(crate) struct Output {
     pub(crate) disks: Disks,
     requests: Vec<Request>,
     taken: usize,
+    /// The first and the last time of any line.
+    pub(crate) span_ns: Option<(u64, u64)>,
 }
 
 impl Output {
     /// Adds a request. An empty read or write moves no data, and does not count.
     pub(crate) fn add(&mut self, request: Request) {
+        self.see(request.time_ns);
         if request.length_bytes > 0 || request.kind == Kind::Flush {
             self.requests.push(request);
         }
+    }
+
+    /// Extends the span of the trace to the time of a line, which need not be a request.
+    pub(crate) fn see(&mut self, time_ns: u64) {
+        let (first, last) = self.span_ns.unwrap_or((time_ns, time_ns));
+        self.span_ns = Some((first.min(time_ns), last.max(time_ns)));
     }
 
     /// Takes the oldest request.

@@ -86,6 +86,13 @@ impl Trace {
         self.out.disks.names()
     }
 
+    /// Returns the time from the first line read so far to the last one. A line need not be a
+    /// request: fio stamps the end of a job (`close`), which may follow a long pause.
+    #[must_use]
+    pub fn duration_ns(&self) -> u64 {
+        self.out.span_ns.map_or(0, |(first, last)| last - first)
+    }
+
     /// Returns the next request; `None` at the end and after an error.
     #[inline]
     pub fn next_request(&mut self) -> Result<Option<Request>> {

@@ -13,7 +13,8 @@ pub struct TracedDisk {
     /// All requests of the disk, as one cycle. The size of the workload's disk is the highest end
     /// of any request.
     pub workload: Workload,
-    /// Time from the disk's first request to its last one.
+    /// Time from the first line of the trace to the last one, the same for all disks: a disk that
+    /// is idle for most of a capture is not busier for it. 0 if the format has no times.
     pub duration_ns: u64,
 }
 
@@ -32,8 +33,6 @@ pub fn of_trace(
             disks.push(Reading::new(spec.unit_bytes));
         }
         let disk = &mut disks[index];
-        disk.first_ns = disk.first_ns.min(request.time_ns);
-        disk.last_ns = disk.last_ns.max(request.time_ns);
         let (offset, length) = (request.offset_bytes, request.length_bytes);
         disk.end = disk.end.max(offset + length);
         let workload = &mut disk.workload;
@@ -49,10 +48,15 @@ pub fn of_trace(
             Kind::Flush => workload.flush(Part::Cycle, UNEXPLAINED),
         }
     }
+    // A log of dm-log-writes has no times: the number of an entry stands for its time.
+    let duration_ns = match trace.format() {
+        Format::DmLogWrites => 0,
+        _ => trace.duration_ns(),
+    };
     let names = trace.disks().iter().cloned();
     let found = names.zip(disks).map(|(name, disk)| TracedDisk {
         name,
-        duration_ns: disk.last_ns.saturating_sub(disk.first_ns),
+        duration_ns,
         workload: Workload {
             disk_bytes: disk.end,
             ..disk.workload
@@ -65,8 +69,6 @@ pub fn of_trace(
 struct Reading {
     workload: Workload,
     end: u64,
-    first_ns: u64,
-    last_ns: u64,
 }
 
 impl Reading {
@@ -74,8 +76,6 @@ impl Reading {
         Reading {
             workload: Workload::new(unit_bytes, u64::MAX),
             end: 0,
-            first_ns: u64::MAX,
-            last_ns: 0,
         }
     }
 }

@@ -12,6 +12,7 @@ from fscost.cli.declare import option, with_fields
 from fscost.cli.kept import Kept, every_kept
 from fscost.cli.usage import some_path
 from fscost.errors import InputError
+from fscost.quantity import parse_duration_s
 
 if TYPE_CHECKING:
     from fscost.cli.output.members import Loaded
@@ -83,6 +84,14 @@ class Options:
             " profile)"
         ),
     )
+    window: str | None = option(
+        metavar="DURATION",
+        help=(
+            "Duration of a trace's capture, idle time included, such as 24h. (default: from its"
+            " first line to its last)"
+        ),
+        show_default=False,
+    )
     profile: shared.OnlyProfiles = None
     format: FormatName | None = option(
         "--format",
@@ -136,8 +145,11 @@ def wear(options: Options) -> None:
                 "--by, --profile and --array need a recording",
                 f"{source} is a trace: drop these options",
             )
-        entries = models.of_trace(source, options.format)
+        window_s = None if options.window is None else parse_duration_s(options.window)
+        entries = models.of_trace(source, options.format, window_s)
     else:
+        if options.window is not None:
+            raise InputError("--window needs a trace", f"{source} has times of its own: drop it")
         kept = every_kept(source, options.profile or [], trust=options.trust)
         if options.array is not None:
             entries, loads = models.of_members(kept, room.parse_array(options.array))
@@ -231,12 +243,12 @@ class _Models:
                 loads[each.profile] = Loaded(each.profile, load, room.has_timing(device))
         return found, list(loads.values())
 
-    def of_trace(self, path: Path, form: str | None) -> "list[Entry]":
+    def of_trace(self, path: Path, form: str | None, window_s: float | None) -> "list[Entry]":
         """Measure each disk of a trace."""
         from fscost import wear as room
 
         _, device, _ = self.variants[0]
-        disks = room.trace_sources(path, device, form, disk=self.disk)
+        disks = room.trace_sources(path, device, form, disk=self.disk, window_s=window_s)
         return [entry for each in disks for entry in self._entries(Kept(path), each)]
 
     def _entries(

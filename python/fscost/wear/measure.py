@@ -183,12 +183,28 @@ def is_recording(path: Path) -> bool:
 
 
 def trace_sources(
-    path: Path, device: Device, form: str | None, *, disk: str | None = None
+    path: Path,
+    device: Device,
+    form: str | None,
+    *,
+    disk: str | None = None,
+    window_s: float | None = None,
 ) -> list[Source]:
     """Return the disks of a block trace (docs/traces.md). All its requests are repeated; their
-    causes are unknown."""
+    causes are unknown. `window_s` is the duration of the capture, by default the time from the
+    first line of the trace to the last one."""
     with capture.opened_trace(path, device.native(0), form) as (_, disks):
         names = [name for name, _, _ in disks]
+        if not names:
+            raise InputError(
+                f"{path} has no requests", "name a trace that has some (docs/traces.md)"
+            )
+        traced_s = max(seconds for _, _, seconds in disks)
+        if window_s is not None and window_s < traced_s:
+            raise InputError(
+                f"--window {window_s:g} s is shorter than the trace, which lasts {traced_s:g} s",
+                "give the duration of the whole capture",
+            )
         if disk is not None and disk not in names:
             raise InputError(
                 f"{path} has no disk {disk!r}",
@@ -200,7 +216,7 @@ def trace_sources(
                 f"choose one with --disk: {', '.join(names[:_MOST_NAMES])}, …",
             )
         return [
-            Source(path, name, index, (), seconds, workload=workload)
+            Source(path, name, index, (), window_s or seconds, workload=workload)
             for index, (name, workload, seconds) in enumerate(disks)
             if disk is None or name == disk
         ]

@@ -56,7 +56,10 @@ impl Text for Fio {
             ),
         };
         let action = words.next().ok_or("the action is missing")?;
+        let time_ns = time_us.checked_mul(MICROSECOND_NS);
+        let time_ns = time_ns.ok_or("the time exceeds 64 bits of nanoseconds")?;
         if matches!(action, b"add" | b"open" | b"close") {
+            out.see(time_ns);
             return Ok(());
         }
         let missing = "the offset or the length is missing";
@@ -77,8 +80,6 @@ impl Text for Fio {
             }
             _ => return Err(format!("unknown action {}", shown(action)).into()),
         };
-        let time_ns = time_us.checked_mul(MICROSECOND_NS);
-        let time_ns = time_ns.ok_or("the time exceeds 64 bits of nanoseconds")?;
         let disk = out.disks.number(file)?;
         out.add(if kind == Kind::Flush {
             Request::flush(time_ns, disk)

@@ -1,0 +1,47 @@
+"""Durations of traces, which decide how often a workload runs a day."""
+
+from pathlib import Path
+
+import pytest
+
+from fscost.errors import InputError
+from fscost.wear import find, trace_sources
+
+IOLOG = """fio version 3 iolog
+0 /dev/a add
+100 /dev/a open
+100 /dev/a write 0 4096
+200 /dev/a write 4096 4096
+300 /dev/b write 0 4096
+10000000 /dev/a close
+"""
+
+
+def test_idle_time_before_the_last_line_counts_for_every_disk(tmp_path: Path) -> None:
+    """F2: two writes within 100 µs and `close` at 10 s were 864 million runs a day."""
+    (tmp_path / "t").write_text(IOLOG)
+    found = trace_sources(tmp_path / "t", find("nvme"), None)
+    assert [(source.disk, source.seconds) for source in found] == [("/dev/a", 10), ("/dev/b", 10)]
+
+
+def test_a_window_is_longer_than_its_trace(tmp_path: Path) -> None:
+    (tmp_path / "t").write_text(IOLOG)
+    found = trace_sources(tmp_path / "t", find("nvme"), None, window_s=60)
+    assert [source.seconds for source in found] == [60, 60]
+    with pytest.raises(InputError, match="shorter than the trace, which lasts 10 s"):
+        trace_sources(tmp_path / "t", find("nvme"), None, window_s=9)
+
+
+def test_waits_of_the_older_version_count(tmp_path: Path) -> None:
+    (tmp_path / "t").write_text(
+        "fio version 2 iolog\na add\na write 0 4096\na wait 5000000 0\na close\n"
+    )
+    [found] = trace_sources(tmp_path / "t", find("nvme"), None)
+    assert found.seconds == 5
+
+
+def test_a_trace_without_requests_is_refused(tmp_path: Path) -> None:
+    """F4: it ended with an IndexError."""
+    (tmp_path / "t").write_text("9,127 1 0 0.000000000 0 m N md\n")
+    with pytest.raises(InputError, match="has no requests"):
+        trace_sources(tmp_path / "t", find("nvme"), None)
