@@ -19,7 +19,7 @@ def expand(spelling: str) -> list[str]:
     if it has no braces to expand. InputError if there are too many."""
     if len(spelling) > _LONGEST:
         raise InputError(
-            f"{spelling[:40]}… has {len(spelling)} characters", f"write at most {_LONGEST}"
+            f"{spelling[:40]}… has {len(spelling):,} characters", f"write at most {_LONGEST:,}"
         )
     found: list[str] = []
     pending = [spelling]

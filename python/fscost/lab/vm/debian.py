@@ -181,9 +181,15 @@ def _older(one: _Package, other: _Package) -> int:
 
 
 def _reason(text: str) -> str:
-    """Return the last line of apt's errors. The lines before it are warnings, or repeat it."""
+    """Return the line of apt's errors that names the cause: the first failed download, or the last
+    error. Other lines are warnings, or repeat it."""
     lines = text.strip().splitlines() or ["no message"]
-    return next((line for line in reversed(lines) if line.startswith("E:")), lines[-1])[-300:]
+    failed = next((line for line in lines if line.startswith("E: Failed to fetch")), None)
+    return (failed or _last_error(lines))[-300:]
+
+
+def _last_error(lines: Sequence[str]) -> str:
+    return next((line for line in reversed(lines) if line.startswith("E:")), lines[-1])
 
 
 def _run(command: Sequence[str], folder: Path) -> str:
