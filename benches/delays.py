@@ -203,6 +203,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--requests", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--unjudged", action="store_true", help="exit with 0 whatever the budgets")
     parser.add_argument("models", nargs="*", help="of these alone; without, of all")
     asked = parser.parse_args()
     print(f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} CPUs")
@@ -244,7 +245,8 @@ def main() -> int:
     history.append("delays", machine_ns | {"worst_p99_ns": worst_ns, "cost": cost, "p99_ns": found})
     print(f"worst p99 {worst_ns / 1e3:.1f} us, budget {BUDGET_LATE_NS / 1e3:.0f} us")
     print(f"load average {os.getloadavg()[0]:.1f}")
-    return int(worst_ns > BUDGET_LATE_NS or cost > BUDGET_COST)
+    is_over = worst_ns > BUDGET_LATE_NS or cost > BUDGET_COST
+    return int(is_over and not asked.unjudged)
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ from fscost.workload.recipes.request import Request
 FSCOST = Path(sys.executable).with_name("fscost")
 PROFILES = ("ext4", "xfs", "btrfs")
 TREE, SMALL_FILES = "kernel-tree", "small-files"
-FILES = 60_000
+FILES, SMALL_FILES_SCALE = 60_000, 40
 SMALL_BYTES = 4096
 BUDGET_BYTES_PER_S = 1e9
 BUDGET_REQUESTS_PER_S = 300_000
@@ -59,20 +59,21 @@ for line in sys.stdin:
 """
 
 
-def make_recordings(folder: Path) -> None:
-    """Record one cell for each family, and the small files."""
+def make_recordings(folder: Path, share: float) -> None:
+    """Record one cell for each family, and the small files: this share of them."""
     inputs = folder / "inputs"
     inputs.mkdir()
-    tree.make(
-        inputs, Request({"files": FILES, "file_bytes": 11_000, "directories": 4500}, 1, None, print)
-    )
+    files = int(FILES * share)
+    settings = {"files": files, "file_bytes": 11_000, "directories": files * 3 // 40}
+    tree.make(inputs, Request(settings, 1, None, print))
     # Compiler output compresses as programs do; the largest library available stands in for it.
     libraries = sorted(Path(sys.prefix, "lib").rglob("*.so*"), key=lambda file: file.stat().st_size)
     (inputs / "blob").write_bytes(libraries[-1].read_bytes())
     (inputs / "build.py").write_text(BUILD)
     steps = STEPS.format(folder=inputs, python=sys.executable)
     compare(folder / TREE, *PROFILES, work=["--", "sh", "-c", steps])
-    compare(folder / SMALL_FILES, "xfs", work=["--workload", SMALL_FILES, "--scale", "40"])
+    scale = str(SMALL_FILES_SCALE * share)
+    compare(folder / SMALL_FILES, "xfs", work=["--workload", SMALL_FILES, "--scale", scale])
 
 
 def compare(out: Path, *profiles: str, work: Sequence[str]) -> None:
@@ -186,12 +187,13 @@ def main() -> None:
         "--recordings", type=Path, help="a folder of recordings (*.fscost), instead of making them"
     )
     parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--share", type=float, default=1.0, help="share of the files to record")
     parser.add_argument("--out", type=Path, default=history.FOLDER)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="fscost-bench-") as name:
         folder = Path(name)
         if arguments.recordings is None:
-            make_recordings(folder)
+            make_recordings(folder, arguments.share)
             recordings = named(folder)
         else:
             recordings = {path.stem: path for path in sorted(arguments.recordings.glob("*.fscost"))}

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[2]
+TIMES = {"wall_s", "first_s", "cpu_s"}
 
 
 def figures(folder: Path, bench: str, *words: str) -> Any:
@@ -39,3 +40,32 @@ def test_report(tmp_path: Path) -> None:
     found = figures(tmp_path, "report", "--requests", "2000")
     assert found["requests"] == 2000
     assert found["bytes"] > 0
+
+
+@pytest.mark.root
+@pytest.mark.slow
+def test_explain(tmp_path: Path) -> None:
+    found = figures(tmp_path, "explain", "--runs", "1", "--share", "0.005")
+    assert set(found["help"]) == TIMES
+    assert [line["name"] for line in found["recordings"]] == ["btrfs", "ext4", "xfs", "xfs-small"]
+    for line in found["recordings"]:
+        assert all(set(line[each]) == TIMES for each in ("explain", "parquet", "export", "copy"))
+        assert line["bytes"] > 0
+        assert line["requests"] > 0
+
+
+def test_delays(tmp_path: Path) -> None:
+    words = ("--requests", "20", "--rounds", "1", "--unjudged", "constant 100 us")
+    found = figures(tmp_path, "delays", *words)
+    assert set(found) == {"gaps_share", "wake_p99_ns", "worst_p99_ns", "cost", "p99_ns"}
+    assert set(found["p99_ns"]) == {"constant 100 us"}
+
+
+@pytest.mark.guest
+@pytest.mark.slow
+def test_vm(tmp_path: Path) -> None:
+    found = figures(tmp_path, "vm", "--cells", "1")
+    assert set(found) == {"restored", "booted"}
+    for how in found.values():
+        assert all(len(how[each]) == 1 for each in ("cell_s", "virtual_s"))
+        assert how["peak_bytes"] > 0
