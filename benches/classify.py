@@ -69,8 +69,8 @@ CATEGORIES = {"write_zeroes": "write", "punch": "discard"}
 """Operations of a recording that a block trace calls otherwise."""
 
 
-def make_recordings(folder: Path, workloads: Sequence[str]) -> None:
-    """Record one cell for each family and workload."""
+def make_recordings(folder: Path, workloads: Sequence[str], share: float) -> None:
+    """Record one cell for each family and workload, at this share of its scale."""
     fscost = Path(sys.executable).with_name("fscost")
     on = [argument for profile in PROFILES for argument in ("--on", profile)]
     once = ["--min-repetitions", "1", "--max-repetitions", "1", "--keep", "all"]
@@ -82,7 +82,7 @@ def make_recordings(folder: Path, workloads: Sequence[str]) -> None:
             "--workload",
             name,
             "--scale",
-            str(WORKLOADS[name]),
+            str(WORKLOADS[name] * share),
             *once,
             "--out",
             folder / name,
@@ -213,6 +213,7 @@ def main() -> None:
     )
     parser.add_argument("--only", help="a workload")
     parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--share", type=float, default=1.0, help="share of the scale to record")
     parser.add_argument(
         "--large-gib",
         type=int,
@@ -224,6 +225,8 @@ def main() -> None:
     )
     parser.add_argument("--out", type=Path, default=history.FOLDER)
     arguments = parser.parse_args()
+    build = ["cargo", "build", "--quiet", "--release", "--locked", "--package", "fscost-explain"]
+    subprocess.run([*build, "--examples"], cwd=ROOT, check=True)
     program = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release/examples"
     if shutil.which("blkparse") is None:
         print("NOT COMPARED: blkparse is missing (apt-get install blktrace)")
@@ -238,7 +241,7 @@ def main() -> None:
         folder = arguments.recordings or Path(name) / "recordings"
         chosen = [w for w in WORKLOADS if arguments.only in (None, w)]
         if arguments.recordings is None:
-            make_recordings(folder, chosen)
+            make_recordings(folder, chosen, arguments.share)
         found_in = "*" if arguments.only is None else f"*{arguments.only}"
         for recording in sorted(folder.glob(f"{found_in}/cells/*/recording.fscost")):
             found = measure(program, recording, arguments.runs)

@@ -164,32 +164,38 @@ class Kind(NamedTuple):
     """Generator of a trace, the beginning of its file, and its number of lines."""
 
     lines: Callable[[int], bytes]
-    header: bytes = b""
+    header: Callable[[int], bytes] = lambda _: b""
     lines_count: int = LINES
 
 
 LOG_ENTRIES = 1_000_000
-LOG_SUPERBLOCK = struct.pack("<QQQI", 0x6A736677736872, 1, LOG_ENTRIES, SECTOR_BYTES)
+
+
+def log_superblock(count: int) -> bytes:
+    """Return the superblock of a log of dm-log-writes with this number of entries."""
+    return struct.pack("<QQQI", 0x6A736677736872, 1, count, SECTOR_BYTES).ljust(SECTOR_BYTES, b"\0")
+
+
 KINDS = {
     "blkparse": Kind(blkparse),
     "blktrace": Kind(blktrace),
     "msr": Kind(msr),
-    "fio-2": Kind(fio_version_2, b"fio version 2 iolog\n"),
-    "fio-3": Kind(fio_version_3, b"fio version 3 iolog\n"),
-    "systor17": Kind(systor17, b"Timestamp,Response,IOType,LUN,Offset,Size\n"),
+    "fio-2": Kind(fio_version_2, lambda _: b"fio version 2 iolog\n"),
+    "fio-3": Kind(fio_version_3, lambda _: b"fio version 3 iolog\n"),
+    "systor17": Kind(systor17, lambda _: b"Timestamp,Response,IOType,LUN,Offset,Size\n"),
     "alibaba": Kind(alibaba),
     "tencent": Kind(tencent),
-    "dm-log-writes": Kind(dm_log_writes, LOG_SUPERBLOCK.ljust(SECTOR_BYTES, b"\0"), LOG_ENTRIES),
+    "dm-log-writes": Kind(dm_log_writes, log_superblock, LOG_ENTRIES),
 }
 
 
-def make(kind: Kind, path: Path) -> None:
+def make(kind: Kind, chunks: int, path: Path) -> None:
     """Write the chunk repeatedly, so that page cache and branch predictor see more than one chunk
     of lines."""
     chunk = kind.lines(CHUNK_LINES)
     with path.open("wb") as out:
-        out.write(kind.header)
-        for _ in range(kind.lines_count // CHUNK_LINES):
+        out.write(kind.header(chunks * CHUNK_LINES))
+        for _ in range(chunks):
             out.write(chunk)
 
 
@@ -225,7 +231,10 @@ def main() -> None:
     parser.add_argument(
         "formats", nargs="*", metavar="FORMAT", help=f"of {', '.join(KINDS)}; all unless given"
     )
-    names = parser.parse_args().formats or list(KINDS)
+    parser.add_argument("--chunks", type=int, help=f"{CHUNK_LINES:,} lines each in a trace")
+    parser.add_argument("--unjudged", action="store_true", help="exit with 0 whatever the budgets")
+    asked = parser.parse_args()
+    names = asked.formats or list(KINDS)
     program = build()
     print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors; best of {RUNS} runs")
     print(f"{'':15}{'M lines/s':>10}{'MB/s':>8}{'requests':>10}  budget")
@@ -234,10 +243,11 @@ def main() -> None:
     for name in names:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, name)
-            make(KINDS[name], path)
+            chunks = asked.chunks or KINDS[name].lines_count // CHUNK_LINES
+            make(KINDS[name], chunks, path)
             found, seconds = read(program, path)
             megabytes_per_s = path.stat().st_size / seconds / 1e6
-        lines_per_s = KINDS[name].lines_count / seconds
+        lines_per_s = chunks * CHUNK_LINES / seconds
         figures[name] = {"lines_per_s": lines_per_s, "megabytes_per_s": megabytes_per_s}
         verdict = "met" if lines_per_s >= BUDGET_LINES_PER_S else "MISSED"
         if verdict != "met":
@@ -245,7 +255,7 @@ def main() -> None:
         speeds = f"{lines_per_s / 1e6:10.1f}{megabytes_per_s:8.0f}{found:10}"
         print(f"{name:15}{speeds}  {BUDGET_LINES_PER_S / 1e6:.0f}: {verdict}", flush=True)
     history.append("traces", figures)
-    if missed:
+    if missed and not asked.unjudged:
         raise SystemExit(f"missed: {', '.join(missed)}")
 
 

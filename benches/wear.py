@@ -95,6 +95,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
     parser.add_argument("capacity_gib", nargs="?", default="256")
     parser.add_argument("--mqsim", type=Path, help="program to compare with (default: from PATH)")
+    parser.add_argument("--unjudged", action="store_true", help="exit with 0 whatever the budgets")
     arguments = parser.parse_args()
     gib = arguments.capacity_gib
     programs = build()
@@ -144,7 +145,7 @@ def main() -> None:
         print(beside_mqsim(Path(simulator).absolute(), programs / "play_trace"))
     figures = {f"{kind}, {charged}": speed for (kind, charged), speed in speeds.items()}
     history.append("wear", figures | {"naive": naive, "small": small})
-    if missed:
+    if missed and not arguments.unjudged:
         sys.exit(f"missed: {', '.join(missed)}")
 
 

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[2]
+compiles = pytest.mark.long
+"""Marks a benchmark that compiles an optimised example first: minutes on an empty target folder."""
 TIMES = {"wall_s", "first_s", "cpu_s"}
 
 
@@ -69,3 +71,38 @@ def test_vm(tmp_path: Path) -> None:
     for how in found.values():
         assert all(len(how[each]) == 1 for each in ("cell_s", "virtual_s"))
         assert how["peak_bytes"] > 0
+
+
+@compiles
+def test_wear(tmp_path: Path) -> None:
+    found = figures(tmp_path, "wear", "1", "--unjudged")
+    speeds = {f"{kind}, {how}" for kind in ("random", "extents") for how in ("plain", "charged")}
+    assert set(found) == speeds | {"naive", "small"}
+
+
+@compiles
+def test_raid(tmp_path: Path) -> None:
+    found = figures(tmp_path, "raid", "raid0", "--unjudged")
+    assert set(found) == {"raid0 3"}
+    assert set(found["raid0 3"]) == {"random", "sequential"}
+
+
+@compiles
+def test_traces(tmp_path: Path) -> None:
+    found = figures(tmp_path, "traces", "blktrace", "dm-log-writes", "--chunks", "1", "--unjudged")
+    assert set(found) == {"blktrace", "dm-log-writes"}
+    assert all(set(each) == {"lines_per_s", "megabytes_per_s"} for each in found.values())
+
+
+@compiles
+@pytest.mark.root
+def test_classify(tmp_path: Path) -> None:
+    words = ("--only", "fsync-log", "--share", "0.02", "--runs", "1")
+    found = figures(tmp_path, "classify", *words)
+    assert [line["family"] for line in found] == ["btrfs", "ext", "xfs"]
+    for line in found:
+        assert line["name"] == "fsync-log"
+        assert line["requests"] > 0
+        assert line["content_bytes"] > 0
+        assert line["rows"] > 0
+        assert {"classifier_cpu_s", "whole_cpu_s", "peak_bytes", "blkparse_cpu_s"} <= set(line)
