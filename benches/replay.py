@@ -32,6 +32,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--requests", type=int, default=2_000_000)
     parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--unjudged", action="store_true", help="exit with 0 whatever the budgets")
     asked = parser.parse_args()
     build = ["cargo", "build", "--quiet", "--release", "--locked", "--package", "fscost-replay"]
     subprocess.run([*build, "--examples"], cwd=ROOT, check=True)
@@ -52,7 +53,7 @@ def main() -> int:
     history.append("replay", {name: dict(took) for name, took in found.items()})
     below = [name for name, took in found.items() if 1 / took["command"] < BUDGET_REQUESTS_PER_S]
     print(f"budget of command: {BUDGET_REQUESTS_PER_S / 1e6:.0f}; below it: {below or 'none'}")
-    return int(bool(below))
+    return int(bool(below) and not asked.unjudged)
 
 
 def measure(recording: Path, model: Path, requests: int) -> dict[str, float]:

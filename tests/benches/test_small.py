@@ -95,6 +95,13 @@ def test_traces(tmp_path: Path) -> None:
 
 
 @compiles
+def test_replay(tmp_path: Path) -> None:
+    found = figures(tmp_path, "replay", "--requests", "2000", "--runs", "1", "--unjudged")
+    assert "ram" in found
+    assert all(set(each) == {"reading", "flushes", "all", "command"} for each in found.values())
+
+
+@compiles
 @pytest.mark.root
 def test_classify(tmp_path: Path) -> None:
     words = ("--only", "fsync-log", "--share", "0.02", "--runs", "1")

@@ -5,6 +5,7 @@
 use fscost_latency::Model;
 use fscost_recording::{DiskInfo, Event, Header, Mark, Op, Recording, Stripped, Writer};
 use fscost_replay::{Requests, Waits};
+use rustix::time::{ClockId, clock_gettime};
 use std::path::Path;
 
 const DISK_BYTES: u64 = 64 << 30;
@@ -38,9 +39,8 @@ fn main() {
 
 /// Processor time of this thread, the only one: others may use the machine.
 fn cpu_s() -> f64 {
-    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
-    let ns: f64 = stat.split_whitespace().next().unwrap().parse().unwrap();
-    ns / 1e9
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
 /// Half reads, half writes, mostly near the request before; a flush after each hundredth.
