@@ -3,6 +3,7 @@
 //! them little.
 
 use fscost_traces::{Format, Kind, Result, Trace};
+use rustix::time::{ClockId, clock_gettime};
 
 #[allow(clippy::print_stdout)] // the result
 fn main() -> Result<()> {
@@ -26,13 +27,8 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// CPU time of this thread: the first number of schedstat is nanoseconds on a processor
-/// (Documentation/scheduler/sched-stats.rst).
+/// CPU time of this thread.
 fn cpu_seconds() -> f64 {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    let first = text.split(' ').next();
-    first
-        .and_then(|word| word.parse::<f64>().ok())
-        .unwrap_or(f64::NAN)
-        / 1e9
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
