@@ -56,6 +56,7 @@ def test_explain(tmp_path: Path) -> None:
         assert line["requests"] > 0
 
 
+@pytest.mark.root
 def test_delays(tmp_path: Path) -> None:
     words = ("--requests", "20", "--rounds", "1", "--unjudged", "constant 100 us")
     found = figures(tmp_path, "delays", *words)
