@@ -19,14 +19,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import history  # beside this file
+from wear import build
 
-ROOT = Path(__file__).resolve().parents[1]
-PROFILE = {
-    "CARGO_PROFILE_RELEASE_LTO": "thin",
-    "CARGO_PROFILE_RELEASE_CODEGEN_UNITS": "4",
-    "CARGO_PROFILE_RELEASE_INCREMENTAL": "false",
-}
-"""Cargo.toml's own release profile, even if ~/.cargo/config.toml overrides it."""
 BUDGET_LINES_PER_S = 5e6
 LINES = 4_000_000
 CHUNK_LINES = 200_000
@@ -199,23 +193,6 @@ def make(kind: Kind, chunks: int, path: Path) -> None:
             out.write(chunk)
 
 
-def build() -> Path:
-    """Build the program that reads one trace, and return it."""
-    target = ROOT / "target" / "bench"
-    command: list[str | Path] = [
-        "cargo",
-        "build",
-        "--release",
-        "--quiet",
-        "--locked",
-        "--target-dir",
-        target,
-    ]
-    program = ["--package", "fscost-traces", "--example", "read_speed"]
-    subprocess.run([*command, *program], cwd=ROOT, check=True, env=os.environ | PROFILE)
-    return target / "release/examples/read_speed"
-
-
 def read(program: Path, path: Path) -> tuple[int, float]:
     """Return the number of requests, and the least CPU seconds of several runs."""
     runs = [
@@ -235,7 +212,7 @@ def main() -> None:
     parser.add_argument("--unjudged", action="store_true", help="exit with 0 whatever the budgets")
     asked = parser.parse_args()
     names = asked.formats or list(KINDS)
-    program = build()
+    program = build("fscost-traces") / "read_speed"
     print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors; best of {RUNS} runs")
     print(f"{'':15}{'M lines/s':>10}{'MB/s':>8}{'requests':>10}  budget")
     missed = []

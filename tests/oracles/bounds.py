@@ -80,7 +80,7 @@ REASONS = {
     NO_JOURNAL: "names reach the disk after data; a block used again may stay its first owner's",
     "xfs": "a file that was renamed or removed before its data was written; a block's next owner",
     "btrfs": "direct I/O overwritten before a commit; a directory renamed before the next commit",
-    "f2fs": "a block written twice before any node of it is; a directory renamed meanwhile",
+    "f2fs": "a block rewritten before its node is written; a directory renamed meanwhile",
     "nilfs2": "names of a file that an fdatasync wrote before a checkpoint",
     "jfs": "nointegrity has no log: a block may have had another file since",
     "reiserfs": "a block that changes owner twice in a transaction",

@@ -41,7 +41,7 @@ class XfsWork(Work):
         os.close(new)
 
     def attributes(self) -> None:
-        """Give a new file so many attributes that their tree needs interior nodes."""
+        """Give a new file enough attributes for a tree with interior nodes."""
         file, descriptor = self.made(self.fresh())
         for number in range(ATTRIBUTES):
             os.setxattr(descriptor, f"user.{number}", b"VALUE" * 100)

@@ -62,7 +62,7 @@ class Site(ThreadingHTTPServer):
         return f"fscost-{self.server_port}={self._token}; HttpOnly; SameSite=Strict; Path=/"
 
     def is_token(self, text: str) -> bool:
-        """Check a token, in a time that does not tell how much of it is right."""
+        """Check a token in constant time, so that it cannot be guessed step by step."""
         return hmac.compare_digest(text.encode(), self._token.encode())
 
     def knows(self, cookies: str) -> bool:

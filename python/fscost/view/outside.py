@@ -51,8 +51,8 @@ def _cautions(results: RunResults) -> Iterator[str]:
         )
         yield (
             f"Other programs called sync {_times(sum(touched))} during {len(touched)} of"
-            f" {len(found)} cell{'s' * (len(found) > 1)} ({of_profiles}). sync writes back every file system of this"
-            " machine, so these cells include writes that the workload alone does not cause. Stop"
+            f" {len(found)} cell{'s' * (len(found) > 1)} ({of_profiles}). sync writes back every"
+            " file system of this machine, so these cells include writes that the workload alone does not cause. Stop"
             " these programs, or use `--lab vm`: a virtual machine is not affected."
         )
     dropped = [number for each in found for number in each.dropped]

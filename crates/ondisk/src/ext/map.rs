@@ -34,7 +34,7 @@ impl Claim {
         }
     }
 
-    /// Returns the part of the claim in these blocks of it, if there are any.
+    /// Returns the part of the claim from block `start` to block `end`; `None` if it is empty.
     fn part(&self, start: u64, end: u64) -> Option<Claim> {
         let length = end.checked_sub(start).filter(|&length| length > 0)?;
         let first = self.first.saturating_add(start - self.start);

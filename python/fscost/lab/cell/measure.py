@@ -201,8 +201,8 @@ def _because(failed: Failed) -> str:
 
 def _beginning(output: Path) -> tuple[str, bool]:
     """Return the first line that mkfs, a cell's first command, printed, and whether its usage
-    follows. mkfs.xfs prints 28 lines of it after the reason, and the agent reports only the end of
-    the output."""
+    follows. mkfs.xfs prints 28 lines of usage after the reason, and the agent reports only the end
+    of the output."""
     try:
         with output.open(encoding="utf-8", errors="replace") as file:
             lines = file.read(LAST_WORDS_BYTES).splitlines()
