@@ -58,7 +58,7 @@ def test_each_workload_is_a_run_with_its_own_options(fscost: Run, tmp_path: Path
     assert database.stopping["min_repetitions"] == 2
     assert database.stopping["max_repetitions"] == 3
     assert database.stopping["precision"] == 0.5
-    assert "changes are relative to copy" in said.stdout
+    assert "changes are relative to the baseline of the same workload" in said.stdout
 
 
 def test_an_exact_number_of_repetitions_sets_both_bounds(fscost: Run, tmp_path: Path) -> None:

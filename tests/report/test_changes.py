@@ -66,7 +66,9 @@ def test_regressions_come_first_with_their_causes(make: Make) -> None:
     ]
     assert found.changes[0].ratio == pytest.approx(1.1)
     assert found.changes[0].causes == {"directory_entries": 50.0}
-    assert headline(found).startswith("1 regression; the largest: xfs")
+    assert headline(found) == "1 regression: xfs, written +10 %."
+    back = compared(load(make("b2", AFTER)), load(make("a2", BEFORE)))
+    assert headline(back).startswith("1 regression: ext4, written +11 %")
     assert reasons(found)[0] == "xfs: directory entries +50 B"
     assert grid(found).rows[0][-1] == "regression"
 

@@ -133,7 +133,7 @@ def test_rows_are_sorted_and_a_difference_has_one_number() -> None:
     assert column(shown, "vs ext4") == {
         "xfs": "−60 %",
         "ext4": "baseline",
-        "f2fs": "≈",
+        "f2fs": "≈ +1.0 %",
         "btrfs": "8.80×",
     }
 

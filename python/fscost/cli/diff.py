@@ -1,7 +1,8 @@
 """`fscost diff`: comparison of several runs."""
 
 import sys
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -16,7 +17,7 @@ from fscost.report import changes, document
 from fscost.report.terminal import print_parts
 from fscost.results import RunResults, load
 from fscost.view.breakdown import WRITTEN
-from fscost.view.changes import Changes, Condition, compared
+from fscost.view.changes import Changes, Condition, compared, headline, reasons
 from fscost.view.grid import plain
 from fscost.view.per import parse_per
 from fscost.view.relation import Relation, relation
@@ -80,7 +81,8 @@ def diff(options: Options) -> None:
     if markdown != STDOUT:
         per = None if options.per is None else parse_per(options.per)
         found = relation(named(results), options.metric, per)
-        show(found, options.metric, is_json=options.json)
+        answer = _answer(results) if not options.json else ()
+        show(found, options.metric, is_json=options.json, answer=answer)
     if conditions or markdown is not None:
         _judge(compared(*results), conditions, markdown)
 
@@ -99,11 +101,18 @@ def _judge(found: Changes, conditions: list[Condition], markdown: str | None) ->
         raise typer.Exit(BEYOND)
 
 
+def _answer(runs: list[RunResults]) -> list[str]:
+    """Return the answer for two runs that have a profile in common, and the causes that changed."""
+    names = [set(run.manifest.profile_names) for run in runs]
+    if len(runs) != 2 or not names[0] & names[1]:
+        return []
+    found = compared(*runs)
+    return [headline(found), *(f"Why: {line}" for line in reasons(found))]
+
+
 def named(runs: list[RunResults]) -> dict[str, RunResults]:
-    """Map the names of the runs to the runs. Runs of the same name are named by their folders."""
-    names = [run.manifest.name for run in runs]
-    if len(set(names)) < len(names):
-        names = [run.folder.name for run in runs]
+    """Map the names of the runs' folders to the runs."""
+    names = [run.folder.name for run in runs]
     if len(set(names)) < len(names):
         names = [str(run.folder) for run in runs]
     if len(set(names)) < len(names):
@@ -111,11 +120,15 @@ def named(runs: list[RunResults]) -> dict[str, RunResults]:
     return dict(zip(names, runs, strict=True))
 
 
-def show(found: Relation, metric: str, *, is_json: bool) -> None:
-    """Print the differences to standard output."""
+def show(found: Relation, metric: str, *, is_json: bool, answer: Sequence[str] = ()) -> None:
+    """Print the differences to standard output, the answer first."""
     if is_json:
         rows = [dict(row) for row in found.rows]
         value = {"metric": metric, "rows": rows, "notes": list(found.notes)}
         sys.stdout.write(document.text("diff", value))
         return
-    print_parts(plain(found.title), [found.grid, *found.notes], sys.stdout)
+    if not answer:
+        print_parts(plain(found.title), [found.grid, *found.notes], sys.stdout)
+        return
+    grid = replace(found.grid, title=found.title)
+    print_parts(plain(answer[0]), [*map(plain, answer[1:]), grid, *found.notes], sys.stdout)

@@ -19,19 +19,24 @@ from fscost.run import RunOutcome
 from fscost.view.breakdown import WRITTEN
 from fscost.view.grid import plain
 from fscost.view.per import parse_per
-from fscost.view.relation import relation
+from fscost.view.relation import relation, within
 from fscost.view.run import answer
 
 Held = AbstractContextManager[None]
 """Lock that keeps other runs from starting."""
 
 
-def make(found: Mapping[str, Request], place: Place, outputs: Outputs) -> int:
-    """Make a run and print its tables, or make several runs and compare them. Return the worst exit
-    status."""
+def make(
+    found: Mapping[str, Request], place: Place, outputs: Outputs, *, is_suite: bool = False
+) -> int:
+    """Make a run and print its tables, or make several runs and compare them: with each other, or,
+    in a suite of different workloads, the profiles within each. Return the worst exit status."""
     if len(found) > 1:
         with _alone(place):
-            return _several(found, place, outputs)
+            done, worst = _several(found, place, outputs)
+        if len(done) > 1:
+            _compare(found, done, outputs, is_suite=is_suite)
+        return worst
     [only] = found.values()
     outcome = _measure(only, place, _alone(place))
     if outcome is None:
@@ -41,7 +46,10 @@ def make(found: Mapping[str, Request], place: Place, outputs: Outputs) -> int:
     return outcome.exit_code
 
 
-def _several(found: Mapping[str, Request], place: Place, outputs: Outputs) -> int:
+def _several(
+    found: Mapping[str, Request], place: Place, outputs: Outputs
+) -> tuple[dict[str, RunResults], int]:
+    """Make the runs. Return those with finished cells, and the worst exit status."""
     if outputs.csv is not None or outputs.markdown is not None:
         raise InputError(
             "--csv and --markdown write one run, not several",
@@ -73,14 +81,26 @@ def _several(found: Mapping[str, Request], place: Place, outputs: Outputs) -> in
                 again = f"--resume {shlex.quote(str(folder))}"
                 say(f"resume all runs with the same command and {again} in place of --out")
             break
-    if len(done) > 1:
-        first = next(iter(found.values()))
+    return done, worst
+
+
+def _compare(
+    found: Mapping[str, Request],
+    done: Mapping[str, RunResults],
+    outputs: Outputs,
+    *,
+    is_suite: bool,
+) -> None:
+    first = next(iter(found.values()))
+    metric = first.metric if METRICS[first.metric].unit != "s" else WRITTEN
+    pers = {name: parse_per(asked.per) if asked.per else None for name, asked in found.items()}
+    if is_suite:
+        shown = within(done, metric, pers)
+    else:
         # Bytes per operation are not comparable if the operations differ.
         is_one = len({asked.per for asked in found.values()}) == 1
-        per = parse_per(first.per) if first.per is not None and is_one else None
-        metric = first.metric if METRICS[first.metric].unit != "s" else WRITTEN
-        show(relation(done, metric, per), metric, is_json=outputs.json)
-    return worst
+        shown = relation(done, metric, next(iter(pers.values())) if is_one else None)
+    show(shown, metric, is_json=outputs.json)
 
 
 def _check_folder(folder: Path, *, trust: bool) -> None:

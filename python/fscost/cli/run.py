@@ -76,7 +76,7 @@ def run(
     if resume is not None and out is not None:
         raise InputError("--resume and --out cannot be combined", "drop --out")
     place = Place(where, out, resume, trust=trust, dry_run=dry_run, wait=wait)
-    raise typer.Exit(make(chosen, place, Outputs(json)))
+    raise typer.Exit(make(chosen, place, Outputs(json), is_suite=True))
 
 
 def _refuse_others(file: Path) -> None:

@@ -12,7 +12,7 @@ from fscost.results import METRICS, TOTAL, RunResults, written
 from fscost.stats import Ratio, Verdict
 from fscost.view.breakdown import WRITTEN
 from fscost.view.grid import NOTHING, Grid, or_nothing, plain
-from fscost.view.summary import label
+from fscost.view.summary import label, signed_change
 from fscost.view.units import human, human_ratio, signed_bytes
 
 COMPARED = (WRITTEN, "device_write_requests", "device_flushes", "device_discard_bytes")
@@ -276,9 +276,17 @@ def headline(found: Changes) -> str:
     """Return the answer in one sentence."""
     regressions = [change for change in found.changes if change.is_regression]
     if not regressions:
-        better = any(change.verdict is Verdict.LOWER for change in found.changes)
-        return "No regression found." if better else "No difference found."
-    worst = regressions[0]
-    factor = human_ratio(worst.ratio or 1.0)
-    count = f"{len(regressions)} regression{'s' * (len(regressions) > 1)}"
-    return f"{count}; the largest: {worst.profile}, {label(worst.metric)}, {factor}."
+        better = [change for change in found.changes if change.verdict is Verdict.LOWER]
+        better.sort(key=lambda change: change.ratio or 1.0)
+        lead = "No regression; " if better else ""
+        return f"{lead}{_largest(better, 'improvement')}" if better else "No difference found."
+    return _largest(regressions, "regression")
+
+
+def _largest(changes: Sequence[Change], word: str) -> str:
+    """Count the changes, and name the first of them."""
+    first = changes[0]
+    named = f"{first.profile}, {label(first.metric)} {signed_change(first.ratio or 1.0)}"
+    if len(changes) == 1:
+        return f"1 {word}: {named}."
+    return f"{len(changes)} {word}s; the largest: {named}."

@@ -1,5 +1,5 @@
 """Comparison of several runs side by side: the bytes of each profile in each run, and the ratio to
-the first run."""
+the first run, or, for runs of different workloads, to the baseline of the same run."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,12 +8,12 @@ from typing import Any
 from fscost import stats
 from fscost.errors import InputError
 from fscost.results import METRICS, RunResults
-from fscost.stats import Ratio, Verdict
+from fscost.stats import Ratio
 from fscost.view.breakdown import WRITTEN
 from fscost.view.grid import NOTHING, Grid, plain
 from fscost.view.per import Per
 from fscost.view.run import kernel_release
-from fscost.view.summary import SAME, label, signed_change
+from fscost.view.summary import SAME, changed, label
 from fscost.view.units import human
 
 
@@ -61,6 +61,45 @@ def relation(
     return Relation(title, grid, _notes(runs), rows)
 
 
+def within(runs: Mapping[str, RunResults], metric: str, pers: Mapping[str, Per | None]) -> Relation:
+    """Compare the profiles of each run with its baseline. Workloads that do different things are
+    not compared with each other."""
+    _check(runs, metric)
+    unit = METRICS[metric].unit
+    profiles = list(dict.fromkeys(name for run in runs.values() for name in _values(run, metric)))
+    baselines = list(dict.fromkeys(run.manifest.baseline for run in runs.values()))
+    others = [name for name in profiles if baselines != [name]]
+    lines, rows = [], []
+    for workload, run in runs.items():
+        found, baseline, per = _values(run, metric), run.manifest.baseline, pers.get(workload)
+        ratios = {name: stats.ratio(mine, found.get(baseline, {})) for name, mine in found.items()}
+        lines.append(
+            [
+                f"{workload}, per {per.word}" if per else workload,
+                *(_value(found.get(name, {}), unit, per) for name in profiles),
+                *(_against(name, baseline, ratios) for name in others),
+            ]
+        )
+        rows += [
+            _row(name, workload, mine, ratios[name], is_first=name == baseline)
+            for name, mine in found.items()
+        ]
+    against = f"vs {baselines[0]}" if len(baselines) == 1 else "vs baseline"
+    header = ["workload", *profiles, *(f"{name} {against}" for name in others)]
+    changes = range(1 + len(profiles), len(header))
+    notes = [
+        "Medians; changes are relative to the baseline of the same workload, paired by repetition.",
+        *_notes(runs)[1:],
+    ]
+    return Relation(label(metric), Grid("", header, lines, changes=changes), notes, rows)
+
+
+def _against(profile: str, baseline: str, ratios: Mapping[str, Ratio]) -> str:
+    if profile == baseline:
+        return "baseline"
+    return _change(ratios[profile], is_there=True) if profile in ratios else NOTHING
+
+
 def _check(runs: Mapping[str, RunResults], metric: str) -> None:
     if metric not in METRICS:
         raise InputError(
@@ -97,10 +136,7 @@ def _value(values: Mapping[int, float], unit: str, per: Per | None) -> str:
 def _change(ratio: Ratio, *, is_there: bool) -> str:
     if not is_there or ratio.ratio is None:
         return NOTHING
-    if ratio.verdict is Verdict.NOT_SHOWN and ratio.n > 1:
-        return SAME
-    text = signed_change(ratio.ratio)
-    return f"({text})" if ratio.n == 1 else text
+    return changed(ratio.ratio, ratio.verdict, ratio.n)
 
 
 def _row(

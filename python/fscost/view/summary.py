@@ -17,6 +17,8 @@ SAME = "≈"
 HOPELESS = "~"
 """Mark that replaces a ratio whose interval is wider than `_HOPELESS_WIDTH`."""
 _HOPELESS_WIDTH = 0.5
+_TOO_SMALL = 0.0005
+"""Change that would be printed as 0.0 %."""
 SPACE = "space_taken_bytes"
 _SPACE_APART = 0.01
 """Relative difference between profiles from which space is in the table that is not wide."""
@@ -314,16 +316,24 @@ def _value(row: Row | None, baseline: str) -> str:
 
 
 def change(row: Row | None, baseline: str) -> str:
-    """Format a change: −21 %, +4.1 %, 8.8×, ≈; in brackets if there is only one repetition, which
-    cannot show a difference."""
+    """Format a change: −21 %, +4.1 %, 8.8×; `≈ −6.0 %` if it is not significant, and in brackets if
+    there is only one repetition, which cannot show a difference."""
     if row is None or (row.profile != baseline and row.ratio is None):
         return NOTHING
     if row.profile == baseline or row.ratio is None:
         return "baseline"
-    if row.verdict is Verdict.NOT_SHOWN and row.n > 1:
-        return SAME
-    text = signed_change(row.ratio)
-    return text if row.verdict is not Verdict.NOT_SHOWN else f"({text})"
+    return changed(row.ratio, row.verdict, row.n)
+
+
+def changed(ratio: float, verdict: Verdict | None, n: int) -> str:
+    """Format a ratio as a change, with the mark of a change that is not significant."""
+    text = signed_change(ratio)
+    if verdict is not Verdict.NOT_SHOWN:
+        return text
+    if n < 2:
+        return f"({text})"
+    # Bytes that do not differ at all need no number.
+    return SAME if abs(ratio - 1) < _TOO_SMALL else f"{SAME} {text}"
 
 
 def signed_change(ratio: float) -> str:
@@ -362,7 +372,7 @@ def legend(found: Ranking, rows: Sequence[Row], *, is_wide: bool) -> list[str]:
     changes = [change(row, found.baseline) for row in found.rows]
     shown = (
         [SAME]
-        if SAME in changes
+        if any(text.startswith(SAME) for text in changes)
         or any(_value(row, found.baseline).startswith(SAME) for row in rows if row.phase == TOTAL)
         else []
     )
