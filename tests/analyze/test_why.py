@@ -79,13 +79,13 @@ SECOND = {"structure": "fs_tree", "cause": "directory_entries", "copy": 1}
 def test_a_reason_names_its_share_and_what_helps(
     rows: list[dict[str, Any]], family: str, words: str, remedy: str, size: int
 ) -> None:
-    assert analyze.why(explained(rows, family)) == [analyze.Reason(size, words, remedy)]
+    assert analyze.why(explained(rows, family)).reasons == [analyze.Reason(size, words, remedy)]
 
 
 def test_only_dup_of_metadata_on_one_disk_is_avoided_by_single() -> None:
     """RAID1 and DUP of data are further copies too, and so are backups of the superblock."""
     backup = {"structure": "superblock_backup", "copy": 1}
-    assert analyze.why(explained([DATA, backup], "btrfs")) == []
+    assert analyze.why(explained([DATA, backup], "btrfs")).reasons == []
     dup = explained([DATA, SECOND], "btrfs")
     several = dataclasses.replace(dup, families={"main": "btrfs", "second": "btrfs"})
     for found in (
@@ -94,16 +94,16 @@ def test_only_dup_of_metadata_on_one_disk_is_avoided_by_single() -> None:
         explained([DATA, {"structure": "allocation_table", "copy": 1}], "fat"),
     ):
         words = "50 % of its bytes are second and further copies of the same content"
-        assert analyze.why(found) == [analyze.Reason(4096, words)]
+        assert analyze.why(found).reasons == [analyze.Reason(4096, words)]
 
 
 def test_what_is_small_is_no_reason() -> None:
-    assert analyze.why(explained([DATA] * 99 + [ATIME], "ext")) == []
-    assert analyze.why(explained([], "ext")) == []
+    assert analyze.why(explained([DATA] * 99 + [ATIME], "ext")).reasons == []
+    assert analyze.why(explained([], "ext")).reasons == []
 
 
 def test_the_largest_comes_first() -> None:
-    found = analyze.why(explained([DATA, ATIME, SECOND, SECOND], "btrfs"))
+    found = analyze.why(explained([DATA, ATIME, SECOND, SECOND], "btrfs")).reasons
     assert [reason.write_bytes for reason in found] == [2 * 4096, 4096]
 
 
@@ -111,7 +111,7 @@ def test_fast_commits_are_told_from_commits() -> None:
     """One fast commit for each fsync, and few full commits: no finding calls fast commits large."""
     fast = [row("journal_fast_commit", cause="log", time_ns=second * S) for second in range(1, 9)]
     rows = [row("file_data"), *commit(7, [("inode_table", 5)], 10 * S), *fast]
-    found = analyze.why(explanation(rows, marks=[Mark(0, "run"), Mark(100 * S, "end")]))
+    found = analyze.why(explanation(rows, marks=[Mark(0, "run"), Mark(100 * S, "end")])).reasons
     assert [(each.words, each.remedy) for each in found] == [
         (
             "92 % of its bytes went to the journal: 32 KiB of fast commits, 1 commit of 12 KiB",

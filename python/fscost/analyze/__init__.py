@@ -21,7 +21,7 @@ from fscost.analyze.maps import AREAS, MIXED, Maps, carried_cause, maps
 from fscost.analyze.recovery import BtrfsRecovery, Recovery, XfsRecovery
 from fscost.analyze.report import Report, report
 from fscost.analyze.tree import tree
-from fscost.analyze.why import Reason, why
+from fscost.analyze.why import Reason, Reasons, why
 
 __all__ = [
     "AREAS",
@@ -36,6 +36,7 @@ __all__ = [
     "Maps",
     "Mark",
     "Reason",
+    "Reasons",
     "Recovery",
     "Report",
     "Request",

@@ -32,21 +32,41 @@ class Reason:
         return asdict(self)
 
 
-def why(explanation: Explanation) -> list[Reason]:
-    """Return the reasons, the largest first, leaving out those below `WORTH_SAYING`."""
+@dataclass(frozen=True)
+class Reasons:
+    """The reasons, the largest first, without those below `WORTH_SAYING`. `commits`: number of
+    commits of the journal by cause (`commits.Why`); None if there is none, or its causes are
+    unknown."""
+
+    reasons: list[Reason]
+    commits: dict[str, int] | None = None
+
+
+def why(explanation: Explanation) -> Reasons:
+    """Return the reasons for the bytes written."""
     journals = Journals(explanation)
     explanation.prepare([_KEYS], journals)
     sums = rows(explanation.sums(*_KEYS))
     total = sum(length for *_, length in sums)
     if not total:
-        return []
+        return Reasons([])
     journal = journals.result()
     found = [
         *_of_sums(explanation, sums, total),
         *([] if journal is None else _of_journal(journal, sums, total)),
     ]
     worth = [reason for reason in found if reason.write_bytes >= WORTH_SAYING * total]
-    return sorted(worth, key=lambda reason: -reason.write_bytes)[:_MOST_REASONS]
+    largest = sorted(worth, key=lambda reason: -reason.write_bytes)[:_MOST_REASONS]
+    return Reasons(largest, None if journal is None else _commits(journal))
+
+
+def _commits(journal: Journal) -> dict[str, int] | None:
+    if journal.reasons.count(Why.UNTOLD):
+        return None
+    return {
+        why.value: journal.reasons.count(why)
+        for why in (Why.FORCED, Why.TIMER, Why.SETTLE, Why.OTHER)
+    }
 
 
 def _of_sums(explanation: Explanation, sums: list[tuple[Any, ...]], total: int) -> Iterator[Reason]:

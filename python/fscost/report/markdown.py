@@ -18,6 +18,8 @@ def text(view: View, folder: str) -> str:
     if view.summary.rows:
         blocks.append(table(view.summary))
     blocks.append("  \n".join(map(escape, view.legend)))
+    if view.kernels is not None:
+        blocks += [f"{escape(view.kernels.title)}:", table(view.kernels)]
     found = view.breakdown
     if found.grid.rows:
         blocks += [

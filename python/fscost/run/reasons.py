@@ -7,6 +7,8 @@ from fscost.lab.base import CellResult
 
 WHY = "why"
 """Fact of a profile's first cell that lists the largest reasons (`analyze.Reason`)."""
+COMMITS = "commits"
+"""Fact of a profile's first cell: the number of commits of its journal, by their cause."""
 
 
 def add_to(result: CellResult, explanation: analyze.Explanation) -> None:
@@ -21,4 +23,6 @@ def add_to(result: CellResult, explanation: analyze.Explanation) -> None:
         )
     except FscostError:  # reported by `explained`, or by the next pass
         return
-    result.facts[WHY] = [reason.json() for reason in found]
+    result.facts[WHY] = [reason.json() for reason in found.reasons]
+    if found.commits is not None:
+        result.facts[COMMITS] = found.commits

@@ -16,7 +16,9 @@ from fscost.stats import Row
 from fscost.view import outside
 from fscost.view.breakdown import WRITTEN, Breakdown, breakdown, way_on
 from fscost.view.by_disk import by_disk
+from fscost.view.effects import effects
 from fscost.view.grid import Grid, plain
+from fscost.view.kernels import by_kernel
 from fscost.view.per import Per, parse_per
 from fscost.view.phases import phases
 from fscost.view.summary import SPACE, headline, label, legend, ranking, table
@@ -48,6 +50,7 @@ class View:
     disks: Grid | None = None
     times: Grid | None = None
     live_times: Grid | None = None
+    kernels: Grid | None = None
     rows: Sequence[Row] = field(default_factory=list)
     why_title: str = "Why"
 
@@ -89,6 +92,7 @@ def view(results: RunResults, choice: Choice = Choice()) -> View:
         legend=[plain(line) for line in read],
         breakdown=shown,
         why=[
+            *map(plain, effects(results, rows, found)),
             *why(results, rows, found, is_wide=choice.is_wide),
             *(() if is_told else shown.shares),
         ],
@@ -104,6 +108,7 @@ def view(results: RunResults, choice: Choice = Choice()) -> View:
         disks=by_disk(every, order) if choice.is_by_disk else None,
         times=disk_times(results, every, order) if has_models else None,
         live_times=live_times(every, order),
+        kernels=by_kernel(results, found.metric),
         rows=every if choice.is_by_disk else rows,
         why_title=why_title(results, found, is_wide=choice.is_wide),
     )
