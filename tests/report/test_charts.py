@@ -1,8 +1,11 @@
 """Charts from small tables."""
 
+from typing import Any
+
 import pyarrow as pa
 
 from fscost.report import charts
+from fscost.report.charts.style import PALETTE
 
 
 def test_profiles_are_ordered_as_in_the_tables() -> None:
@@ -13,6 +16,44 @@ def test_profiles_are_ordered_as_in_the_tables() -> None:
     drawn = charts.causes(pa.Table.from_pylist(data)).to_dict()
     assert drawn["encoding"]["y"]["sort"] == ["a", "c", "b"]
     assert drawn["encoding"]["color"]["scale"]["domain"] == ["data", "log"]
+
+
+def test_a_name_has_one_colour_in_every_chart() -> None:
+    """Data is blue and the journal red, whichever is larger; the stacks begin with the data."""
+
+    def colour_of(drawn: Any, name: str) -> str:
+        scale = drawn["encoding"]["color"]["scale"]
+        return str(dict(zip(scale["domain"], scale["range"], strict=True))[name])
+
+    def table(column: str, sizes: dict[str, int]) -> pa.Table:
+        rows = [{"profile": "a", column: name, "write_bytes": size} for name, size in sizes.items()]
+        return pa.Table.from_pylist(rows)
+
+    several = {f"cause {number}": 100 - number for number in range(9)}
+    by_cause = charts.causes(table("cause", {"log": 9000, **several, "data": 500})).to_dict()
+    few = charts.causes(table("cause", {"data": 1, "directory_entries": 2, "log": 3})).to_dict()
+    by_structure = charts.structures(table("structure", {"journal": 2, "file_data": 1})).to_dict()
+    for drawn, data, log in (
+        (by_cause, "data", "log"),
+        (few, "data", "log"),
+        (by_structure, "file_data", "journal"),
+    ):
+        assert colour_of(drawn, data) == PALETTE[0]
+        assert colour_of(drawn, log) == PALETTE[1]
+        assert drawn["encoding"]["color"]["scale"]["domain"][:2] == [data, log]
+        colours = drawn["encoding"]["color"]["scale"]["range"]
+        assert len(set(colours)) == len(colours)
+
+
+def test_an_interval_far_beyond_the_bars_ends_in_an_arrow() -> None:
+    rows = [
+        {"profile": "a", "median": 1.0, "low": 0.5, "high": 1.5},
+        {"profile": "b", "median": 2.0, "low": 0.1, "high": 900.0},
+    ]
+    drawn = charts.measure(pa.Table.from_pylist(rows), "s").to_dict()
+    bars, _, arrows = drawn["layer"]
+    assert bars["encoding"]["x"]["scale"]["domain"] == [0, 4.0]
+    assert {"filter": "datum.high > 4.0"} in arrows["transform"]
 
 
 def test_offsets_of_a_block_map_are_told_apart() -> None:

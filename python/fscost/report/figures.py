@@ -15,6 +15,7 @@ from fscost.view.summary import label
 from fscost.view.units import slug
 
 LATENCY = "latency-"
+_MORE_IS_BETTER = ("lifetime_years",)
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,8 @@ def _of_run(page: Page) -> Iterator[Figure]:
         chosen = measures.filter(pc.equal(measures["metric"], metric))
         about = f"{meaning(metric)}: median of each profile, and the 95 % interval as a line."
         chart = charts.measure(chosen, chosen["unit"][0].as_py())
-        yield Figure(metric, label(metric), about, chart)
+        better = "more" if metric in _MORE_IS_BETTER else "less"
+        yield Figure(metric, f"{label(metric)} ({better} is better)", about, chart)
 
 
 def _of_times(table: pa.Table) -> Iterator[Figure]:

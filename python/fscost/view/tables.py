@@ -12,22 +12,23 @@ from fscost.view.breakdown import WRITTEN
 
 SUMMARY = (
     WRITTEN,
-    "write_amplification",
-    "device_write_requests",
-    "device_flushes",
-    "wall_s",
-    "cpu_s",
-    "space_taken_bytes",
-    "space_used_bytes",
     "nand_write_bytes",
     "lifetime_years",
-    "fsync_latency_ns_p50",
+    "wall_s",
+    "cpu_s",
+    "device_write_requests",
+    "device_flushes",
     "fsync_latency_ns_p99",
+    "space_taken_bytes",
+    "write_amplification",
+    "space_used_bytes",
+    "fsync_latency_ns_p50",
     "fsync_latency_ns_max",
     "pause_s_p99",
     "pause_s_max",
 )
-"""Metrics of a page's first table and of its small charts, if the run has them."""
+"""Metrics of a page's first table and of its small charts, if the run has them: those that decide
+come first, because a narrow window shows the first columns."""
 _CAUSES = {metric: name for name, metric in written.BY_CAUSE.items()} | {written.MIXED: "mixed"}
 _STRUCTURES = {metric: name for name, metric in written.BY_STRUCTURE.items()}
 
@@ -64,8 +65,11 @@ def summary(rows: Sequence[Row]) -> Table:
         found = [totals.get((profile, metric)) for profile in profiles]
         columns[metric] = [row and row.median for row in found]
         if metric == WRITTEN:
-            for name in ("ratio", "ratio_low", "ratio_high", "verdict", "n"):
-                columns[name] = [None if row is None else getattr(row, name) for row in found]
+            columns["ratio"] = [row and row.ratio for row in found]
+    if WRITTEN in shown:
+        found = [totals.get((profile, WRITTEN)) for profile in profiles]
+        for name in ("ratio_low", "ratio_high", "verdict", "n"):
+            columns[name] = [None if row is None else getattr(row, name) for row in found]
     units = {metric: METRICS[metric].unit for metric in shown}
     units |= dict.fromkeys(("ratio", "ratio_low", "ratio_high"), "times")
     return Table("summary", "Totals of all measured phases", pa.table(columns), units)

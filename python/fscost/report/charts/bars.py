@@ -11,16 +11,28 @@ from fscost.report.charts.latency import NS_LABEL
 from fscost.report.charts.style import (
     BAR,
     PALETTE,
+    by_colour,
     bytes_axis,
     colours,
     fewest,
     in_order,
     inline,
+    words,
 )
 
 KINDS = ("data", "metadata", "journal")
 _LABEL_LETTERS, _LABEL_LINE = 30, 15
 """Letters per line and line height of labels; profiles on arrays have long names."""
+_MOST_BEYOND = 2
+"""Largest end of an axis, as a multiple of the largest median."""
+_UNITS = {
+    "count": "",
+    "ratio": "device bytes ÷ bytes of the programs",
+    "s": "seconds",
+    "virtual_s": "virtual seconds",
+    "ns": "",
+    "virtual_ns": "virtual time",
+}
 _LOADS = {
     "written": "write_bytes",
     "written as parity or copy": "redundant_write_bytes",
@@ -76,10 +88,14 @@ def measure(table: pa.Table, unit: str) -> Any:
     """Draw one metric: profile, median, low, high (the interval, if there is one)."""
     data = table.select(["profile", "median", "low", "high"])
     ends = [pc.max(data[name]).as_py() or 0.0 for name in ("median", "high")]
-    axis = bytes_axis(max(ends)) if unit == "bytes" else alt.Axis(title=unit, tickCount=4)
-    if unit.endswith("ns"):
-        words = "virtual time" if unit.startswith("virtual") else None
-        axis = alt.Axis(labelExpr=NS_LABEL, title=words, tickCount=4)
+    # An interval many times as long as the bars would hide them: it is cut off, with an arrow.
+    end = min(max(ends), _MOST_BEYOND * ends[0]) if ends[0] else max(ends)
+    title = _UNITS.get(unit, unit)
+    axis = alt.Axis(title=title, tickCount=4, labelOverlap="greedy")
+    if unit == "bytes":
+        axis = bytes_axis(end)
+    elif unit.endswith("ns"):
+        axis = alt.Axis(labelExpr=NS_LABEL, title=title, tickCount=4, labelOverlap="greedy")
     base = alt.Chart(inline(data)).encode(
         y=alt.Y("profile:N", sort=in_order(data, "profile"), title=None),
         tooltip=[
@@ -87,13 +103,25 @@ def measure(table: pa.Table, unit: str) -> Any:
             for name, kind in (("profile", "N"), ("median", "Q"), ("low", "Q"), ("high", "Q"))
         ],
     )
-    bars = base.mark_bar(color=PALETTE[0], height=BAR * 0.6).encode(x=alt.X("median:Q", axis=axis))
+    scale = alt.Scale(domain=[0, end], nice=end == max(ends))
+    bars = base.mark_bar(color=PALETTE[0], height=BAR * 0.6).encode(
+        x=alt.X("median:Q", axis=axis, scale=scale)
+    )
     ranges = (
         base.transform_filter(alt.FieldValidPredicate(field="low", valid=True))
+        .transform_calculate(seen_high=f"min(datum.high, {end})")
         .mark_rule(strokeWidth=2, color=PALETTE[1])
-        .encode(x="low:Q", x2="high:Q")
+        .encode(x="low:Q", x2="seen_high:Q")
     )
-    return (bars + ranges).properties(height=alt.Step(BAR))
+    arrows = (
+        base.transform_filter(f"datum.high > {end}")
+        .transform_calculate(end=f"{end}")
+        .mark_point(
+            shape="triangle-right", filled=True, size=60, color=PALETTE[1], opacity=1, aria=False
+        )
+        .encode(x="end:Q")
+    )
+    return (bars + ranges + arrows).properties(height=alt.Step(BAR))
 
 
 def _stacked(table: pa.Table, row: str, part: str, names: tuple[str, ...] = ()) -> Any:
@@ -102,7 +130,7 @@ def _stacked(table: pa.Table, row: str, part: str, names: tuple[str, ...] = ()) 
     most = pc.max(sums["write_bytes_sum"]).as_py() or 0.0
     # Order profiles as in the tables: the one that wrote the least comes first.
     rows = sums[row].to_pylist() if row == "profile" else in_order(few, row)
-    order = list(names) or in_order(few, part)
+    order = list(names) or by_colour(in_order(few, part))
     # Stack in the legend's order, by number, because Vega otherwise sorts colours by name.
     rank = pa.array([order.index(name) for name in few[part].to_pylist()], pa.int64())
     return (
@@ -111,7 +139,7 @@ def _stacked(table: pa.Table, row: str, part: str, names: tuple[str, ...] = ()) 
         .encode(
             x=alt.X("write_bytes:Q", axis=bytes_axis(most), stack="zero"),
             y=alt.Y(f"{row}:N", sort=rows, title=None),
-            color=alt.Color(f"{part}:N", scale=colours(order), title=None),
+            color=alt.Color(f"{part}:N", scale=colours(order), legend=words()),
             order=alt.Order("rank:Q"),
             tooltip=[
                 alt.Tooltip(f"{row}:N"),

@@ -12,19 +12,19 @@ import pyarrow.compute as pc
 from fscost.analyze import AREAS
 from fscost.report.charts.style import (
     PALETTE,
+    by_colour,
     bytes_axis,
     colours,
     fewest,
     in_order,
     inline,
+    words,
 )
 from fscost.view.units import human_bytes
 
 _ROWS = 80
 _WEAR_ROW = 26
 _TICKS = (0, 20, 40, 60)
-_AREAS = colours(AREAS)
-"""Colours of all areas, so that an area has the same colour in each figure."""
 _SOLID = alt.Scale(paddingInner=0, round=True)
 Phases = Sequence[tuple[str, float]]
 
@@ -35,6 +35,7 @@ def over_time(timeline: pa.Table, phases: Phases, causes: Sequence[str] = ()) ->
     few = fewest(timeline, "cause", "write_bytes", causes)
     totals = few.group_by("slice_begin_s").aggregate([("write_bytes", "sum")])
     most = pc.max(totals["write_bytes_sum"]).as_py() or 0.0
+    order = by_colour(causes or in_order(few, "cause"))
     bars = (
         alt.Chart(inline(few))
         .mark_bar(orient="vertical")
@@ -42,7 +43,7 @@ def over_time(timeline: pa.Table, phases: Phases, causes: Sequence[str] = ()) ->
             x=_seconds("slice_begin_s"),
             x2="slice_end_s",
             y=alt.Y("write_bytes:Q", axis=bytes_axis(most), stack="zero"),
-            color=alt.Color("cause:N", scale=colours(causes or in_order(few, "cause")), title=None),
+            color=alt.Color("cause:N", scale=colours(order), legend=words()),
             tooltip=[
                 alt.Tooltip("slice_begin_s:Q", format=".3f", title="from second"),
                 alt.Tooltip("cause:N"),
@@ -69,9 +70,11 @@ def block_map(blocks: pa.Table, phases: Phases) -> Any:
     axis = alt.Axis(
         values=list(ticks),
         labelExpr=f"{json.dumps(ticks)}[datum.value]",
-        title="offset on the disk",
+        title="offset on the disk (places never written are left out)",
         grid=False,
     )
+    found = set(blocks["area"].to_pylist())
+    areas = [name for name in AREAS if name in found]
     cells = (
         alt.Chart(inline(blocks.drop_columns(["disk"])))
         .transform_calculate(row_end="datum.row + 1")
@@ -81,7 +84,7 @@ def block_map(blocks: pa.Table, phases: Phases) -> Any:
             x2="slice_end_s",
             y=alt.Y("row:Q", axis=axis, scale=alt.Scale(domain=[0, _ROWS], nice=False)),
             y2="row_end:Q",
-            color=alt.Color("area:N", scale=_AREAS, title=None),
+            color=alt.Color("area:N", scale=colours(areas), title=None),
             tooltip=[
                 alt.Tooltip("area:N"),
                 alt.Tooltip("offset_bytes:Q", format=",", title="from byte"),

@@ -11,6 +11,19 @@ PALETTE = ("#4477AA", "#EE6677", "#228833", "#CCBB44", "#66CCEE", "#AA3377", "#E
 """Paul Tol's "bright" with an orange (https://personal.sron.nl/~pault/), which colour-blind readers
 can distinguish on white and on black. The last colour is for the remainder."""
 OTHERS = "all others"
+_FIXED = (
+    ("data", "file_data", "file data", "written"),
+    ("log", "journal", "journal or log", "journal_copy", "log_tree"),
+    ("metadata", "inode_table", "inode_chunk", "inodes and names", "fs_tree", "new_inode"),
+    ("allocation", "free space", "block_bitmap", "extent_tree", "free_space_tree"),
+    ("size_or_extents", "extent_map", "csum_tree", "mixed"),
+    ("directory_entries", "directory", "RAID", "links_or_mode"),
+    ("atime", "times", "superblock", "other metadata"),
+    ("unknown", OTHERS),
+)
+"""For each colour of the palette, the names that have it in every chart: data is always blue, the
+journal always red."""
+_COLOUR_OF = {name: number for number, names in enumerate(_FIXED) for name in names}
 LARGE = 720
 """Width of a figure in a file; a page fits it to the page's column."""
 BAR = 22
@@ -86,13 +99,29 @@ def _steps() -> Iterator[float]:
 
 
 def colours(names: Sequence[str]) -> alt.Scale:
-    """Assign one colour each; the last is for `OTHERS`."""
-    chosen = [name for name in names if name != OTHERS]
-    has_others = len(chosen) < len(names)
-    return alt.Scale(
-        domain=[*chosen, *([OTHERS] if has_others else [])],
-        range=[*PALETTE[: len(chosen)], *([PALETTE[-1]] if has_others else [])],
-    )
+    """Assign one colour each: the name's own (`_FIXED`) if no earlier name has it, otherwise the
+    next free one. `OTHERS` comes last."""
+    ordered = sorted(names, key=lambda name: name == OTHERS)
+    taken: dict[str, int] = {}
+    for name in ordered:
+        own = _COLOUR_OF.get(name)
+        if own is not None and own not in taken.values():
+            taken[name] = own
+    free = [number for number in range(len(PALETTE)) if number not in taken.values()]
+    for name in ordered:
+        if name not in taken:
+            taken[name] = free.pop(0) if free else len(PALETTE) - 1
+    return alt.Scale(domain=ordered, range=[PALETTE[taken[name]] for name in ordered])
+
+
+def by_colour(names: Sequence[str]) -> list[str]:
+    """Return the names in the order of their colours, so that stacks of different charts agree."""
+    return sorted(names, key=lambda name: (_COLOUR_OF.get(name, len(PALETTE) - 1), name))
+
+
+def words(title: str | None = None) -> alt.Legend:
+    """Build a legend that shows names in plain words: `directory entries`."""
+    return alt.Legend(labelExpr="replace(datum.label, /_/g, ' ')", title=title)
 
 
 def largest(table: pa.Table, column: str, value: str) -> list[str]:

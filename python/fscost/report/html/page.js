@@ -54,6 +54,7 @@ function setTheme(theme) {
   root.dataset.theme = theme;
   const button = document.getElementById("theme");
   button.setAttribute("aria-pressed", String(isDark()));
+  button.textContent = isDark() ? "Light" : "Dark";
 }
 
 function download(name, blob) {
@@ -107,6 +108,18 @@ async function savePicture(name, form) {
   view.background(before);
 }
 
+/** Copy a text. Pages that are files have no clipboard interface, so select the text instead. */
+async function copy(button) {
+  const text = document.getElementById(button.dataset.copy);
+  getSelection().selectAllChildren(text);
+  try {
+    await navigator.clipboard.writeText(text.textContent);
+    button.textContent = "Copied";
+  } catch {
+    button.textContent = "Selected: press Ctrl-C";
+  }
+}
+
 async function saveSamples() {
   const bytes = Uint8Array.from(atob(data.raw), (character) => character.charCodeAt(0));
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
@@ -149,6 +162,7 @@ document.addEventListener("click", (event) => {
   if (figure) savePicture(figure, form);
   else if (csv) download(`${csv}.csv`, new Blob([data.csv[csv]], { type: "text/csv" }));
   else if (raw) saveSamples();
+  else if (button.dataset.copy) copy(button);
   else if (button.classList.contains("sort")) sort(button.closest("th"));
   else if (button.id === "theme") {
     setTheme(isDark() ? "light" : "dark");
