@@ -11,6 +11,7 @@ __all__ = [
     "Array",
     "Batch",
     "Batches",
+    "Crash",
     "Explanation",
     "PanicException",
     "Recording",
@@ -234,6 +235,25 @@ class Recording:
         path: str | os.PathLike[str],
         announce: Callable[[int], object],
     ) -> int: ...
+
+@final
+class Crash:
+    def __new__(cls, recording: Recording, without: int | None = None) -> Self: ...
+    def cuts(self, begin_ns: int, end_ns: int, most: int) -> list[int]: ...
+    def flushes(self, begin_ns: int, end_ns: int) -> list[int]: ...
+    def pending(self, at_ns: int, device: str) -> list[tuple[int, int, int, int]]: ...
+    def states(
+        self, at_ns: int, device: str, most: int, seed: int
+    ) -> list[tuple[str, list[int], str]]: ...
+    def export(
+        self,
+        at_ns: int,
+        device: str,
+        kept: Sequence[int],
+        disk: int,
+        descriptor: int,
+        path: str | os.PathLike[str],
+    ) -> None: ...
 
 @final
 class Array:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from fscost._native import (
         BtrfsRecovery,
+        Crash,
         Explanation,
         Info,
         Interval,
@@ -347,6 +348,15 @@ def recovery(
     events `lost` (ascending)."""
     with errors(recording):
         return _open(recording).recovery(at_ns, lost)
+
+
+def crash(recording: Path, without: int | None = None) -> "Crash":
+    """Read a recording whose disks lose their power. `without` is the number of a flush that is
+    left out, for a control."""
+    from fscost import _native
+
+    with opened(recording) as source:
+        return _native.Crash(source, without)
 
 
 def requests(recording: Path) -> "Iterator[pa.RecordBatch]":

@@ -13,6 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 ALLOWED = {
     "fscost-recording": set[str](),
+    "fscost-crash": {"fscost-recording"},
     "fscost-device": {"fscost-recording", "fscost-latency"},
     "fscost-agent": {"fscost-trace"},
     "fscost-explain": {"fscost-ondisk", "fscost-recording", "fscost-raid"},
@@ -21,6 +22,7 @@ ALLOWED = {
     "fscost-replay": {"fscost-latency", "fscost-recording"},
     "fscost-trace": set[str](),
     "fscost-bindings": {
+        "fscost-crash",
         "fscost-latency",
         "fscost-replay",
         "fscost-recording",

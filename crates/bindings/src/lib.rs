@@ -4,6 +4,7 @@
 
 mod array;
 mod arrow;
+mod crash;
 mod explanation;
 mod interruptible;
 mod intervals;
@@ -39,6 +40,7 @@ mod _native {
         RecordingError,
         array::Array,
         arrow::Batch,
+        crash::Crash,
         explanation::{Batches, Explanation},
         import_dm_log_writes,
         latency::{latency_check, latency_parameters},

@@ -26,6 +26,13 @@ pub struct Recording {
     inner: Arc<recording::Recording>,
 }
 
+impl Recording {
+    /// Returns the recording that this one wraps.
+    pub(crate) fn inner(&self) -> &Arc<recording::Recording> {
+        &self.inner
+    }
+}
+
 #[pymethods]
 impl Recording {
     #[new]

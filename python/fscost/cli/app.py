@@ -46,6 +46,7 @@ COMMANDS = {
     "explain": "Attribute each written byte to its structure, cause and file.",
     "wear": "Estimate the wear that recorded writes cause on an SSD, an SD card or an eMMC.",
     "replay": "Estimate how long recorded requests would take on a hard disk, SD card or SSD.",
+    "crash": "Cut the power of recorded disks, and check what each file system kept.",
     "devices": (
         "List the devices whose wear and latency are modelled, with the source of each number."
     ),

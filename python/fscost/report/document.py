@@ -13,6 +13,7 @@ VERSIONS = dict.fromkeys(
         SUITE,
         "run",
         "diff",
+        "crash",
         "explain",
         "explain-diff",
         "explain-at",

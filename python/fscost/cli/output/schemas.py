@@ -116,6 +116,46 @@ class Diff(_Document):
     notes: list[str]
 
 
+class CrashRow(_Object):
+    """A profile's verdict, the number of states with each fault, and its cost."""
+
+    profile: str
+    verdict: Literal["SAFE", "NEEDS-REPAIR", "EXPOSES-STALE", "LOSES-ACKED", "CORRUPTS"]
+    states: int
+    """Different states that were examined."""
+    states_tried: int
+    """States before those with equal contents were left out."""
+    cuts: int
+    lost: int
+    stale: int
+    corrupt: int
+    repaired: int
+    example: str
+    """The first state with the worst fault, in words; empty if there is none."""
+    device_write_bytes: float
+    device_flushes: float
+
+
+class CrashControl(_Object):
+    """Flushes of a profile that were left out one at a time, and how many of these broke a
+    promise."""
+
+    profile: str
+    flushes: int
+    noticed: int
+
+
+class Crash(_Document):
+    """`fscost crash --json`."""
+
+    run: str
+    device: str
+    seed: int
+    rows: list[CrashRow]
+    controls: list[CrashControl]
+    notes: list[str]
+
+
 class Group(_Object):
     """Bytes of one group, and of its parts."""
 
@@ -341,6 +381,7 @@ MODELS: dict[str, type[BaseModel]] = {
     SUITE: Suite,
     "run": Run,
     "diff": Diff,
+    "crash": Crash,
     "explain": Explain,
     "explain-diff": ExplainDiff,
     "explain-at": ExplainAt,

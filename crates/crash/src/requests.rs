@@ -1,0 +1,125 @@
+//! The changes and flushes of a recording, with the instant from which each change is durable.
+
+use fscost_recording::{Event, Op, Recording, Result};
+
+/// An instant that never comes.
+const NEVER: u64 = u64::MAX;
+
+/// A change of a disk: a write, or a range that reads as zeros afterwards.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Change {
+    pub(crate) frame: u32,
+    pub(crate) event: Event,
+    /// Number of the event in the recording, marks counted.
+    pub(crate) number: u64,
+    /// The first instant at which no power cut can lose it.
+    pub(crate) durable_ns: u64,
+}
+
+/// The changes of all disks, in order of completion.
+#[derive(Debug)]
+pub struct Requests {
+    pub(crate) changes: Vec<Change>,
+    flushes: Vec<Flush>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Flush {
+    number: u64,
+    disk: u16,
+    submit_ns: u64,
+    complete_ns: u64,
+}
+
+impl Requests {
+    /// Reads the requests of a recording. `without` is the number of a flush that is left out, as
+    /// if the file system had not sent it: a checker that does not notice is worth nothing.
+    pub fn read(recording: &Recording, without: Option<u64>) -> Result<Requests> {
+        let mut changes = Vec::new();
+        let mut flushes = Vec::new();
+        let mut number = 0;
+        recording.for_each_frame(false, |index, frame| {
+            for event in &frame.events {
+                if event.op == Op::Write || event.op.clears() {
+                    changes.push(Change {
+                        frame: index as u32,
+                        event: *event,
+                        number,
+                        durable_ns: NEVER,
+                    });
+                } else if event.op == Op::Flush && without != Some(number) {
+                    flushes.push(Flush {
+                        number,
+                        disk: event.disk,
+                        submit_ns: event.submit_ns,
+                        complete_ns: event.complete_ns,
+                    });
+                }
+                number += 1;
+            }
+            Ok(true)
+        })?;
+        let mut requests = Requests { changes, flushes };
+        requests.find_durable();
+        Ok(requests)
+    }
+
+    /// Finds the instant from which each change is durable: the earliest end of a flush that was
+    /// submitted after the change had completed, and its own end if it was a FUA write.
+    fn find_durable(&mut self) {
+        let mut by_submit: Vec<Flush> = self.flushes.clone();
+        by_submit.sort_by_key(|flush| flush.submit_ns);
+        // The earliest end of this flush and all later ones of its disk.
+        let mut earliest = vec![NEVER; by_submit.len()];
+        let mut of_disk = std::collections::HashMap::new();
+        for (place, flush) in by_submit.iter().enumerate().rev() {
+            let least = of_disk.entry(flush.disk).or_insert(NEVER);
+            *least = (*least).min(flush.complete_ns);
+            earliest[place] = *least;
+        }
+        for change in &mut self.changes {
+            let event = &change.event;
+            let from = by_submit.partition_point(|flush| flush.submit_ns < event.complete_ns);
+            let flushed = by_submit[from..]
+                .iter()
+                .position(|flush| flush.disk == event.disk)
+                .map_or(NEVER, |place| earliest[from + place]);
+            let own = match event.fua {
+                true => event.complete_ns,
+                false => NEVER,
+            };
+            change.durable_ns = flushed.min(own);
+        }
+    }
+
+    /// Returns the instants in `begin_ns..end_ns` at which most was pending: just before each flush
+    /// ended. Returns at most `most` of them, evenly spread, the last one included.
+    pub fn cuts(&self, begin_ns: u64, end_ns: u64, most: usize) -> Vec<u64> {
+        let mut found: Vec<u64> = self
+            .flushes
+            .iter()
+            .map(|flush| flush.complete_ns.saturating_sub(1))
+            .chain(self.changes.iter().map(|change| change.event.complete_ns))
+            .filter(|at_ns| (begin_ns..end_ns).contains(at_ns))
+            .collect();
+        found.sort_unstable();
+        found.dedup();
+        let count = found.len();
+        if count <= most {
+            return found;
+        }
+        (1..=most)
+            .map(|number| found[number * count / most - 1])
+            .collect()
+    }
+
+    /// Returns the numbers of the flushes that ended in `begin_ns..end_ns`.
+    pub fn flushes(&self, begin_ns: u64, end_ns: u64) -> Vec<u64> {
+        let within = |flush: &&Flush| (begin_ns..end_ns).contains(&flush.complete_ns);
+        self.flushes
+            .iter()
+            .filter(within)
+            .map(|flush| flush.number)
+            .collect()
+    }
+}

@@ -1,0 +1,279 @@
+//! States of recordings whose durable and pending writes can be said beforehand.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+use fscost_crash::{Contents, Model, Requests, choices, identity, image};
+use fscost_recording::{DiskInfo, Event, Header, Op, Recording, Stripped, Writer};
+use proptest::prelude::*;
+use std::collections::BTreeSet;
+
+const SIZE: u64 = 1 << 20;
+const UNIT: u64 = 4096;
+
+/// One request: what, on which disk, at which unit, how many units, filled with this byte.
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    op: Op,
+    disk: u16,
+    unit: u64,
+    units: u64,
+    byte: u8,
+    submit_ns: u64,
+    complete_ns: u64,
+    fua: bool,
+}
+
+fn write(unit: u64, byte: u8, submit_ns: u64, complete_ns: u64) -> Entry {
+    Entry {
+        op: Op::Write,
+        disk: 0,
+        unit,
+        units: 1,
+        byte,
+        submit_ns,
+        complete_ns,
+        fua: false,
+    }
+}
+
+fn flush(submit_ns: u64, complete_ns: u64) -> Entry {
+    let op = Op::Flush;
+    Entry {
+        op,
+        units: 0,
+        ..write(0, 0, submit_ns, complete_ns)
+    }
+}
+
+fn recorded(entries: &[Entry]) -> (tempfile::TempDir, Recording) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("recording");
+    let disk = |name: &str| DiskInfo {
+        name: name.to_owned(),
+        size_bytes: SIZE,
+        logical_block_bytes: 512,
+        physical_block_bytes: 4096,
+    };
+    let header = Header {
+        begin_unix_ns: 0,
+        stripped: Stripped::No,
+        disks: vec![disk("main"), disk("log")],
+    };
+    let mut writer = Writer::create(&path, &header).unwrap();
+    for entry in entries {
+        let length = entry.units * UNIT;
+        if entry.op == Op::Write {
+            writer.space()[..length as usize].fill(entry.byte);
+        }
+        writer
+            .append(Event {
+                submit_ns: entry.submit_ns,
+                complete_ns: entry.complete_ns,
+                offset: entry.unit * UNIT,
+                length,
+                content_offset: 0,
+                disk: entry.disk,
+                op: entry.op,
+                fua: entry.fua,
+            })
+            .unwrap();
+    }
+    writer.finish().unwrap();
+    let recording = Recording::open(&path).unwrap();
+    (folder, recording)
+}
+
+/// The first byte of each of the first units of `disk`.
+fn bytes(recording: &Recording, at_ns: u64, disk: u16, kept: &[u32], units: u64) -> Vec<u8> {
+    let requests = Requests::read(recording, None).unwrap();
+    let cut = requests.cut(at_ns, UNIT, false);
+    let mut found = image(recording, &cut, disk, kept).unwrap();
+    (0..units)
+        .map(|unit| {
+            let mut byte = [0];
+            found.read_at(unit * UNIT, &mut byte).unwrap();
+            byte[0]
+        })
+        .collect()
+}
+
+fn pending_events(recording: &Recording, at_ns: u64) -> Vec<u64> {
+    let requests = Requests::read(recording, None).unwrap();
+    let cut = requests.cut(at_ns, UNIT, false);
+    cut.pending.iter().map(|unit| unit.event).collect()
+}
+
+#[test]
+fn a_flush_makes_durable_what_had_completed_when_it_was_submitted() {
+    let entries = [
+        write(0, 1, 0, 10),
+        write(1, 2, 5, 25), // completed after the flush was submitted
+        flush(20, 30),
+        write(2, 3, 40, 50),
+    ];
+    let (_folder, recording) = recorded(&entries);
+    assert_eq!(
+        pending_events(&recording, 29),
+        [0, 1],
+        "the flush has not ended"
+    );
+    assert_eq!(pending_events(&recording, 30), [1]);
+    assert_eq!(pending_events(&recording, 39), [1]);
+    assert_eq!(
+        pending_events(&recording, 40),
+        [1, 3],
+        "submitted, not yet completed"
+    );
+    assert_eq!(bytes(&recording, 50, 0, &[], 3), [1, 0, 0]);
+    assert_eq!(bytes(&recording, 50, 0, &[1], 3), [1, 0, 3]);
+}
+
+#[test]
+fn a_later_flush_may_end_before_an_earlier_one() {
+    let (_folder, recording) = recorded(&[write(0, 1, 0, 10), flush(25, 30), flush(20, 90)]);
+    assert_eq!(pending_events(&recording, 30), [0; 0]);
+}
+
+#[test]
+fn fua_is_durable_by_itself_and_alone() {
+    let mut sure = write(1, 2, 5, 20);
+    sure.fua = true;
+    let (_folder, recording) = recorded(&[write(0, 1, 0, 10), sure]);
+    assert_eq!(pending_events(&recording, 19), [0, 1]);
+    assert_eq!(pending_events(&recording, 20), [0]);
+}
+
+#[test]
+fn a_flush_does_not_cross_disks() {
+    let mut other = write(0, 7, 0, 11);
+    other.disk = 1;
+    let (_folder, recording) = recorded(&[write(0, 1, 0, 10), other, flush(20, 30)]);
+    assert_eq!(pending_events(&recording, 30), [1]);
+    assert_eq!(bytes(&recording, 30, 1, &[], 1), [0]);
+    assert_eq!(bytes(&recording, 30, 1, &[0], 1), [7]);
+}
+
+#[test]
+fn a_request_is_cut_into_atomic_units() {
+    let mut long = write(1, 9, 0, 10);
+    long.units = 3;
+    let (_folder, recording) = recorded(&[long]);
+    let requests = Requests::read(&recording, None).unwrap();
+    assert_eq!(requests.cut(10, UNIT, false).pending.len(), 3);
+    assert_eq!(requests.cut(10, 512, false).pending.len(), 24);
+    assert_eq!(bytes(&recording, 10, 0, &[1], 4), [0, 0, 9, 0]);
+}
+
+#[test]
+fn a_pending_discard_may_be_kept_or_lost() {
+    let mut discard = write(0, 0, 40, 50);
+    discard.op = Op::Discard;
+    let (_folder, recording) = recorded(&[write(0, 5, 0, 10), flush(20, 30), discard]);
+    assert_eq!(bytes(&recording, 50, 0, &[], 1), [5]);
+    assert_eq!(bytes(&recording, 50, 0, &[0], 1), [0]);
+}
+
+#[test]
+fn a_protected_device_loses_requests_in_flight_alone() {
+    let (_folder, recording) = recorded(&[write(0, 1, 0, 10), write(1, 2, 5, 20)]);
+    let requests = Requests::read(&recording, None).unwrap();
+    let pending = requests.cut(15, UNIT, true).pending;
+    assert_eq!(
+        pending.iter().map(|unit| unit.event).collect::<Vec<_>>(),
+        [1]
+    );
+}
+
+#[test]
+fn without_a_flush_its_writes_stay_pending() {
+    let (_folder, recording) = recorded(&[write(0, 1, 0, 10), flush(20, 30)]);
+    let all = Requests::read(&recording, None).unwrap();
+    assert_eq!(all.flushes(0, 100), [1]);
+    let fewer = Requests::read(&recording, Some(1)).unwrap();
+    assert_eq!(all.cut(50, UNIT, false).pending.len(), 0);
+    assert_eq!(fewer.cut(50, UNIT, false).pending.len(), 1);
+}
+
+#[test]
+fn the_kinds_come_in_order_and_in_order_has_prefixes_alone() {
+    let entries: Vec<_> = (0..4)
+        .map(|unit| write(unit, 1 + unit as u8, unit, 10 + unit))
+        .collect();
+    let (_folder, recording) = recorded(&entries);
+    let requests = Requests::read(&recording, None).unwrap();
+    let cut = requests.cut(20, UNIT, false);
+    let found = choices(&cut, Model::Reorder, 100, 1);
+    assert_eq!(found.len(), 16, "every subset of four units");
+    assert_eq!((found[0].how, found[1].how), ("none", "all"));
+    let kept: BTreeSet<_> = found.iter().map(|choice| &choice.kept).collect();
+    assert_eq!(kept.len(), found.len());
+    let ordered = choices(&cut, Model::InOrder, 100, 1);
+    assert_eq!(ordered.len(), 5);
+    for choice in ordered {
+        let prefix: Vec<u32> = (0..choice.kept.len() as u32).collect();
+        assert_eq!(choice.kept, prefix);
+    }
+}
+
+#[test]
+fn equal_images_have_equal_identities() {
+    // The second write of the unit hides the first, and a write of zeros equals no write.
+    let entries = [write(0, 1, 0, 10), write(0, 2, 1, 11), write(1, 0, 2, 12)];
+    let (_folder, recording) = recorded(&entries);
+    let requests = Requests::read(&recording, None).unwrap();
+    let contents = Contents::read(&recording).unwrap();
+    let cut = requests.cut(20, UNIT, false);
+    let of = |kept: &[u32]| identity(&recording, &contents, &cut, kept);
+    assert_eq!(of(&[1]), of(&[0, 1]));
+    assert_eq!(of(&[1]), of(&[1, 2]));
+    assert_ne!(of(&[0]), of(&[1]));
+    assert_ne!(of(&[]), of(&[0]));
+}
+
+proptest! {
+    #[test]
+    fn an_image_is_what_a_naive_disk_holds(
+        entries in prop::collection::vec((0u8..4, 0u64..8, 1u64..3, 0u64..20, any::<bool>()), 1..24),
+        at in 0u64..200, picks in any::<u64>(),
+    ) {
+        let mut now = 0u64;
+        let entries: Vec<Entry> = entries.iter().enumerate().map(|(number, &(op, unit, units, late, fua))| {
+            now += 5;
+            let op = [Op::Write, Op::Write, Op::Flush, Op::WriteZeroes][usize::from(op)];
+            Entry {
+                op, disk: 0, unit: if op == Op::Flush { 0 } else { unit },
+                units: if op == Op::Flush { 0 } else { units },
+                byte: number as u8 + 1, submit_ns: now.saturating_sub(late), complete_ns: now,
+                fua: fua && op == Op::Write,
+            }
+        }).collect();
+        let (_folder, recording) = recorded(&entries);
+        let requests = Requests::read(&recording, None).unwrap();
+        let cut = requests.cut(at, UNIT, false);
+        let kept: Vec<u32> = (0..cut.pending.len() as u32).filter(|bit| picks >> (bit % 64) & 1 == 1).collect();
+        // The naive disk: each unit in order, lost if it is pending and not kept.
+        let mut disk = [0u8; 16];
+        let mut place = 0;
+        for (number, entry) in entries.iter().enumerate() {
+            let durable = |f: &&Entry| f.op == Op::Flush && f.submit_ns >= entry.complete_ns && f.complete_ns <= at;
+            if entry.op == Op::Flush || entry.submit_ns > at { continue; }
+            let is_durable = entries.iter().any(|f| durable(&f)) || entry.fua && entry.complete_ns <= at;
+            let parts = if entry.op == Op::Write { entry.units } else { 1 };
+            let whole = entry.units / parts;
+            for part in 0..parts {
+                let survives = is_durable || {
+                    prop_assert_eq!(cut.pending[place].event, number as u64);
+                    place += 1;
+                    kept.contains(&(place as u32 - 1))
+                };
+                if survives {
+                    for unit in 0..whole {
+                        let byte = if entry.op == Op::Write { entry.byte } else { 0 };
+                        disk[(entry.unit + part * whole + unit) as usize] = byte;
+                    }
+                }
+            }
+        }
+        prop_assert_eq!(place, cut.pending.len());
+        prop_assert_eq!(bytes(&recording, at, 0, &kept, 16), disk);
+    }
+}

@@ -1,0 +1,205 @@
+"""The workload whose promises a power cut must keep, and the check of what it left.
+
+This file runs as a program in a cell (`promises.py prepare`, `promises.py run N`), where fscost is
+not importable, and prints a line for each call that has returned. Each sector of each file names
+its file, version and place, so that a wrong one says where it came from.
+"""
+
+import os
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+SECTOR_BYTES = 512
+PAUSE_S = 0.015
+"""Pause after each promise: a power cut can come between it and the next request."""
+_BYSTANDERS, _SLOTS, _SLOT_SECTORS, _OLD_SECTORS = 8, 8, 8, 8192
+LOG, CONFIG, MAIL, DATABASE, STILL, OLD = "log", "config", "mail", "database", "still", "old"
+
+
+def sector(name: str, version: int, number: int) -> bytes:
+    """Return a sector of a file's version."""
+    head = f"{name} v{version} #{number} ".encode()
+    return (head * (SECTOR_BYTES // len(head) + 1))[: SECTOR_BYTES - 1] + b"\n"
+
+
+def content(name: str, version: int, sectors: int) -> bytes:
+    """Return a whole version of a file."""
+    return b"".join(sector(name, version, number) for number in range(sectors))
+
+
+def _write(name: str, data: bytes, flags: int = os.O_TRUNC) -> None:
+    descriptor = os.open(name, os.O_CREAT | os.O_WRONLY | flags, 0o644)
+    try:
+        os.write(descriptor, data)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _sync_folder(name: str = ".") -> None:
+    descriptor = os.open(name, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _kept(kind: str, number: int) -> None:
+    """Say that the calls which promise this have returned, and when."""
+    now_ns = time.clock_gettime_ns(time.CLOCK_REALTIME)
+    os.write(1, f"kept {now_ns} {kind} {number}\n".encode())
+    time.sleep(PAUSE_S)
+
+
+def prepare() -> None:
+    """Make the files that nobody touches later, and leave old content in free blocks."""
+    for number in range(_BYSTANDERS):
+        _write(f"{STILL}-{number}", content(f"{STILL}-{number}", 0, 5))
+    _write(DATABASE, content(DATABASE, 0, _SLOTS * _SLOT_SECTORS))
+    _write(OLD, content(OLD, 0, _OLD_SECTORS))
+    Path(MAIL).mkdir()
+    _sync_folder()
+    Path(OLD).unlink()
+    _sync_folder()
+
+
+def run(rounds: int) -> None:
+    """Append, replace, create and overwrite, each followed by the calls that make it durable."""
+    for number in range(1, rounds + 1):
+        _write(LOG, sector(LOG, 0, number - 1), os.O_APPEND)
+        if number == 1:
+            _sync_folder()
+        _kept(LOG, number)
+        _write(f"{CONFIG}.new", content(CONFIG, number, 8))
+        Path(f"{CONFIG}.new").rename(CONFIG)
+        _sync_folder()
+        _kept(CONFIG, number)
+        name = f"{MAIL}-{number}"
+        _write(f"{MAIL}/{name}", content(name, 0, 3))
+        _sync_folder(MAIL)
+        _kept(MAIL, number)
+        slot = number % _SLOTS
+        descriptor = os.open(DATABASE, os.O_WRONLY)
+        first = slot * _SLOT_SECTORS
+        data = [sector(DATABASE, number, first + place) for place in range(_SLOT_SECTORS)]
+        os.pwrite(descriptor, b"".join(data), first * SECTOR_BYTES)
+        os.fdatasync(descriptor)
+        os.close(descriptor)
+        _kept(DATABASE, number)
+
+
+Kept = Mapping[str, int]
+"""The newest promise of each kind that was made."""
+LOST, STALE, TORN = "lost", "stale", "torn"
+
+
+def broken(folder: Path, kept: Kept) -> Iterator[tuple[str, str]]:
+    """Yield each broken promise: `lost` (acknowledged data is gone or old), `stale` (a file holds
+    bytes that nobody wrote to it) or `torn` (a file that was replaced at once is neither version),
+    and the place in words."""
+    for number in range(_BYSTANDERS):
+        name = f"{STILL}-{number}"
+        yield from _exact(folder / name, name, 0, 5)
+    for number in range(1, kept.get(MAIL, 0) + 1):
+        name = f"{MAIL}-{number}"
+        yield from _exact(folder / MAIL / name, name, 0, 3)
+    yield from _unpromised(folder / MAIL, kept.get(MAIL, 0))
+    yield from _log(folder / LOG, kept.get(LOG, 0))
+    yield from _config(folder / CONFIG, kept.get(CONFIG, 0))
+    yield from _database(folder / DATABASE, kept.get(DATABASE, 0))
+
+
+def _read(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return None
+
+
+def _sectors(data: bytes) -> list[bytes]:
+    return [data[at : at + SECTOR_BYTES] for at in range(0, len(data), SECTOR_BYTES)]
+
+
+def _kind(found: bytes, name: str) -> str:
+    """Return `stale` for a sector that was not written to this file, otherwise `lost`."""
+    is_own = not found.strip(b"\0") or found.startswith(f"{name} v".encode())
+    return LOST if is_own else STALE
+
+
+def _exact(path: Path, name: str, version: int, sectors: int) -> Iterator[tuple[str, str]]:
+    data = _read(path)
+    if data is None:
+        yield LOST, f"{name} (missing)"
+        return
+    found = _sectors(data)
+    for number in range(sectors):
+        mine = found[number] if number < len(found) else b""
+        if mine != sector(name, version, number):
+            yield _kind(mine, name), f"{name}, sector {number}"
+            return
+
+
+def _unpromised(folder: Path, kept: int) -> Iterator[tuple[str, str]]:
+    """Files whose calls had not returned may be missing or short, but hold no other bytes."""
+    try:
+        names = sorted(path.name for path in folder.iterdir())
+    except OSError:
+        return
+    for name in names:
+        number = name.removeprefix(f"{MAIL}-")
+        if not number.isdigit() or int(number) <= kept:
+            continue
+        for place, mine in enumerate(_sectors(_read(folder / name) or b"")):
+            if mine != sector(name, 0, place) and _kind(mine, name) == STALE:
+                yield STALE, f"{name}, sector {place}"
+
+
+def _log(path: Path, kept: int) -> Iterator[tuple[str, str]]:
+    data = _read(path)
+    if data is None:
+        if kept:
+            yield LOST, f"{LOG} (missing)"
+        return
+    found = _sectors(data)
+    if len(found) < kept:
+        yield LOST, f"{LOG} ({len(found)} of {kept} records)"
+    for place, mine in enumerate(found):
+        if mine != sector(LOG, 0, place):
+            kind = _kind(mine, LOG)
+            if place < kept or kind == STALE:
+                yield kind, f"{LOG}, record {place}"
+
+
+def _config(path: Path, kept: int) -> Iterator[tuple[str, str]]:
+    data = _read(path)
+    if data is None:
+        if kept:
+            yield LOST, f"{CONFIG} (missing)"
+        return
+    if data == content(CONFIG, kept + 1, 8):  # its calls had not returned yet
+        return
+    if kept and data == content(CONFIG, kept, 8):
+        return
+    if any(data == content(CONFIG, version, 8) for version in range(1, kept)):
+        yield LOST, f"{CONFIG} (older than version {kept})"
+        return
+    kinds = {_kind(mine, CONFIG) for mine in _sectors(data)}
+    yield (STALE if STALE in kinds else TORN), f"{CONFIG} ({len(data)} bytes)"
+
+
+def _database(path: Path, kept: int) -> Iterator[tuple[str, str]]:
+    found = _sectors(_read(path) or b"")
+    for slot in range(_SLOTS):
+        newest = max((each for each in range(kept + 1) if each % _SLOTS == slot), default=0)
+        allowed = [newest, *((kept + 1,) if (kept + 1) % _SLOTS == slot else ())]
+        for place in range(slot * _SLOT_SECTORS, (slot + 1) * _SLOT_SECTORS):
+            mine = found[place] if place < len(found) else b""
+            if not any(mine == sector(DATABASE, version, place) for version in allowed):
+                yield _kind(mine, DATABASE), f"{DATABASE}, sector {place}"
+                break
+
+
+if __name__ == "__main__":
+    prepare() if sys.argv[1] == "prepare" else run(int(sys.argv[2]))

@@ -1,0 +1,106 @@
+"""Verdicts after power cuts, as a table."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fscost.crash.explore import DEVICES, Control, Exploration, Limits
+from fscost.crash.verdict import Verdict, judged
+from fscost.results import TOTAL, RunResults
+from fscost.view.breakdown import WRITTEN
+from fscost.view.grid import NOTHING, Grid, plain
+from fscost.view.units import human_bytes
+
+_COUNTED = (
+    (Verdict.LOSES_ACKED, "lost"),
+    (Verdict.EXPOSES_STALE, "stale"),
+    (Verdict.CORRUPTS, "corrupt"),
+    (Verdict.NEEDS_REPAIR, "repaired"),
+)
+_FLUSHES = "device_flushes"
+
+
+@dataclass(frozen=True)
+class CrashView:
+    """`rows`: one for each profile, for `--json`."""
+
+    title: str
+    grid: Grid
+    notes: Sequence[str]
+    rows: Sequence[Mapping[str, Any]]
+
+
+def crash_view(
+    results: RunResults,
+    explored: Mapping[str, Exploration],
+    controls: Mapping[str, Control],
+    limits: Limits,
+    problems: Sequence[str] = (),
+) -> CrashView:
+    """Show each profile's verdict beside its cost, in the order in which they were named."""
+    costs = _costs(results)
+    lines, rows, examples = [], [], []
+    for profile in results.manifest.profile_names:
+        if (found := explored.get(profile)) is None:
+            continue
+        judgement = judged(found)
+        written, flushes = (costs.get((profile, metric), 0.0) for metric in (WRITTEN, _FLUSHES))
+        counts = [judgement.counts.get(verdict, 0) for verdict, _ in _COUNTED]
+        lines.append(
+            [
+                profile,
+                judgement.verdict.value,
+                f"{len(found.outcomes):,}",
+                *(f"{count:,}" if count else NOTHING for count in counts),
+                human_bytes(written),
+                f"{flushes:,.0f}",
+            ]
+        )
+        rows.append(
+            {
+                "profile": profile,
+                "verdict": judgement.verdict.value,
+                "states": len(found.outcomes),
+                "states_tried": found.tried,
+                "cuts": found.cuts,
+                **{word: count for (_, word), count in zip(_COUNTED, counts, strict=True)},
+                "example": judgement.example,
+                WRITTEN: written,
+                _FLUSHES: flushes,
+            }
+        )
+        if judgement.example:
+            examples.append(f"{profile}: {judgement.example}.")
+    header = ["profile", "verdict", "states", *(word for _, word in _COUNTED), "written", "flushes"]
+    notes = [*examples, *_legend(limits), *map(_control, controls.items()), *problems]
+    title = f"Promises after a power cut: {len(lines)} profile{'s' * (len(lines) != 1)}"
+    grid = Grid("", header, lines, left=(0, 1))
+    return CrashView(title, grid, [plain(line) for line in notes], rows)
+
+
+def _costs(results: RunResults) -> dict[tuple[str, str], float]:
+    return {
+        (row["profile"], row["metric"]): row["value"]
+        for row in results.samples.to_pylist()
+        if row["phase"] == TOTAL and not row["disk"]
+    }
+
+
+def _legend(limits: Limits) -> list[str]:
+    model = f"Device {limits.device}: {DEVICES[limits.device]}."
+    safe = "SAFE means that no promise was broken in the states examined."
+    words = (
+        "lost: acknowledged data is gone or old; stale: a file holds bytes of another; corrupt:"
+        " errors that no repair corrects; repaired: errors until fsck runs."
+    )
+    return [f"{model} {safe}", words]
+
+
+def _control(named: tuple[str, Control]) -> str:
+    profile, found = named
+    if not found.tried:
+        return f"Control: {profile} sent no flush before a promise, so none could be left out."
+    return (
+        f"Control: leaving out one flush of {profile} broke a promise {found.noticed} of"
+        f" {found.tried} times."
+    )

@@ -1,0 +1,104 @@
+"""Each oracle of a power cut has a broken disk that it must flag."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from fscost.crash import promises
+from fscost.crash.explore import kept_at
+from fscost.crash.promises import broken, content, sector
+
+ROUNDS = 9
+"""Enough that a slot of the database has an older version to fall back to."""
+KEPT = dict.fromkeys(("log", "config", "mail", "database"), ROUNDS)
+Break = Callable[[Path], object]
+
+
+@pytest.fixture
+def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a folder in which the whole workload ran."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(promises, "PAUSE_S", 0)
+    monkeypatch.setattr(promises, "_kept", lambda kind, number: None)
+    promises.prepare()
+    promises.run(ROUNDS)
+    return tmp_path
+
+
+def test_an_intact_disk_breaks_nothing(made: Path) -> None:
+    assert list(broken(made, KEPT)) == []
+    # Nothing was promised yet beyond the last round but one.
+    assert list(broken(made, dict.fromkeys(KEPT, ROUNDS - 1))) == []
+
+
+def test_an_empty_disk_breaks_everything(tmp_path: Path) -> None:
+    places = " ".join(place for _, place in broken(tmp_path, KEPT))
+    for name in ("still-0", "mail-9", "log", "config", "database"):
+        assert name in places
+
+
+def overwrite(name: str, data: bytes, offset: int = 0) -> Break:
+    def change(folder: Path) -> None:
+        with (folder / name).open("r+b") as file:
+            file.seek(offset)
+            file.write(data)
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "place"),
+    [
+        (lambda made: (made / "mail/mail-3").unlink(), "lost", "mail-3 (missing)"),
+        (overwrite("mail/mail-3", bytes(512), 512), "lost", "mail-3, sector 1"),
+        (overwrite("mail/mail-3", sector("old", 0, 7), 512), "stale", "mail-3, sector 1"),
+        (lambda made: (made / "log").unlink(), "lost", "log (missing)"),
+        (lambda made: (made / "log").write_bytes(content("log", 0, 4)), "lost", "log (4 of 9"),
+        (overwrite("log", bytes(512), 1024), "lost", "log, record 2"),
+        (overwrite("log", sector("database", 0, 7), 1024), "stale", "log, record 2"),
+        (lambda made: (made / "config").unlink(), "lost", "config (missing)"),
+        (
+            lambda made: (made / "config").write_bytes(content("config", 4, 8)),
+            "lost",
+            "config (older than version 9)",
+        ),
+        (lambda made: (made / "config").write_bytes(b""), "torn", "config (0 bytes)"),
+        (overwrite("config", content("config", 8, 2)), "torn", "config (4096 bytes)"),
+        (overwrite("config", sector("mail-1", 0, 0)), "stale", "config (4096 bytes)"),
+        (overwrite("database", sector("database", 1, 8), 8 * 512), "lost", "database, sector 8"),
+        (overwrite("database", bytes(512), 8 * 512), "lost", "database, sector 8"),
+        (overwrite("database", sector("still-1", 0, 0), 8 * 512), "stale", "database, sector 8"),
+        (overwrite("still-2", bytes(1)), "stale", "still-2, sector 0"),
+    ],
+)
+def test_a_broken_promise_is_flagged(made: Path, change: Break, kind: str, place: str) -> None:
+    change(made)
+    [(found, where)] = broken(made, KEPT)
+    assert (found, where[: len(place)]) == (kind, place)
+
+
+@pytest.mark.parametrize(
+    ("change", "kinds"),
+    [
+        (lambda made: (made / "mail/mail-9").unlink(), []),
+        (lambda made: (made / "mail/mail-9").write_bytes(b""), []),
+        (overwrite("mail/mail-9", bytes(512)), []),
+        (overwrite("mail/mail-9", sector("old", 0, 1)), ["stale"]),
+        (lambda made: (made / "log").write_bytes(content("log", 0, 8)), []),
+        (lambda made: (made / "config").write_bytes(content("config", 8, 8)), []),
+        (overwrite("database", sector("database", 1, 8), 8 * 512), []),
+    ],
+)
+def test_what_was_not_promised_may_be_lost_but_not_replaced(
+    made: Path, change: Break, kinds: list[str]
+) -> None:
+    change(made)
+    assert [kind for kind, _ in broken(made, dict.fromkeys(KEPT, ROUNDS - 1))] == kinds
+
+
+def test_a_promise_counts_only_well_before_the_cut() -> None:
+    """The workload's clock and the recording's may differ."""
+    made = [(10_000_000, "log", 1), (20_000_000, "log", 2), (25_000_000, "mail", 1)]
+    assert kept_at(made, 21_000_000) == {"log": 1, "config": 0, "mail": 0, "database": 0}
+    assert kept_at(made, 22_000_000)["log"] == 2

@@ -1,0 +1,43 @@
+"""The verdict is the worst that was seen in any state."""
+
+import pytest
+
+from fscost.crash.explore import Exploration, Outcome, State
+from fscost.crash.verdict import Verdict, judged
+
+STATE = State(1_500_000_000, "prefix", [0, 1], 3)
+
+
+def outcome(
+    *broken: tuple[str, str], mounts: bool = True, is_clean: bool = True, needs_repair: bool = False
+) -> Outcome:
+    return Outcome(STATE, mounts, is_clean, needs_repair, broken)
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "verdict", "example"),
+    [
+        ([outcome(), outcome()], Verdict.SAFE, ""),
+        ([outcome(needs_repair=True)], Verdict.NEEDS_REPAIR, "which a repair corrects"),
+        ([outcome(("stale", "log, record 1"))], Verdict.EXPOSES_STALE, "bytes of another file"),
+        ([outcome(("lost", "log (missing)"))], Verdict.LOSES_ACKED, "log (missing) is not what"),
+        ([outcome(("torn", "config"))], Verdict.LOSES_ACKED, "neither the old nor the new"),
+        ([outcome(is_clean=False)], Verdict.CORRUPTS, "that no repair corrects"),
+        ([outcome(mounts=False, is_clean=False)], Verdict.CORRUPTS, "cannot be mounted"),
+        (
+            [outcome(("lost", "log")), outcome(), outcome(needs_repair=True)],
+            Verdict.LOSES_ACKED,
+            "cut at 1.5000 s, 2 of 3 pending blocks kept (prefix): log",
+        ),
+    ],
+)
+def test_the_worst_state_decides(outcomes: list[Outcome], verdict: Verdict, example: str) -> None:
+    found = judged(Exploration(outcomes, 1, len(outcomes)))
+    assert found.verdict is verdict
+    assert example in found.example
+
+
+def test_states_are_counted_by_fault() -> None:
+    both = outcome(("lost", "log"), ("stale", "mail-1"), needs_repair=True)
+    found = judged(Exploration([both, outcome(("lost", "log")), outcome()], 1, 3))
+    assert found.counts == {"LOSES-ACKED": 2, "EXPOSES-STALE": 1, "NEEDS-REPAIR": 1}

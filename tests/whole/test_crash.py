@@ -1,0 +1,96 @@
+"""Power cuts of real file systems: what is known to be safe is, and what is not is not."""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.schemas import valid
+
+pytestmark = pytest.mark.root
+
+PROGRAM = (
+    sys.executable,
+    "-c",
+    "import sys; sys.argv[0] = 'fscost'; from fscost.cli import main; main()",
+)
+FEW = ("--rounds", "2", "--cuts", "6", "--states", "8", "--wait")
+
+
+def start(folder: Path, *words: str) -> "subprocess.Popen[str]":
+    command = [*PROGRAM, "crash", *FEW, *words]
+    return subprocess.Popen(
+        command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def left_behind(folder: Path) -> list[str]:
+    """Return mounts, loop devices and folders that remain of a run."""
+    mounts = Path("/proc/self/mountinfo").read_text().splitlines()
+    loops = subprocess.run(
+        ["losetup", "--list", "--noheadings", "--output", "BACK-FILE"],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.splitlines()
+    found = [line for line in (*mounts, *loops) if str(folder) in line]
+    return [*found, *map(str, folder.glob("*/crash-*"))]
+
+
+def test_barriers_and_journals_decide_what_survives(tmp_path: Path) -> None:
+    """ext4 keeps its promises, even in states in which its latest flush was not followed by
+    anything. Without barriers, it loses what it acknowledged; ext2 always needs fsck."""
+    profiles = ("ext4", "ext4 -o nobarrier", "ext2", "xfs", "btrfs")
+    run = start(tmp_path, *(word for name in profiles for word in ("--on", name)), "--json")
+    out, err = run.communicate()
+    assert run.returncode == 0, err
+    found = valid(out)
+    rows = {row["profile"]: row for row in found["rows"]}
+    assert list(rows) == list(profiles)
+    assert {name: row["verdict"] for name, row in rows.items()} == {
+        "ext4": "SAFE",
+        "ext4 -o nobarrier": "LOSES-ACKED",
+        "ext2": "NEEDS-REPAIR",
+        "xfs": "SAFE",
+        "btrfs": "SAFE",
+    }
+    assert all(0 < row["states"] <= row["states_tried"] for row in rows.values())
+    assert rows["ext4"]["device_flushes"] > 8 * rows["ext4 -o nobarrier"]["device_flushes"]
+    assert "pending blocks kept" in rows["ext4 -o nobarrier"]["example"]
+    [controlled] = found["controls"]
+    assert controlled["noticed"] > 0, controlled
+    assert left_behind(tmp_path) == []
+
+
+def test_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
+    run = start(tmp_path, "--on", "ext4", "--on", "ext3", "--on", "btrfs", "-o", "here")
+    assert run.stderr is not None
+    for line in run.stderr:
+        if line.startswith("ext4: ") and line.endswith("states\n"):
+            break
+    run.send_signal(signal.SIGINT)
+    out, err = run.communicate()
+    assert run.returncode == 130, (out, err)
+    assert "Traceback" not in err
+    assert left_behind(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--on", "f2fs"), "f2fs: this kernel cannot examine states of f2fs"),
+        (("--on", "btrfs-raid1"), "btrfs-raid1 has 2 disks"),
+        (("--device", "perfect"), "--device 'perfect' is unknown"),
+        (("--on", "ext4 --no-such"), "no-such"),
+    ],
+)
+def test_what_cannot_be_examined_is_refused_before_any_cell(
+    tmp_path: Path, words: tuple[str, ...], message: str
+) -> None:
+    run = start(tmp_path, *words)
+    out, err = run.communicate()
+    assert (run.returncode, out) == (2, ""), err
+    assert message in err
+    assert "Traceback" not in err
+    assert not list(tmp_path.iterdir())
