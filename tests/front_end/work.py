@@ -22,6 +22,13 @@ from typing import Any
 DISK_BYTES = 64 << 20
 BLKDISCARD, BLKZEROOUT = 0x1277, 0x127F  # include/uapi/linux/fs.h
 RWF_DSYNC = 2
+UNPRIVILEGED = {
+    "Uid": "65533 65533 65533 65533",
+    "CapEff": "0000000000000000",
+    "Seccomp": "2",
+    "NoNewPrivs": "1",
+}
+"""What a serving thread holds (proc(5), crates/device/src/confine.rs)."""
 KIB = 1 << 10
 MIB = 1 << 20
 
@@ -35,7 +42,8 @@ def served(
     command = [server, "serve", "--recording", str(folder / "recording")]
     command += ["--front-end", front_end, "--control-fd", str(theirs.fileno())]
     command += ["--disk", f"main={DISK_BYTES},logical=512,physical=4096", *more]
-    with subprocess.Popen(command, pass_fds=[theirs.fileno()]) as process:
+    # A server without an agent ends, so a failure does not wait for it.
+    with subprocess.Popen(command, pass_fds=[theirs.fileno()]) as process, ours:
         theirs.close()
         ours.settimeout(120)
         text, descriptors, _, _ = socket.recv_fds(ours, 1 << 16, 1)
@@ -64,6 +72,17 @@ def served(
 def mark(control: socket.socket, name: str) -> None:
     control.send(json.dumps({"mark": {"name": name, "detail": None}}).encode())
     assert "marked" in json.loads(control.recv(1 << 16))
+
+
+def assert_unprivileged(process: int) -> None:
+    """Assert that no thread of a server is root, has a capability or lacks the filter. Workers of
+    its ring run no code of the server, but the ring's entries, each with credentials of its own."""
+    for path in Path(f"/proc/{process}/task").glob("*/status"):
+        lines = dict(line.split(":", 1) for line in path.read_text().splitlines())
+        if lines["Name"].strip().startswith("iou-wrk"):
+            continue
+        held = {name: " ".join(lines[name].split()) for name in UNPRIVILEGED}
+        assert held == UNPRIVILEGED, (lines["Name"], held)
 
 
 def counters(node: Path) -> list[int]:
@@ -108,7 +127,8 @@ def modelled(server: str, front_end: str, folder: Path) -> int:
     model, completions = folder / "model.toml", folder / "completions"
     model.write_text('[latency]\nmodel = "constant"\nread_us = 900\nwrite_us = 2000\n')
     more = ("--model", f"main={model}", "--completions", str(completions))
-    with served(server, front_end, folder, more) as (_, node, _process):
+    with served(server, front_end, folder, more) as (_, node, process):
+        assert_unprivileged(process.pid)
         work(node)
     replies = list(struct.iter_unpack("<QQQ", completions.read_bytes()))
     assert len(replies) > 10
@@ -140,7 +160,8 @@ def killed(server: str, front_end: str, folder: Path) -> list[str]:
 def main() -> None:
     server, front_end, folder = sys.argv[1:]
     told: dict[str, Any] = {}
-    with served(server, front_end, Path(folder)) as (control, node, _):
+    with served(server, front_end, Path(folder)) as (control, node, process):
+        assert_unprivileged(process.pid)
         queue = Path(f"/sys/class/block/{node.name}/queue")
         names = ("logical_block_size", "physical_block_size", "fua", "write_cache")
         told["queue"] = {name: (queue / name).read_text().strip() for name in names}

@@ -1,26 +1,25 @@
 //! `fscost-disk`: serves recorded disks. Started by `fscost-agent` or, for guests, by the VM lab;
 //! see `docs/cell-protocol.md`.
 
+mod confine;
 mod control;
 mod errno;
 mod fuse;
 mod nbd;
 mod pressure;
 mod real;
-mod seccomp;
 mod server;
 mod store;
+mod syscalls;
 mod timing;
 mod ublk;
 
 use clap::{Parser, Subcommand, ValueEnum};
+use confine::{Confinement, die_with_parent};
 use fscost_recording::{DiskInfo, Header, Room, Writer};
-use nix::unistd::{Gid, Uid};
-use rustix::{
-    fd::{FromRawFd as _, OwnedFd, RawFd},
-    process::{Pid, Signal},
-};
+use rustix::fd::{FromRawFd as _, OwnedFd, RawFd};
 use std::{
+    io::{self, Write as _},
     path::PathBuf,
     process::ExitCode,
     sync::{Arc, Mutex},
@@ -88,7 +87,8 @@ struct Serve {
     /// guest), so that no time in the recording depends on when their timers ran.
     #[arg(long)]
     untimed: bool,
-    /// Become this user (UID:GID) once the recording is open.
+    /// Become this user (UID:GID) once everything is open. Without this option, root becomes a
+    /// user that no program uses.
     #[arg(long, value_name = "UID:GID", value_parser = parse_user)]
     user: Option<(u32, u32)>,
     /// Fail once the recording is larger than this many bytes.
@@ -148,6 +148,11 @@ fn parse_model(text: &str) -> Result<(String, PathBuf), String> {
 }
 
 fn main() -> ExitCode {
+    // Without a backtrace, for which the standard library reads files.
+    std::panic::set_hook(Box::new(|panic| {
+        // `eprintln!` panics if standard error is full.
+        let _ = writeln!(io::stderr(), "fscost-disk: {panic}");
+    }));
     let arguments = match Arguments::parse().command {
         Command::Serve(arguments) => *arguments,
         Command::FrontEnd => return say_front_end(),
@@ -205,12 +210,10 @@ fn serve(arguments: Serve) -> Result<server::Outcome, Box<dyn std::error::Error>
     writer.keep_within(Room {
         max_bytes: arguments.max_recording,
     });
-    if let Some(user) = arguments.user {
-        become_user(user)?;
-        // The change of user has cleared the setting (prctl(2), PR_SET_PDEATHSIG).
-        die_with_parent(arguments.ppid)?;
-    }
-    // The timing thread starts after the change of user, which it inherits.
+    let confinement = Confinement {
+        user: arguments.user,
+        ppid: arguments.ppid,
+    };
     let timing = completions
         .filter(|_| has_models)
         .map(|completions| timing::Timing::start(models, clock, completions))
@@ -221,12 +224,13 @@ fn serve(arguments: Serve) -> Result<server::Outcome, Box<dyn std::error::Error>
     Ok(match arguments.nbd {
         Some(address) => {
             let listener = address.listen()?;
-            seccomp::deny()?;
-            let served = nbd::serve(store, &listener, control, timing);
-            address.leave();
-            served?
+            confinement.enter()?;
+            nbd::serve(store, &listener, control, timing)?
         }
-        None => serve_natively(arguments.front_end, store, control, timing, real)?,
+        None => {
+            let front_end = arguments.front_end;
+            serve_natively(front_end, store, control, timing, real, confinement)?
+        }
     })
 }
 
@@ -237,6 +241,7 @@ fn serve_natively(
     control: control::Control,
     timing: Option<Arc<timing::Timing>>,
     real: Option<real::Real>,
+    confinement: Confinement,
 ) -> Result<server::Outcome, Box<dyn std::error::Error>> {
     let requests = ublk::Session::requests(store.disks().len());
     let driver = match front_end {
@@ -245,13 +250,21 @@ fn serve_natively(
         FrontEnd::Auto if real.is_none() => ublk::Control::open(requests).ok(),
         FrontEnd::Auto | FrontEnd::Fuse => None,
     };
+    let run_first = || {
+        // Not earlier: threads and processes that start later inherit the class.
+        if timing.is_some() || real.is_some() {
+            timing::run_first();
+        }
+    };
     if let Some(driver) = driver {
         let session = ublk::Session::new(driver, store.disks())?;
-        seccomp::deny()?;
+        run_first();
+        confinement.enter()?;
         return Ok(ublk::serve(store, session, control, timing)?);
     }
     let mount = fuse::Mount::new()?;
-    seccomp::deny()?;
+    run_first();
+    confinement.enter()?;
     Ok(server::serve(store, mount, control, timing, real)?)
 }
 
@@ -272,26 +285,4 @@ fn parse_user(text: &str) -> Result<(u32, u32), String> {
     text.split_once(':')
         .and_then(|(uid, gid)| Some((uid.parse().ok()?, gid.parse().ok()?)))
         .ok_or_else(|| "UID:GID".into())
-}
-
-/// Give up root, because this process parses input from guests.
-fn become_user((uid, gid): (u32, u32)) -> nix::Result<()> {
-    let (uid, gid) = (Uid::from_raw(uid), Gid::from_raw(gid));
-    nix::unistd::setgroups(&[])?;
-    nix::unistd::setresgid(gid, gid, gid)?;
-    nix::unistd::setresuid(uid, uid, uid)
-}
-
-/// Have the kernel kill this process when its parent dies, so that no disk outlives its cell.
-fn die_with_parent(ppid: Option<u32>) -> Result<(), Box<dyn std::error::Error>> {
-    let Some(ppid) = ppid else { return Ok(()) };
-    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-    // The parent may have died before the call above.
-    let parent = rustix::process::getppid()
-        .map(Pid::as_raw_nonzero)
-        .map_or(0, |p| p.get() as u32);
-    if parent != ppid {
-        return Err("the parent that started this disk server is gone".into());
-    }
-    Ok(())
 }

@@ -5,7 +5,7 @@ use crate::{
     fuse::{Mount, Session},
     real::Real,
     store::Store,
-    timing::{Timing, run_first},
+    timing::Timing,
 };
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
@@ -38,9 +38,6 @@ pub fn serve(
     real: Option<Real>,
 ) -> Result<Outcome, Errno> {
     let mut session = Session::new(mount.connection, timing.clone(), real);
-    if timing.is_some() || session.real.is_some() {
-        run_first();
-    }
     control.ready(&store, Ready::Mount(mount.root.as_fd()))?;
     // Files opened through the mount keep it alive; this descriptor alone must not.
     drop(mount.root);

@@ -31,7 +31,7 @@ use std::{
 /// The address of the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Address {
-    /// File, which must not exist.
+    /// File, which must not exist, and which remains.
     Path(PathBuf),
     /// Abstract socket `@NAME` (unix(7)), which disappears with its process and leaves no file
     /// behind.
@@ -59,14 +59,6 @@ impl Address {
             Self::Abstract(name) => {
                 UnixListener::bind_addr(&SocketAddr::from_abstract_name(name.as_bytes())?)
             }
-        }
-    }
-
-    /// Remove the file that [`listen`](Self::listen) made.
-    pub fn leave(&self) {
-        if let Self::Path(path) = self {
-            // An error means that another process has removed the file.
-            let _ = std::fs::remove_file(path);
         }
     }
 }

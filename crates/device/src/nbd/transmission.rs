@@ -10,7 +10,7 @@ use super::{
     shared::Shared,
 };
 use crate::store::{self, Store};
-use crate::timing::{Ticket, lock, run_first};
+use crate::timing::{Ticket, lock};
 use fscost_recording::{DiskInfo, ErrorKind, MAX_REQUEST_BYTES, Op};
 use std::{
     io::{self, IoSlice, Read, Write},
@@ -29,9 +29,6 @@ pub fn serve(
     disk: &DiskInfo,
     shared: &Shared,
 ) -> io::Result<()> {
-    if shared.timing.is_some() {
-        run_first();
-    }
     // Delayed replies come from another thread.
     let replies = Arc::new(Mutex::new(stream.try_clone()?));
     let mut buffer = Vec::new();

@@ -10,7 +10,7 @@ use std::{
     collections::VecDeque,
     io,
     ops::Range,
-    sync::{Arc, Condvar, Mutex, PoisonError},
+    sync::{Arc, Barrier, Condvar, Mutex, PoisonError},
     thread::JoinHandle,
 };
 
@@ -81,7 +81,7 @@ struct Queue {
 }
 
 impl Pool {
-    /// Start the threads.
+    /// Start the threads, with their scheduling class, which needs a privilege.
     pub fn start(clock: Clock, completions: SharedCompletions) -> io::Result<Self> {
         let shared = Arc::new(Shared {
             queue: Mutex::default(),
@@ -91,15 +91,18 @@ impl Pool {
             completions,
             clock,
         });
+        let started = Arc::new(Barrier::new(THREADS + 1));
         let start = |number| {
-            let shared = Arc::clone(&shared);
+            let (shared, started) = (Arc::clone(&shared), Arc::clone(&started));
             let builder = std::thread::Builder::new().stack_size(STACK_BYTES);
             builder.name(format!("device-{number}")).spawn(move || {
                 run_first();
+                started.wait();
                 shared.work();
             })
         };
         let threads = (0..THREADS).map(start).collect::<io::Result<_>>()?;
+        started.wait();
         Ok(Self {
             shared,
             threads: Mutex::new(threads),

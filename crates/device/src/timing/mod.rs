@@ -20,7 +20,7 @@ use queue::{Due, Queue};
 use rehearsal::Rehearsal;
 use std::{
     io,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Barrier, Mutex, MutexGuard, PoisonError},
     thread::JoinHandle,
 };
 use timer::{Timer, Waiter};
@@ -47,7 +47,7 @@ struct State {
 }
 
 impl Timing {
-    /// Start the thread that sends replies.
+    /// Start the thread that sends replies, with its scheduling class, which needs a privilege.
     pub fn start(
         models: Vec<Option<Device>>,
         clock: Clock,
@@ -62,13 +62,17 @@ impl Timing {
             timer: Timer::new(clock)?,
             clock,
         });
+        let started = Arc::new(Barrier::new(2));
         let sender = std::thread::Builder::new().name("reply".into()).spawn({
-            let shared = Arc::clone(&shared);
+            let (shared, started) = (Arc::clone(&shared), Arc::clone(&started));
             move || {
                 let _guard = AbortOnPanic;
+                run_first();
+                started.wait();
                 shared.send_replies();
             }
         })?;
+        started.wait();
         Ok(Self {
             shared,
             sender: Mutex::new(Some(sender)),
@@ -120,7 +124,6 @@ impl Timing {
 
 impl Shared {
     fn send_replies(&self) {
-        run_first();
         let mut waiter = Waiter::default();
         let mut rehearsal = Rehearsal::new();
         loop {

@@ -2,7 +2,7 @@
 //! waits for.
 
 use super::protocol::{CtrlCmd, IoCmd};
-use io_uring::{IoUring, cqueue, opcode, squeue::Entry128, types};
+use io_uring::{IoUring, cqueue, opcode, register::Restriction, squeue::Entry128, types};
 use rustix::{
     fd::{AsRawFd as _, BorrowedFd},
     io::Errno,
@@ -36,12 +36,28 @@ const READABLE: u64 = 2 << 32;
 
 /// One ring, used by one thread: the driver requires the commands of a queue to come from the same
 /// thread.
-pub struct Ring(IoUring<Entry128, cqueue::Entry>);
+///
+/// It accepts the two kinds of entries below only, because filters of system calls do not see the
+/// entries of a ring.
+pub struct Ring {
+    ring: IoUring<Entry128, cqueue::Entry>,
+    /// The credentials of the ring's creator. The driver asks for CAP_SYS_ADMIN when it removes a
+    /// device, which happens after this process has given up its privileges.
+    creator: u16,
+}
 
 impl Ring {
     /// Create a ring with room for `requests` commands at once.
     pub fn new(requests: u32) -> io::Result<Self> {
-        IoUring::builder().build(requests).map(Self)
+        let ring: IoUring<_, _> = IoUring::builder().setup_r_disabled().build(requests)?;
+        let creator = ring.submitter().register_personality()?;
+        let mut allowed = [
+            Restriction::sqe_op(opcode::UringCmd80::CODE),
+            Restriction::sqe_op(opcode::PollAdd::CODE),
+        ];
+        ring.submitter().register_restrictions(&mut allowed)?;
+        ring.submitter().register_enable_rings()?;
+        Ok(Self { ring, creator })
     }
 
     /// Send a control command. Memory that it points to must live until [`Happened::Commanded`].
@@ -51,6 +67,7 @@ impl Ring {
         let entry = opcode::UringCmd80::new(types::Fd(control.as_raw_fd()), code)
             .cmd(bytes)
             .build()
+            .personality(self.creator)
             .user_data(COMMAND);
         self.push(entry);
     }
@@ -78,20 +95,20 @@ impl Ring {
         loop {
             // SAFETY: what an entry points to lives until its completion: callers of `command`
             // wait for it, and the other entries have no pointers.
-            if unsafe { self.0.submission().push(&entry) }.is_ok() {
+            if unsafe { self.ring.submission().push(&entry) }.is_ok() {
                 return;
             }
             // The queue is full: the kernel takes the entries in it.
-            let _ = self.0.submit();
+            let _ = self.ring.submit();
         }
     }
 
     /// Submit, and wait for an event; returns without one after `limit`.
     pub fn wait(&mut self, limit: Duration, happened: &mut Vec<Happened>) -> Result<(), Errno> {
-        if self.0.completion().is_empty() {
+        if self.ring.completion().is_empty() {
             let limit = types::Timespec::from(limit);
             let arguments = types::SubmitArgs::new().timespec(&limit);
-            match self.0.submitter().submit_with_args(1, &arguments) {
+            match self.ring.submitter().submit_with_args(1, &arguments) {
                 Ok(_) => {}
                 Err(error) => match Errno::from_io_error(&error) {
                     Some(Errno::TIME | Errno::INTR | Errno::BUSY | Errno::AGAIN) => {}
@@ -99,7 +116,7 @@ impl Ring {
                 },
             }
         }
-        for entry in self.0.completion() {
+        for entry in self.ring.completion() {
             happened.push(meaning(entry.user_data(), entry.result()));
         }
         Ok(())
@@ -157,5 +174,18 @@ mod tests {
         writing.write_all(b"x").unwrap();
         ring.wait(Duration::from_secs(10), &mut happened).unwrap();
         assert_eq!(happened, [Happened::Readable(Waited::Agent)]);
+    }
+
+    #[test]
+    fn a_ring_refuses_other_operations() {
+        let Ok(mut ring) = Ring::new(8) else {
+            eprintln!("skipped: no io_uring here");
+            return;
+        };
+        let nothing: Entry128 = opcode::Nop::new().build().into();
+        ring.push(nothing.user_data(COMMAND));
+        let mut happened = Vec::new();
+        ring.wait(Duration::from_secs(10), &mut happened).unwrap();
+        assert_eq!(happened, [Happened::Commanded(-libc::EACCES)]);
     }
 }

@@ -5,7 +5,7 @@ use crate::{
     control::{Control, Finished, Next, Ready},
     server::Outcome,
     store::Store,
-    timing::{Timing, run_first},
+    timing::Timing,
 };
 use rustix::{fd::AsFd as _, io::Errno};
 use std::sync::Arc;
@@ -17,9 +17,6 @@ pub fn serve(
     mut control: Control,
     timing: Option<Arc<Timing>>,
 ) -> Result<Outcome, Errno> {
-    if timing.is_some() {
-        run_first();
-    }
     let nodes = session.start(&mut store, timing.clone())?;
     control.ready(&store, Ready::Devices(&nodes))?;
     session.listen(control.socket.as_fd());

@@ -89,7 +89,7 @@ impl Session {
             .poll(Waited::Replies, self.replies.event.as_fd());
         for index in 0..self.devices.len() {
             self.devices[index].fetch_all(&mut self.control.ring);
-            // Meanwhile the kernel scans for partitions.
+            // Meanwhile the kernel may scan for partitions.
             self.run(store, p::START_DEV, self.devices[index].number)?;
         }
         let node = |device: &Device| format!("/dev/ublkb{}", device.number).into();
