@@ -44,13 +44,20 @@ class Host:
 def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Host]:
     name = f"fscost-probe-{uuid.uuid4().hex}"
     monkeypatch.setenv("TOKEN_OF_FSCOST", name)
-    secret = subprocess.Popen(["sleep", "1000"], env={"SECRET": name})
+    program = tmp_path / f"p{name[-12:]}"
+    program.symlink_to(shutil.which("sleep") or "sleep")
+    secret = subprocess.Popen([program, "1000"], env={"SECRET": name})
     queue = subprocess.run(
         ["ipcmk", "-Q"], capture_output=True, text=True, check=True
     ).stdout.split()[-1]
-    with socket.create_server(("127.0.0.1", 0)) as server, socket.socket(socket.AF_UNIX) as daemon:
-        daemon.bind(str(tmp_path / "daemon"))
-        daemon.listen()
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        socket.socket(socket.AF_UNIX) as daemon,
+        socket.socket(socket.AF_UNIX) as abstract,
+    ):
+        for listener, address in ((daemon, str(tmp_path / "daemon")), (abstract, f"\0{name}")):
+            listener.bind(address)
+            listener.listen()
         kept = {
             path: Path(path).read_bytes()
             for path in (
@@ -66,7 +73,7 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Host]:
     secret.kill()
     secret.wait()
     subprocess.run(["ipcrm", "-q", queue], check=True)
-    for folder in ("/etc", "/root", "/tmp", "/var/tmp", "/dev/shm"):
+    for folder in ("/etc", "/usr/bin", "/home", "/root", "/tmp", "/var/tmp", "/dev/shm"):
         Path(folder, name).unlink(missing_ok=True)
 
 
@@ -80,10 +87,15 @@ def has_capability(number: int) -> str:
 
 
 WRITABLE = "write to a folder that --writable names"
+LIMIT = "raise a limit of its own (setrlimit)"
+NEVER_KILLED = "exempt itself from the out-of-memory killer"
+SYS_RESOURCE = 24
 
-NUMBERS = {
-    "x86_64": {"bpf": 321, "perf": 298, "key": 248, "keyctl": 250, "to": 303, "open": 304},
-    "aarch64": {"bpf": 280, "perf": 241, "key": 217, "keyctl": 219, "to": 264, "open": 265},
+NUMBERS = {"uring": 425} | {
+    "x86_64": {"bpf": 321, "perf": 298, "key": 248, "keyctl": 250, "to": 303, "open": 304}
+    | {"fault": 323},
+    "aarch64": {"bpf": 280, "perf": 241, "key": 217, "keyctl": 219, "to": 264, "open": 265}
+    | {"fault": 282},
 }[platform.machine()]
 """Numbers of system calls (include/uapi/asm-generic/unistd.h, arch/x86/entry/syscalls)."""
 
@@ -138,7 +150,16 @@ def kernel_calls(host: Host) -> dict[str, str]:
             "import os; os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0)); os.nice(-1)"
         ),
         "open a file by its handle": by_handle,
+        "use io_uring": call(NUMBERS["uring"], "1", "bytes(120)"),
+        "handle its page faults (userfaultfd)": call(NUMBERS["fault"], "0"),
+        LIMIT: "ulimit -n $(( $(ulimit -H -n) + 1 ))",
+        NEVER_KILLED: "echo -1000 > /proc/self/oom_score_adj",
     }
+
+
+def by_mount(type_: str, file: str) -> str:
+    """Return a shell line that opens a file of a kernel's file system for writing."""
+    return f"mkdir m; mount -t {type_} none m && ( exec 3>>m/{file} ); e=$?; umount m; exit $e"
 
 
 MANY_THREADS = python(f"""
@@ -171,7 +192,16 @@ def attempts(host: Host, many_threads: str) -> dict[str, str]:
     unix = f"import socket; socket.socket(socket.AF_UNIX).connect({str(host.folder / 'daemon')!r})"
     return {
         "write to /etc": f"echo x > /etc/{host.name}",
-        "write to /root": f"echo x > /root/{host.name}",
+        **{
+            f"write to {folder}": f"echo x > {folder}/{host.name}"
+            for folder in ("/usr/bin", "/home", "/root")
+        },
+        "see a process of the host": f"grep -qsx p{host.name[-12:]} /proc/[0-9]*/comm",
+        "read the agent's memory": "exec 3< /proc/1/mem",
+        "read the kernel's memory (/proc/kcore)": "exec 3< /proc/kcore",
+        "read the machine's memory (/dev/mem)": "exec 3< /dev/mem",
+        "see addresses of the kernel (/proc/kallsyms)": "head /proc/kallsyms | grep -qv ^0000000000",
+        "read the kernel's log (/dev/kmsg)": "exec 3< /dev/kmsg",
         "read the environment of a process of the host": (
             f"grep -qs SECRET={host.name} /proc/[0-9]*/environ /proc/1/fd/*/[0-9]*/environ"
         ),
@@ -191,12 +221,23 @@ def attempts(host: Host, many_threads: str) -> dict[str, str]:
         "write to /sys": "exec 3> /sys/power/state",
         "reach a port of the host": f"bash -c 'exec 3<>/dev/tcp/127.0.0.1/{host.port}'",
         "reach a daemon of the host by its socket in /tmp": python(unix),
+        "reach a daemon of the host by an abstract socket": python(
+            f"import socket; socket.socket(socket.AF_UNIX).connect('\\0{host.name}')"
+        ),
         "see System V queues of the host": f"ipcs -q -i {host.queue} | grep -q msqid",
         "load kernel modules": has_capability(16),
         "reboot": has_capability(22),
         "set the clock": has_capability(25),
         "trace the agent": has_capability(19),
         f"start {MOST_PROCESSES} processes or threads": many_threads,
+        "make a user namespace": "unshare --user true",
+        "change settings of the kernel, by mounting proc": by_mount(
+            "proc", "sys/kernel/core_pattern"
+        ),
+        "change settings of devices, by mounting sysfs": by_mount("sysfs", "kernel/rcu_expedited"),
+        "change control groups, by mounting cgroup2": by_mount("cgroup2", "cgroup.procs"),
+        "trace the kernel, by mounting tracefs": by_mount("tracefs", "set_event"),
+        "open the kernel's log by a node of its own making": "mknod log c 1 11 && exec 3>> log",
         "open a disk of the host by a node of its own making": (
             other_disk('mknod made b $(tr : " " <$d/dev)', host.disk)
             .replace('if="$n"', "if=made")
@@ -275,7 +316,11 @@ def disk_of_the_host(tmp_path: Path) -> Iterator[Path]:
 @pytest.mark.root
 def test_what_a_workload_can_do_natively(bench: Any, host: Host, disk_of_the_host: Path) -> None:
     host.disk = disk_of_the_host.name
-    assert tried(bench, host, MANY_THREADS, writable=(writable(host),)) == documented("native")
+    expected = documented("native")
+    if subprocess.run(["sh", "-c", has_capability(SYS_RESOURCE)], check=False).returncode:
+        # A step has no capability that fscost lacks.
+        expected |= {LIMIT: False, NEVER_KILLED: False}
+    assert tried(bench, host, MANY_THREADS, writable=(writable(host),)) == expected
 
 
 @pytest.mark.guest
