@@ -8,7 +8,7 @@ import contextlib
 import os
 import shlex
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -37,7 +37,7 @@ from fscost.lab.vm.confinement import Confinement, Share
 from fscost.lab.vm.disks import MAX_DISKS, DiskServer, ServerError
 from fscost.lab.vm.kernels import GuestKernel
 from fscost.lab.vm.port import Port
-from fscost.lab.vm.qemu import Accelerator, KilledError, Qemu
+from fscost.lab.vm.qemu import Accelerator, KilledError, Qemu, Running
 from fscost.lab.vm.qmp import SlowError
 from fscost.lab.vm.resident import held, read_by
 from fscost.lab.vm.scheduling import Party, Processors
@@ -90,9 +90,7 @@ class VmLab:
         self._renewed: set[Path] = set()
         self._processors = Processors()
         self._making = threading.Lock()
-        self._lock = threading.Lock()
-        self._machines: set[Qemu] = set()
-        self._is_interrupted = False
+        self._running = Running()
 
     @property
     def side_by_side(self) -> int:
@@ -105,10 +103,7 @@ class VmLab:
 
     def interrupt(self) -> None:
         """End every guest. Their cells fail, and no other cell begins."""
-        with self._lock:
-            self._is_interrupted = True
-            for machine in self._machines:
-                machine.kill()
+        self._running.interrupt()
 
     def guess_s(self, write_bytes: int) -> float:
         """Estimate the seconds that a cell takes if it writes this many bytes."""
@@ -207,7 +202,7 @@ class VmLab:
             attempt = self._attempt(probed, options, taken, on_step)
             if (
                 attempt.is_suspect
-                and not self._is_interrupted
+                and not self._running.is_interrupted
                 and self._renew(cell, taken, attempt.result.because)
             ):
                 attempt = self._attempt(probed, options, self._snapshot(cell), on_step)
@@ -284,7 +279,6 @@ class VmLab:
                 paths.agent_errors,
             ) as server,
             self._machine(cell, taken, shares, attempt.how) as machine,
-            self._interruptible(machine),
             self._processors.one() as processor,
             files.growing(paths.output, again=True) as output,
             held(read_by(cell, built)),
@@ -337,7 +331,7 @@ class VmLab:
             "is_hidden": confined.is_hidden,
         }
         try:
-            machine = taken.restore(confined, shares)
+            machine = taken.restore(confined, shares, self._running)
             how["started"] = "restored"
             return machine
         except (KilledError, SlowError):
@@ -347,13 +341,13 @@ class VmLab:
         self._renew(cell, taken, because)
         again = self._snapshot(cell)
         try:
-            machine = again.restore(confined, shares)
+            machine = again.restore(confined, shares, self._running)
             how["started"] = f"restored from a rebuilt snapshot: {because}"
         except (KilledError, SlowError):
             raise
         except HostError as error:
             how["started"] = f"booted: {error.what}"
-            machine = again.boot(confined, shares)
+            machine = again.boot(confined, shares, self._running)
         return machine
 
     def _renew(self, cell: Cell, taken: Snapshot, because: str) -> bool:
@@ -371,18 +365,6 @@ class VmLab:
             self._snapshots.pop(self._guest_kernel(cell.profile), None)
         return True
 
-    @contextlib.contextmanager
-    def _interruptible(self, machine: Qemu) -> Iterator[None]:
-        with self._lock:
-            if self._is_interrupted:
-                raise ProtocolError("interrupted")
-            self._machines.add(machine)
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._machines.discard(machine)
-
     def _snapshot(self, cell: Cell) -> Snapshot:
         """Return the kernel's snapshot, made once by whichever cell needs it first."""
         with self._making:
@@ -390,7 +372,7 @@ class VmLab:
             found = self._snapshots.get(kernel)
             if found is None:
                 found = snapshot.take(
-                    kernel, self._confined(), self._accelerated(), self._say, self._interruptible
+                    kernel, self._confined(), self._accelerated(), self._say, self._running
                 )
                 self._snapshots[kernel] = found
         return found

@@ -133,6 +133,35 @@ class KilledError(HostError):
     host."""
 
 
+class Running:
+    """The machines that run now. An interrupt ends them from any thread, even one that hangs before
+    its first greeting, and every machine that starts later."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._machines: set[Qemu] = set()
+        self.is_interrupted = False
+
+    def interrupt(self) -> None:
+        """Kill every machine."""
+        with self._lock:
+            self.is_interrupted = True
+            for machine in self._machines:
+                machine.kill()
+
+    def add(self, machine: "Qemu") -> None:
+        """Add a machine whose process has started."""
+        with self._lock:
+            self._machines.add(machine)
+            if self.is_interrupted:
+                machine.kill()
+
+    def remove(self, machine: "Qemu") -> None:
+        """Remove a machine that has ended."""
+        with self._lock:
+            self._machines.discard(machine)
+
+
 class Qemu:
     """A running machine, ended when the block ends.
 
@@ -146,6 +175,7 @@ class Qemu:
         shares: Sequence[Share] = (),
         descriptors: Sequence[int] = (),
         *more: str,
+        running: Running | None = None,
     ) -> None:
         program = tool(PROGRAM)
         if program is None:
@@ -174,6 +204,8 @@ class Qemu:
             process_group=0,
             cwd="/",
         )
+        self._running = running or Running()
+        self._running.add(self)
         for _, end in pairs.values():
             end.close()
         self.events, self.control = pairs["events"][0], pairs["control"][0]
@@ -249,6 +281,7 @@ class Qemu:
         """End QEMU, by killing it if it still runs: none of its state is worth keeping."""
         self.kill()
         self._process.wait()  # no limit: a busy host may take long to free its memory
+        self._running.remove(self)
         for stream in (self.events, self.control):
             with contextlib.suppress(OSError):
                 stream.close()

@@ -12,7 +12,6 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
 from pathlib import Path
 
 from fscost.errors import HostError
@@ -20,7 +19,7 @@ from fscost.lab.vm import cache, image, qemu
 from fscost.lab.vm.confinement import Confinement, Share
 from fscost.lab.vm.kernels import GuestKernel
 from fscost.lab.vm.port import Port
-from fscost.lab.vm.qemu import Accelerator, Machine, Qemu
+from fscost.lab.vm.qemu import Accelerator, Machine, Qemu, Running
 
 BOOT_S = 600
 """Time limit for booting. An emulated guest needs 10 s on a quiet machine; the limit allows for a
@@ -32,9 +31,6 @@ _KERNEL, _INITRAMFS, _STATE, _VERSION = "vmlinux", "initramfs", "state", "VERSIO
 _FOR_ALL = 0o644
 """Mode that lets QEMU, which may run as another user, open inherited files again. The enclosing
 folder keeps other users out."""
-
-During = Callable[[Qemu], AbstractContextManager[None]]
-"""Context that is entered with a machine while it boots, so that an interrupt can end it."""
 
 
 class Snapshot:
@@ -59,26 +55,32 @@ class Snapshot:
         """Delete the snapshot from the cache, unless another process has made it again."""
         cache.discard(self._files[_STATE])
 
-    def restore(self, confinement: Confinement, shares: tuple[Share, ...]) -> Qemu:
+    def restore(
+        self, confinement: Confinement, shares: tuple[Share, ...], running: Running
+    ) -> Qemu:
         """Restore the machine to its saved state, not running yet."""
         with (
             self._files[_STATE].reopened() as state,
-            self._start(confinement, shares, "-S", "-incoming", "defer") as machine,
+            self._start(confinement, shares, running, "-S", "-incoming", "defer") as machine,
         ):
             machine.monitor.pass_file("state", state)
             machine.monitor.execute("migrate-incoming", uri="fd:state")
             machine.monitor.wait_migrated(_RESTORE_S)
         return machine
 
-    def boot(self, confinement: Confinement, shares: tuple[Share, ...]) -> Qemu:
+    def boot(self, confinement: Confinement, shares: tuple[Share, ...], running: Running) -> Qemu:
         """Boot the same machine from the beginning, up to its hello."""
-        with self._start(confinement, shares) as machine:
+        with self._start(confinement, shares, running) as machine:
             Port(machine).hello(BOOT_S)
         return machine
 
     @contextlib.contextmanager
     def _start(
-        self, confinement: Confinement, shares: tuple[Share, ...], *more: str
+        self,
+        confinement: Confinement,
+        shares: tuple[Share, ...],
+        running: Running,
+        *more: str,
     ) -> Iterator[Qemu]:
         """Start a machine that outlives the block, unless the block fails."""
         with (
@@ -86,7 +88,8 @@ class Snapshot:
             self._files[_INITRAMFS].reopened() as initramfs,
         ):
             described = Machine(self.accelerator, qemu.inherited(kernel), qemu.inherited(initramfs))
-            machine = Qemu(described, confinement, shares, (kernel, initramfs), *more)
+            files = (kernel, initramfs)
+            machine = Qemu(described, confinement, shares, files, *more, running=running)
         try:
             yield machine
         except HostError as error:
@@ -103,7 +106,7 @@ def take(
     confinement: Confinement,
     accelerator: Accelerator,
     say: Callable[[str], None],
-    during: During,
+    running: Running,
 ) -> Snapshot:
     """Return the snapshot of this kernel, agent, QEMU and machine, from the cache or made now. A
     damaged one is made again, once."""
@@ -119,7 +122,7 @@ def take(
         (made / _INITRAMFS).write_bytes(initramfs)
         for name in (_KERNEL, _INITRAMFS):
             (made / name).chmod(_FOR_ALL)
-        (made / _VERSION).write_text(save(made, confinement, accelerator, during))
+        (made / _VERSION).write_text(save(made, confinement, accelerator, running))
         cache.discard_all_but(folder.parent, _KEEP - 1)
 
     return cache.opened(
@@ -130,7 +133,7 @@ def take(
     )
 
 
-def save(folder: Path, confinement: Confinement, accelerator: Accelerator, during: During) -> str:
+def save(folder: Path, confinement: Confinement, accelerator: Accelerator, running: Running) -> str:
     """Boot a machine, wait for its hello, and save its state; return its kernel's version."""
     with (
         (folder / _STATE).open("wb") as state,
@@ -138,8 +141,7 @@ def save(folder: Path, confinement: Confinement, accelerator: Accelerator, durin
             described,
             descriptors,
         ),
-        Qemu(described, confinement, (), descriptors) as machine,
-        during(machine),
+        Qemu(described, confinement, (), descriptors, running=running) as machine,
     ):
         try:
             hello = Port(machine).hello(BOOT_S)
