@@ -25,9 +25,15 @@ capacity_bytes = 1000000000
 nand_bytes = 1073741824
 block_bytes = 1048576
 pe_cycles = 1000
+pe_cycles_most = 3000
 rated_write_bytes = 300000000000
 """
 """A device for this test alone, because the catalogue may change."""
+NOW = {
+    "model_name": "A drive",
+    "user_capacity": {"bytes": 2_000_000_000},
+    "nvme_smart_health_information_log": {"percentage_used": 15, "data_units_written": 800_000},
+}
 FORMS = {
     "wear-80.txt": ("r.fscost",),
     "wear.json": ("r.fscost", "--json"),
@@ -36,6 +42,7 @@ FORMS = {
     "wear-sweep-80.txt": ("r.fscost", "--sweep", "spare=7..28:7"),
     "wear-array-80.txt": ("r.fscost", "--array", "raid5,members=3,chunk=64K"),
     "wear-trace-80.txt": ("t.iolog",),
+    "wear-now-80.txt": ("r.fscost", "--per-day", "2MB", "--now", "now.json"),
 }
 
 
@@ -53,6 +60,7 @@ def inputs(tmp_path: Path) -> None:
     shutil.copy(EXT4, tmp_path / "r.fscost")
     shutil.copy(IOLOG, tmp_path / "t.iolog")
     (tmp_path / "d.toml").write_text(DEVICE)
+    (tmp_path / "now.json").write_text(json.dumps(NOW))
 
 
 @pytest.mark.usefixtures("inputs")

@@ -12,7 +12,7 @@ from fscost.cli.declare import option, with_fields
 from fscost.cli.kept import Kept, every_kept
 from fscost.cli.usage import some_path
 from fscost.errors import InputError
-from fscost.quantity import parse_duration_s
+from fscost.quantity import parse_duration_s, parse_size_bytes
 
 if TYPE_CHECKING:
     from fscost.cli.output.members import Loaded
@@ -84,6 +84,23 @@ class Options:
             " profile)"
         ),
     )
+    per_day: str | None = option(
+        metavar="SIZE",
+        help=(
+            "Bytes that the host writes per day, such as 40GB; in a run of several profiles, those"
+            " of the first."
+        ),
+        show_default=False,
+    )
+    now: Path | None = option(
+        metavar="FILE|FOLDER",
+        parser=some_path,
+        help=(
+            "Counters of your own device: the output of `smartctl --json --xall`, /sys/block/mmcblkN"
+            " (eMMC), or a UFS host's folder in /sys. Adds what is left of its life."
+        ),
+        show_default=False,
+    )
     window: str | None = option(
         metavar="DURATION",
         help=(
@@ -133,6 +150,8 @@ def wear(options: Options) -> None:
     _refuse_combinations(options)
     source, sweep = options.source, options.sweep
     device, fill = room.find(options.ssd), options.fill / 100
+    per_day_bytes = None if options.per_day is None else parse_size_bytes(options.per_day)
+    counters = None if options.now is None else room.read_counters(options.now)
     place = room.Place(options.place)
     variants = [("", device, fill)] if sweep is None else _variants(sweep, device, fill)
     models = _Models(variants, place, options.seed, options.disk)
@@ -166,6 +185,8 @@ def wear(options: Options) -> None:
         top=options.top,
         loads=loads,
         is_trace=is_trace,
+        per_day_bytes=per_day_bytes,
+        counters=counters,
     )
     output.emit(report, outputs)
 
@@ -181,6 +202,10 @@ def _refuse_combinations(options: Options) -> None:
             "--by and --array cannot be combined",
             "drop one: fscost does not attribute requests of members",
         )
+    if options.per_day is not None and options.runs_per_day is not None:
+        raise InputError("--per-day and --runs-per-day cannot be combined", "drop one of them")
+    if options.per_day is not None and parse_size_bytes(options.per_day) == 0:
+        raise InputError(f"--per-day {options.per_day} is too small", "give a size above 0")
     if options.runs_per_day is not None and options.runs_per_day <= 0:
         raise InputError(
             f"--runs-per-day {options.runs_per_day:g} is too small", "give a number above 0"

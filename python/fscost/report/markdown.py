@@ -39,9 +39,12 @@ def text(view: View, folder: str) -> str:
     return "\n\n".join(filter(None, blocks)) + "\n"
 
 
-def parts(title: str, grids: Sequence[Grid], notes: Sequence[str]) -> str:
-    """Write several tables, with notes below the first."""
-    blocks = [f"## {escape(title)}", table(grids[0]), "  \n".join(map(escape, notes))]
+def parts(title: str, grids: Sequence[Grid], notes: Sequence[str], lead: Sequence[str] = ()) -> str:
+    """Write several tables, with notes below the first, and its answer above it."""
+    blocks = [f"## {escape(title)}"]
+    if lead:
+        blocks.append("  \n".join(map(escape, lead)))
+    blocks += [table(grids[0]), "  \n".join(map(escape, notes))]
     for grid in grids[1:]:
         blocks += [f"{escape(grid.title)}:", table(grid)]
     return "\n\n".join(blocks) + "\n"

@@ -14,6 +14,14 @@ def human_bytes(value: float) -> str:
     return f"{value:.0f} B" if unit == 0 else f"{_three_digits(value)} {_BINARY[unit]}"
 
 
+def decimal_bytes(value: float) -> str:
+    """Format bytes in decimal units, as data sheets do: 600 TB."""
+    for size, unit in ((1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB")):
+        if value >= size:
+            return f"{value / size:,.3g} {unit}"
+    return f"{value / 1e3:,.3g} kB"
+
+
 def signed_bytes(value: float) -> str:
     """Format bytes with a sign: +1.20 MiB, −4.00 KiB, 0 B."""
     return f"{'−' if value < 0 else '+' if value else ''}{human_bytes(abs(value))}"

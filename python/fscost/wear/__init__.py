@@ -4,6 +4,8 @@ by cause."""
 from fscost.wear.array import Shape, of_options
 from fscost.wear.array import parse as parse_array
 from fscost.wear.columns import replayed, with_years, worn
+from fscost.wear.counters import Counters
+from fscost.wear.counters import read as read_counters
 from fscost.wear.device import (
     PARAMETERS,
     Device,
@@ -12,7 +14,7 @@ from fscost.wear.device import (
     of_file,
 )
 from fscost.wear.groups import GroupWear, grouped, grouping, replayed_disks
-from fscost.wear.life import life
+from fscost.wear.life import Life, life
 from fscost.wear.measure import (
     By,
     Charge,
@@ -32,8 +34,10 @@ __all__ = [
     "ArrayLoad",
     "By",
     "Charge",
+    "Counters",
     "Device",
     "GroupWear",
+    "Life",
     "Parameter",
     "Place",
     "Shape",
@@ -52,6 +56,7 @@ __all__ = [
     "of_file",
     "of_options",
     "parse_array",
+    "read_counters",
     "replayed",
     "replayed_disks",
     "sources",

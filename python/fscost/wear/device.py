@@ -41,6 +41,14 @@ PARAMETERS = {
             "pe_cycles", int, "program/erase cycles that a block is rated for", None, 1, 10**7
         ),
         Parameter(
+            "pe_cycles_most",
+            int,
+            "cycles that blocks of this kind survive at best; 0: as pe_cycles",
+            0,
+            0,
+            10**7,
+        ),
+        Parameter(
             "unit_bytes",
             int,
             "bytes that one entry of the mapping table covers",
@@ -137,6 +145,11 @@ class Device:
         """(physical - logical) ÷ logical, nominal."""
         return float(self.values["nand_bytes"]) / float(self.values["capacity_bytes"]) - 1
 
+    @property
+    def most_pe_cycles(self) -> int:
+        """Cycles that its blocks survive at best; `pe_cycles` if no range is known."""
+        return int(self.values["pe_cycles_most"] or self.values["pe_cycles"])
+
     def with_spare(self, spare: float) -> "Device":
         """Return the same NAND with another share of spare."""
         capacity = int(self.values["nand_bytes"] * (1 - spare)) // 4096 * 4096
@@ -147,7 +160,7 @@ class Device:
         found = {
             name: self.values[name]
             for name in PARAMETERS
-            if name not in ("nand_bytes", "pe_cycles", "rated_write_bytes")
+            if name not in ("nand_bytes", "pe_cycles", "pe_cycles_most", "rated_write_bytes")
         }
         return {
             **found,
@@ -225,6 +238,12 @@ def _check_together(file: str, values: Mapping[str, Any]) -> None:
             "page_bytes",
             "is neither a multiple nor a divisor of unit_bytes",
             "give powers of two",
+        ),
+        (
+            0 < values["pe_cycles_most"] < values["pe_cycles"],
+            "pe_cycles_most",
+            "is less than pe_cycles",
+            "give the larger number, or leave it out",
         ),
         (
             nand < 4 * block,

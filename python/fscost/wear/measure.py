@@ -101,6 +101,8 @@ class Wear:
     erases: NDArray[np.uint32]
     life: Life
     charges: Sequence[Charge] = ()
+    life_most: Life | None = None
+    """Life if blocks survive the most cycles that are plausible; None if no range is known."""
 
     @property
     def device_amplification(self) -> float | None:
@@ -273,6 +275,18 @@ def measure(
     per_pass = found["unit_bytes"] / max(found["counted_passes"], 1)
     nand_bytes = found["programmed_units"] * per_pass
     names = None if by is None or source.native is None else _Names(source.native, by)
+    least, most = (
+        life(
+            pe_cycles=cycles,
+            nand_bytes=device.values["nand_bytes"],
+            nand_write_bytes=nand_bytes,
+            host_write_bytes=info["write_bytes"],
+            mean_erases=found["mean_erases"],
+            max_erases=found["max_erases"],
+            is_levelled=bool(device.values["levelling_gap"]),
+        )
+        for cycles in (device.values["pe_cycles"], device.most_pe_cycles)
+    )
     return Wear(
         disk=source.disk,
         disk_bytes=info["disk_bytes"],
@@ -296,16 +310,9 @@ def measure(
         effective_spare=found["effective_spare"],
         filled=found["mapped_units"] / found["logical_units"],
         erases=np.frombuffer(found["erases"], np.uint32),
-        life=life(
-            pe_cycles=device.values["pe_cycles"],
-            nand_bytes=device.values["nand_bytes"],
-            nand_write_bytes=nand_bytes,
-            host_write_bytes=info["write_bytes"],
-            mean_erases=found["mean_erases"],
-            max_erases=found["max_erases"],
-            is_levelled=bool(device.values["levelling_gap"]),
-        ),
+        life=least,
         charges=_charges(found["charges"], per_pass, names) if names is not None else (),
+        life_most=most if device.values["pe_cycles_most"] else None,
     )
 
 

@@ -66,15 +66,17 @@ class Outputs:
         *,
         json: Callable[[], str],
         rows: Callable[[], Sequence[Mapping[str, Any]]],
+        lead: Sequence[str] = (),
     ) -> None:
-        """Write several tables, with notes below the first. `rows`: those of the CSV file."""
+        """Write several tables, with notes below the first and its answer, `lead`, above it.
+        `rows`: those of the CSV file."""
         is_for_people = self.give(
             json=json,
             csv=lambda: _csv_text(rows()),
-            markdown=lambda: markdown.parts(title, grids, notes),
+            markdown=lambda: markdown.parts(title, grids, notes, lead),
         )
         if is_for_people:
-            terminal.print_parts(title, [*grids[:1], *notes, *grids[1:]], sys.stdout)
+            terminal.print_parts(title, [*lead, *grids[:1], *notes, *grids[1:]], sys.stdout)
 
     def give(
         self, *, json: Callable[[], str], csv: Callable[[], str], markdown: Callable[[], str]

@@ -296,6 +296,8 @@ class Wear(_Document):
     entries: list[Pairs]
     """An entry for each disk of each recording; bytes and counts are of one run of the workload."""
     arrays: list[Pairs] = []
+    now: Pairs | None = None
+    """Counters of the user's own device (`--now`)."""
 
 
 class Replay(_Document):

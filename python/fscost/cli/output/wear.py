@@ -11,10 +11,11 @@ from fscost import stats
 from fscost.cli.output import members
 from fscost.cli.output.emit import Outputs
 from fscost.cli.output.explained import one_line, percent
+from fscost.cli.output.wear_answer import Answer, Row
 from fscost.report import document
 from fscost.view.grid import NOTHING, Grid, or_nothing, plain
-from fscost.view.units import human_bytes, human_share, human_years
-from fscost.wear import By, Charge, Device, Place, Wear
+from fscost.view.units import decimal_bytes, human_bytes, human_share, human_years
+from fscost.wear import By, Charge, Counters, Device, Place, Wear
 
 _SHADES = " ░▒▓█"
 _MAP_COLUMNS = 24
@@ -61,6 +62,8 @@ class Report:
     top: int
     loads: Sequence[members.Loaded] = ()
     is_trace: bool = False
+    per_day_bytes: int | None = None
+    counters: Counters | None = None
 
     @property
     def is_sweep(self) -> bool:
@@ -69,8 +72,44 @@ class Report:
 
     @property
     def rate(self) -> float | None:
-        """Runs of the workload per day: as requested, or at the speed of the first profile."""
+        """Runs of the workload per day: as requested, so many that the first profile writes
+        `per_day_bytes`, or at the speed of the first profile."""
+        if self.per_day_bytes is not None:
+            return self.per_day_bytes / self.host_bytes if self.host_bytes else None
         return self.runs_per_day or next((each.wear.runs_per_day for each in self.entries), None)
+
+    @property
+    def host_bytes(self) -> float:
+        """Bytes that a run of the first profile writes, to all members of an array."""
+        if self.loads:
+            return self.loads[0].load.array_write_bytes
+        return (
+            Row("", [each.wear for each in self.groups()[0]]).median(
+                lambda wear: wear.host_write_bytes
+            )
+            or 0
+        )
+
+    @property
+    def answer(self) -> Answer:
+        """The answer above the table."""
+        rows = []
+        for group in self.groups():
+            words = (each for each in (_name(group[0]), group[0].variant) if each)
+            rows.append(Row(", ".join(words), [each.wear for each in group]))
+        return Answer(self.device, rows, self.rate, self._at(), self.counters)
+
+    def _at(self) -> str:
+        """The rate in words."""
+        rate = self.rate
+        if rate is None:
+            return "at an unknown rate"
+        if self.per_day_bytes is not None:
+            return f"at {decimal_bytes(self.per_day_bytes)} a day"
+        a_day = f"{decimal_bytes(rate * self.host_bytes)} a day"
+        if self.runs_per_day:
+            return f"at {_count(rate)} runs a day ({a_day})"
+        return f"back to back ({a_day}; --per-day 40GB gives your own rate)"
 
     def groups(self) -> list[list[Entry]]:
         """Return the repetitions of each row, that is, of a profile, step of a sweep and disk."""
@@ -88,6 +127,7 @@ def emit(report: Report, outputs: Outputs) -> None:
         list(_notes(report)),
         json=lambda: _json_text(report),
         rows=lambda: [_values(each, report.rate) for each in report.entries],
+        lead=list(report.answer.lead()),
     )
 
 
@@ -153,7 +193,7 @@ def _summary(report: Report) -> Grid:
                 _median((each.device_amplification for each in wears), _ratio),
                 *([] if report.is_sweep else [whole]),
                 human_share(first.wear.effective_spare),
-                _median((each.life.host_write_bytes for each in wears), _terabytes),
+                _median((each.life.host_write_bytes for each in wears), decimal_bytes),
                 _median((each.life.runs for each in wears), _count),
                 _median((each.life.years(report.rate) for each in wears), human_years),
             ]
@@ -211,16 +251,19 @@ def _notes(report: Report) -> Iterator[str]:
     whole = "" if report.is_sweep else "; total WA: NAND bytes ÷ bytes that the programs wrote"
     yield f"WA: NAND bytes ÷ host bytes{whole}."
     rated = device.values["rated_write_bytes"]
-    endurance = f" Rated by the manufacturer for {_terabytes(rated)}." if rated else ""
+    endurance = f" Rated by the manufacturer for {decimal_bytes(rated)}." if rated else ""
     yield (
         f"TBW: host bytes until the most erased block has {device.values['pe_cycles']:,} cycles, on"
         f" the whole device ({human_bytes(device.values['capacity_bytes'])}).{endurance}"
     )
+    yield from report.answer.limits()
     yield from members.notes(report.loads)
     rate = report.rate
     if rate is not None:
         speed = "the trace's own speed" if report.is_trace else "the speed of the first profile"
         how = "as requested" if report.runs_per_day else f"back to back, at {speed}"
+        if report.per_day_bytes is not None:
+            how = f"with which the first row writes {decimal_bytes(report.per_day_bytes)}"
         yield f"lasts: at {_count(rate)} runs of the {workload} a day, {how}."
 
 
@@ -290,14 +333,6 @@ def _share(part: float, whole: float) -> str:
     return percent(round(part), round(whole)) if whole else NOTHING
 
 
-def _terabytes(value: float) -> str:
-    """Format bytes in decimal units, as data sheets do."""
-    for size, unit in ((1e15, "PB"), (1e12, "TB")):
-        if value >= size:
-            return f"{value / size:,.3g} {unit}"
-    return f"{value / 1e9:,.3g} GB"
-
-
 def _ratio(value: float) -> str:
     return f"{value:.2f}" if value < 100 else f"{value:,.0f}"
 
@@ -330,6 +365,7 @@ def _values(entry: Entry, rate: float | None) -> dict[str, Any]:
         "lifetime_mean_runs": wear.life.mean_runs,
         "runs_per_day": rate,
         "lifetime_years": wear.life.years(rate),
+        "lifetime_years_most": (wear.life_most or wear.life).years(rate),
     }
     return found
 
@@ -355,6 +391,9 @@ def _json_text(report: Report) -> str:
         "sources": dict(device.sources),
     }
     by = None if report.by is None else report.by.value
-    arrays = {"arrays": [members.values(each) for each in report.loads]} if report.loads else {}
-    value = {"source": report.source, "device": about, "by": by, "entries": entries, **arrays}
+    value = {"source": report.source, "device": about, "by": by, "entries": entries}
+    if report.loads:
+        value["arrays"] = [members.values(each) for each in report.loads]
+    if report.counters is not None:
+        value["now"] = report.answer.values()
     return document.text("wear", value)
