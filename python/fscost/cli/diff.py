@@ -4,7 +4,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -15,10 +15,10 @@ from fscost.cli.usage import run_path
 from fscost.errors import InputError
 from fscost.report import changes, document
 from fscost.report.terminal import print_parts
-from fscost.results import RunResults, load
+from fscost.results import RunResults, kept_recording, load
 from fscost.view.breakdown import WRITTEN
 from fscost.view.changes import Changes, Condition, compared, headline, reasons
-from fscost.view.grid import plain
+from fscost.view.grid import Grid, plain
 from fscost.view.per import parse_per
 from fscost.view.relation import Relation, relation
 
@@ -41,6 +41,11 @@ class Options:
     )
     per: str | None = option(
         metavar="N:WORD", help="Number of operations in each run, to show values per operation."
+    )
+    ssd: str | None = option(
+        metavar="MODEL|FILE.toml",
+        help="Add NAND bytes and the life of this device, from the recordings kept.",
+        show_default=False,
     )
     fail_if: shared.Repeated = option(
         metavar="CONDITION",
@@ -78,6 +83,8 @@ def diff(options: Options) -> None:
             "two tables would be mixed on standard output", "name a file for --markdown"
         )
     results = [load(run, trust=options.trust) for run in runs]
+    if options.ssd is not None:
+        results = _worn(results, options.ssd)
     if markdown != STDOUT:
         per = None if options.per is None else parse_per(options.per)
         found = relation(named(results), options.metric, per)
@@ -85,6 +92,20 @@ def diff(options: Options) -> None:
         show(found, options.metric, is_json=options.json, answer=answer)
     if conditions or markdown is not None:
         _judge(compared(*results), conditions, markdown)
+
+
+def _worn(results: list[RunResults], ssd: str) -> list[RunResults]:
+    """Add NAND bytes and life on the device to each run."""
+    from fscost import wear
+
+    device = wear.find(ssd)
+    for run in results:
+        if not any(kept_recording(run.folder, cell) for cell in run.manifest.done):
+            raise InputError(
+                f"--ssd needs recordings, and {run.folder} kept none",
+                "make the run again with --keep one, or drop --ssd",
+            )
+    return [wear.replayed(run, device) for run in results]
 
 
 def _judge(found: Changes, conditions: list[Condition], markdown: str | None) -> None:
@@ -124,11 +145,16 @@ def show(found: Relation, metric: str, *, is_json: bool, answer: Sequence[str] =
     """Print the differences to standard output, the answer first."""
     if is_json:
         rows = [dict(row) for row in found.rows]
-        value = {"metric": metric, "rows": rows, "notes": list(found.notes)}
+        value: dict[str, Any] = {"metric": metric, "rows": rows, "notes": list(found.notes)}
+        if found.modelled:
+            value["modelled"] = {
+                name: [dict(row) for row in each.rows] for name, each in found.modelled.items()
+            }
         sys.stdout.write(document.text("diff", value))
         return
     if not answer:
-        print_parts(plain(found.title), [found.grid, *found.notes], sys.stdout)
+        print_parts(plain(found.title), found.parts, sys.stdout)
         return
-    grid = replace(found.grid, title=found.title)
-    print_parts(plain(answer[0]), [*map(plain, answer[1:]), grid, *found.notes], sys.stdout)
+    grid, *rest = found.parts
+    titled = replace(grid, title=found.title) if isinstance(grid, Grid) else grid
+    print_parts(plain(answer[0]), [*map(plain, answer[1:]), titled, *rest], sys.stdout)

@@ -2,7 +2,7 @@
 the first run, or, for runs of different workloads, to the baseline of the same run."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fscost import stats
@@ -16,16 +16,31 @@ from fscost.view.run import kernel_release
 from fscost.view.summary import SAME, changed, label
 from fscost.view.units import human
 
+NAND = "nand_write_bytes"
+_MODELLED = {
+    NAND: "NAND bytes on the device of --ssd",
+    "lifetime_runs": "Runs until the device of --ssd is worn out",
+}
+"""Metrics of a modelled device, whose order need not be that of the bytes written."""
+
 
 @dataclass(frozen=True)
 class Relation:
     """Comparison of several runs. `rows`: one for each profile and run, with the ratio to the same
-    profile of the first run."""
+    profile of the first run. `modelled`: the same for NAND bytes and life, by metric, if the runs
+    have them."""
 
     title: str
     grid: Grid
     notes: Sequence[str]
     rows: Sequence[Mapping[str, Any]] = field(default_factory=list)
+    modelled: Mapping[str, "Relation"] = field(default_factory=dict)
+
+    @property
+    def parts(self) -> list[Grid | str]:
+        """Return the tables, and the notes below them."""
+        others = (part for each in self.modelled.values() for part in (each.title, each.grid))
+        return [self.grid, *others, *self.notes]
 
 
 def relation(
@@ -34,6 +49,16 @@ def relation(
     """Compare two or more runs, by name. Bytes and counts can be compared between runs;
     times cannot."""
     _check(runs, metric)
+    found = _compared(runs, metric, per)
+    modelled = {
+        each: replace(_compared(runs, each, per if each == NAND else None), title=f"{title}:")
+        for each, title in _MODELLED.items()
+        if each != metric and any(_values(run, each) for run in runs.values())
+    }
+    return replace(found, modelled=modelled)
+
+
+def _compared(runs: Mapping[str, RunResults], metric: str, per: Per | None) -> Relation:
     unit = METRICS[metric].unit
     values = {name: _values(run, metric) for name, run in runs.items()}
     first = next(iter(runs))

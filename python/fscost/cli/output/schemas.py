@@ -114,6 +114,8 @@ class Diff(_Document):
     metric: str
     rows: list[RelationRow]
     notes: list[str]
+    modelled: dict[str, list[RelationRow]] = {}
+    """The same for NAND bytes and life of the device of `--ssd`, by metric."""
 
 
 class CrashRow(_Object):
