@@ -23,6 +23,8 @@ def test_the_catalogue_has_each_kind_and_every_given_value_has_a_source() -> Non
         "first-generation SSD",
         "SD card",
         "eMMC",
+        "UFS",
+        "USB stick",
     }
     for device in found:
         given = {

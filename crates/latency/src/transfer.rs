@@ -36,6 +36,12 @@ impl Rate {
         Rate(Divisor::new(bytes_per_s))
     }
 
+    /// Returns the whole bytes that are transferred in a time.
+    pub(crate) fn bytes(self, ns: u64) -> u64 {
+        let bytes = u128::from(ns) * u128::from(self.0.number()) / u128::from(NS);
+        u64::try_from(bytes).unwrap_or(u64::MAX)
+    }
+
     /// Returns the time to transfer `bytes` in nanoseconds, rounded up.
     pub(crate) fn ns(self, bytes: u64) -> u64 {
         match bytes.checked_mul(NS) {

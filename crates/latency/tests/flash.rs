@@ -226,3 +226,72 @@ fn closed_form_a_write_outside_the_open_units_copies_what_is_missing() {
     let close = 400_000_000 - 2 * 400_000_000 / 1024;
     assert_eq!(extra, [0, 0, 0, 0, close, 3_000_000, close]);
 }
+
+/// Bytes a second of writes in order, from `first` on, at an instant.
+fn written_per_s(device: &mut Device, now_ns: u64, first: u64, bytes: u64) -> f64 {
+    let piece = 1 << 20;
+    let writes = (0..bytes / piece).map(|id| request(id, Op::Write, first + id * piece, piece));
+    let ran = closed_loop(device, now_ns, 8, writes);
+    bytes as f64 / (span_ns(&ran) - now_ns as f64) * 1e9
+}
+
+#[test]
+fn closed_form_writes_slow_down_when_the_slc_cache_is_full_and_recover_while_idle() {
+    const CACHE: u64 = 512 << 20;
+    let device = |more: &str| {
+        let slow = SSD.replace("program_us = 600", "program_us = 3000");
+        Device::new(
+            &model(&format!("{slow}buffer_bytes = 1048576\n{more}")),
+            GIB,
+            1,
+        )
+    };
+    let slow_rate = written_per_s(&mut device(""), 0, 0, CACHE);
+    let all = "slc_bytes = 1099511627776\nslc_program_us = 100";
+    let fast_rate = written_per_s(&mut device(all), 0, 0, CACHE);
+    assert!(fast_rate > 2.0 * slow_rate, "{fast_rate} {slow_rate}");
+    let mut device =
+        device("slc_bytes = 536870912\nslc_program_us = 100\nslc_fold_bytes_per_s = 100000000");
+    assert_near(written_per_s(&mut device, 0, 0, CACHE), fast_rate, 0.01);
+    let second = 1_000_000_000;
+    // The cache is full. What has left it in the meantime, and nothing more, is written fast again.
+    let found = written_per_s(&mut device, 3 * second, CACHE, CACHE);
+    let folded = 100e6 * (3.0 - CACHE as f64 / fast_rate);
+    let expected_s = folded / fast_rate + (CACHE as f64 - folded) / slow_rate;
+    assert_near(found, CACHE as f64 / expected_s, 0.02);
+    // After seconds of idleness, all of it is free.
+    let now_ns = 60 * second;
+    device.advance(now_ns, &mut Vec::new());
+    let found = written_per_s(&mut device, now_ns, 0, CACHE);
+    assert_near(found, fast_rate, 0.02);
+}
+
+#[test]
+fn closed_form_reads_beyond_the_cached_map_read_its_page_first() {
+    // 64 KiB of map cover 64 MiB.
+    let latency_ns = |device: &mut Device, place| {
+        closed_loop(device, 0, 1, [request(0, Op::Read, place, 4096)])[0].latency_ns()
+    };
+    let whole = latency_ns(&mut ssd(""), 0);
+    let mut device = ssd("map_bytes = 65536");
+    let missed = latency_ns(&mut device, 0);
+    assert!(missed > whole + 60_000, "{missed} {whole}");
+    let mib = 1 << 20;
+    let mut device = ssd("map_bytes = 65536");
+    let times = |device: &mut Device, span: u64| {
+        let mut random = fastrand::Rng::with_seed(5);
+        let places =
+            (0..2000).map(|id| request(id, Op::Read, random.u64(0..span) / 4096 * 4096, 4096));
+        let ran = closed_loop(device, 0, 1, places);
+        mean(ran.iter().map(|each| each.latency_ns() as f64))
+    };
+    // At most 16 of 2000 reads miss.
+    assert_near(times(&mut device, 64 * mib), whole as f64, 0.01);
+    // 64 MiB of 1 GiB are held: fifteen of sixteen reads miss.
+    let expected = whole as f64 + 15.0 / 16.0 * (missed - whole) as f64;
+    assert_near(
+        times(&mut ssd("map_bytes = 65536"), 1024 * mib),
+        expected,
+        0.02,
+    );
+}

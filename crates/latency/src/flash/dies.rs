@@ -1,6 +1,6 @@
 //! Dies and the channels that connect them.
 
-use super::parameters::Nand;
+use super::{parameters::Nand, slc::SlcCache};
 use crate::{divisor::Divisor, transfer::Rate};
 
 /// Operations booked on one die.
@@ -12,6 +12,8 @@ struct Die {
     reads_done_ns: u64,
     /// Bytes programmed since the last erase.
     programmed_bytes: u64,
+    /// True if the last program went to the SLC cache.
+    is_slc: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -29,6 +31,8 @@ pub(super) struct Dies {
     by_channels: Divisor,
     /// Duration of a program, including its transfer.
     by_program: Divisor,
+    by_slc_program: Divisor,
+    slc: SlcCache,
 }
 
 impl Dies {
@@ -46,6 +50,8 @@ impl Dies {
             by_dies: Divisor::new(u64::from(model.dies())),
             by_channels: Divisor::new(u64::from(model.channels)),
             by_program: Divisor::new((model.program_ns + program_transfer_ns).max(1)),
+            by_slc_program: Divisor::new((model.slc.program_ns + program_transfer_ns).max(1)),
+            slc: SlcCache::new(&model.slc),
             model: model.clone(),
         }
     }
@@ -105,7 +111,12 @@ impl Dies {
         let die = &self.dies[at];
         let begin_ns = from_ns.max(die.reads_done_ns);
         let waiting_ns = die.free_ns.saturating_sub(begin_ns);
-        begin_ns + self.by_program.remainder(waiting_ns)
+        let by_program = if die.is_slc {
+            self.by_slc_program
+        } else {
+            self.by_program
+        };
+        begin_ns + by_program.remainder(waiting_ns)
     }
 
     /// Programs one die, however much of `program_bytes` is used. Returns the instant at which the
@@ -114,16 +125,25 @@ impl Dies {
         let at = self.next;
         self.next = if at + 1 < self.dies.len() { at + 1 } else { 0 };
         let moved_ns = self.book_channel(at, from_ns, self.program_transfer_ns);
+        let is_slc = self.slc.take(from_ns, self.model.program_bytes);
+        let program_ns = if is_slc {
+            self.model.slc.program_ns
+        } else {
+            self.model.program_ns
+        };
         let die = &mut self.dies[at];
-        let mut busy_ns = self.program_transfer_ns + self.model.program_ns;
+        die.is_slc = is_slc;
+        let mut busy_ns = self.program_transfer_ns + program_ns;
         die.programmed_bytes += self.model.program_bytes;
         if die.programmed_bytes >= self.model.block_bytes {
             die.programmed_bytes = 0;
             busy_ns += self.model.erase_ns;
         }
         die.free_ns = die.free_ns.max(from_ns) + busy_ns;
-        die.free_ns = die.free_ns.max(moved_ns + self.model.program_ns);
-        die.free_ns
+        die.free_ns = die.free_ns.max(moved_ns + program_ns);
+        let done_ns = die.free_ns;
+        self.slc.busy_until(done_ns);
+        done_ns
     }
 
     /// Blocks every die for `pause_ns` while the device copies data.

@@ -1,6 +1,12 @@
 //! A running flash device.
 
-use super::{Flash, dies::Dies, parameters::Controller, units::OpenUnits};
+use super::{
+    Flash,
+    dies::Dies,
+    map::{MapCache, TABLE_PAGE_BYTES},
+    parameters::Controller,
+    units::OpenUnits,
+};
 use crate::{Completion, Op, Request, host::Host, transfer::Interface};
 use std::collections::VecDeque;
 
@@ -11,6 +17,7 @@ pub(crate) struct FlashDrive {
     host: Host,
     dies: Dies,
     units: OpenUnits,
+    map: MapCache,
     controller_free_ns: u64,
     interface: Interface,
     buffer: Buffer,
@@ -38,6 +45,7 @@ impl FlashDrive {
             host: Host::new(controller.queue_depth, controller.is_flush_queued),
             dies: Dies::new(&model.nand),
             units: OpenUnits::new(&model.units),
+            map: MapCache::new(controller.map_bytes),
             controller_free_ns: 0,
             interface: Interface::new(controller.interface_bytes_per_s),
             buffer: Buffer::default(),
@@ -73,7 +81,11 @@ impl FlashDrive {
 
     /// Books the resources that a request needs.
     fn take(&mut self, now_ns: u64, request: &Request) {
-        let begin_ns = now_ns.max(self.controller_free_ns) + self.model.command_ns;
+        let command_ns = match request.op {
+            Op::Write if self.model.write_command_ns > 0 => self.model.write_command_ns,
+            _ => self.model.command_ns,
+        };
+        let begin_ns = now_ns.max(self.controller_free_ns) + command_ns;
         self.controller_free_ns = begin_ns;
         let (offset, length) = (request.offset_bytes, request.length_bytes);
         let done_ns = match request.op {
@@ -90,7 +102,10 @@ impl FlashDrive {
     }
 
     fn read(&mut self, begin_ns: u64, offset: u64, length: u64) -> u64 {
-        let from_ns = begin_ns + self.model.read_ns;
+        let mut from_ns = begin_ns + self.model.read_ns;
+        for _ in 0..self.map.load(offset, length) {
+            from_ns = self.dies.read(from_ns, offset, TABLE_PAGE_BYTES);
+        }
         let read_ns = self.dies.read(from_ns, offset, length);
         // The interface transfers data already read while the rest is being read.
         read_ns.max(self.interface.transfer(from_ns, length))
@@ -99,6 +114,8 @@ impl FlashDrive {
     /// Writes data that the device has received. Returns the instant at which the write completes.
     fn write(&mut self, taken_ns: u64, request: &Request) -> u64 {
         let (offset, length) = (request.offset_bytes, request.length_bytes);
+        // A page of the map that a write misses is read while the data waits in the buffer.
+        self.map.load(offset, length);
         let copy_ns = self.units.write_ns(offset, length);
         if copy_ns > 0 {
             self.dies.pause(taken_ns, copy_ns);

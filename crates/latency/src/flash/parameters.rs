@@ -2,6 +2,9 @@
 
 use crate::{Error, fields::Fields};
 
+/// Largest part of a map: the one of a drive of 4 TiB.
+const MOST_MAP_BYTES: u64 = 4 << 30;
+
 /// Parameters of a flash device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Flash {
@@ -17,12 +20,14 @@ pub(super) struct Controller {
     pub(super) is_flush_queued: bool,
     pub(super) interface_bytes_per_s: u64,
     pub(super) command_ns: u64,
+    pub(super) write_command_ns: u64,
     pub(super) read_ns: u64,
     pub(super) write_ns: u64,
     pub(super) discard_ns: u64,
     pub(super) flush_ns: u64,
     pub(super) buffer_bytes: u64,
     pub(super) is_power_loss_protected: bool,
+    pub(super) map_bytes: u64,
 }
 
 /// Parameters of channels and dies.
@@ -37,6 +42,15 @@ pub(super) struct Nand {
     pub(super) program_ns: u64,
     pub(super) block_bytes: u64,
     pub(super) erase_ns: u64,
+    pub(super) slc: Slc,
+}
+
+/// Parameters of the SLC cache.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Slc {
+    pub(super) bytes: u64,
+    pub(super) program_ns: u64,
+    pub(super) fold_bytes_per_s: u64,
 }
 
 /// Parameters of the allocation units of cards.
@@ -55,6 +69,14 @@ impl Flash {
             nand: Nand::read(fields)?,
             units: Units::read(fields)?,
         };
+        if model.nand.slc.bytes > 0 && model.nand.slc.program_ns == 0 {
+            let what = "is missing; give the time of a program in the cache that slc_bytes sets";
+            return Err(fields.wrong("slc_program_us", what));
+        }
+        if model.controller.map_bytes > MOST_MAP_BYTES {
+            let what = "is above 4 GiB; leave it out if the whole map is in memory";
+            return Err(fields.wrong("map_bytes", what));
+        }
         if model.units.open_units > 0 && model.units.unit_bytes < 4096 {
             let what = "is below 4096; give the size of the units that open_units counts";
             return Err(fields.wrong("unit_bytes", what));
@@ -87,6 +109,10 @@ impl Controller {
                 "command_us",
                 "controller microseconds per command, one command at a time",
             )?,
+            write_command_ns: fields.optional_us(
+                "write_command_us",
+                "the same per write, if that is another; 0: as command_us",
+            )?,
             read_ns: fields.optional_us(
                 "read_us",
                 "microseconds per read in addition to controller, NAND, channel and interface",
@@ -108,6 +134,11 @@ impl Controller {
                 "power_loss_protection",
                 false,
                 "capacitors protect the buffer: flush and FUA do not wait for programming",
+            )?,
+            map_bytes: fields.optional_bytes(
+                "map_bytes",
+                "memory for the map, 4 bytes for each 4 KiB; reads of other places read a page of \
+                 the map first; 0: the whole map is in memory",
             )?,
         })
     }
@@ -154,11 +185,32 @@ impl Nand {
             )?,
             erase_ns: fields
                 .optional_us("erase_us", "microseconds to erase block_bytes (tBERS)")?,
+            slc: Slc::read(fields)?,
         })
     }
 
     pub(super) fn dies(&self) -> u32 {
         self.channels * self.dies_per_channel
+    }
+}
+
+impl Slc {
+    fn read(fields: &mut Fields<'_>) -> Result<Slc, Error> {
+        Ok(Slc {
+            bytes: fields.optional_bytes(
+                "slc_bytes",
+                "bytes of the cache of SLC, which is programmed faster; 0: none",
+            )?,
+            program_ns: fields.optional_us(
+                "slc_program_us",
+                "microseconds to program program_bytes in the cache; program_us holds once it is \
+                 full",
+            )?,
+            fold_bytes_per_s: fields.optional_bytes(
+                "slc_fold_bytes_per_s",
+                "bytes that an idle device moves out of the cache in a second; 0: never",
+            )?,
+        })
     }
 }
 
