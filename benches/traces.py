@@ -142,6 +142,47 @@ def tencent(count: int) -> bytes:
     return "".join(lines).encode()
 
 
+def spc(count: int) -> bytes:
+    """Return lines of a few application units, interleaved."""
+    lines = (
+        f"{each.time_ns % 24},{each.offset_bytes // SECTOR_BYTES},{each.length_bytes},"
+        f"{'rw'[each.is_write]},{each.time_ns / 1e9:.6f}\n"
+        for each in requests(count)
+    )
+    return "".join(lines).encode()
+
+
+def fiu(count: int) -> bytes:
+    """Return lines with a hash of the content, which the reader passes over."""
+    lines = (
+        f"{89968195792462 + each.time_ns} 20782 gzip {each.offset_bytes // SECTOR_BYTES}"
+        f" {each.length_bytes // SECTOR_BYTES} {'RW'[each.is_write]} 6 0"
+        " 56f11b711d91a065a2b6458eca924523\n"
+        for each in requests(count)
+    )
+    return "".join(lines).encode()
+
+
+def disksim(count: int) -> bytes:
+    """Return lines with times in milliseconds."""
+    lines = (
+        f"{each.time_ns / 1e6:.6f} 0 {each.offset_bytes // SECTOR_BYTES}"
+        f" {each.length_bytes // SECTOR_BYTES} {not each.is_write:d}\n"
+        for each in requests(count)
+    )
+    return "".join(lines).encode()
+
+
+def mqsim(count: int) -> bytes:
+    """Return lines with times in nanoseconds."""
+    lines = (
+        f"{each.time_ns} 1 {each.offset_bytes // SECTOR_BYTES}"
+        f" {each.length_bytes // SECTOR_BYTES} {not each.is_write:d}\n"
+        for each in requests(count)
+    )
+    return "".join(lines).encode()
+
+
 def dm_log_writes(count: int) -> bytes:
     """Return entries of discards, which have no data, between writes of one sector."""
     entries = []
@@ -179,6 +220,10 @@ KINDS = {
     "systor17": Kind(systor17, lambda _: b"Timestamp,Response,IOType,LUN,Offset,Size\n"),
     "alibaba": Kind(alibaba),
     "tencent": Kind(tencent),
+    "spc": Kind(spc),
+    "fiu": Kind(fiu),
+    "disksim": Kind(disksim),
+    "mqsim": Kind(mqsim),
     "dm-log-writes": Kind(dm_log_writes, log_superblock, LOG_ENTRIES),
 }
 

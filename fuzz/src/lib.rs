@@ -22,7 +22,7 @@ use std::path::Path;
 
 pub use trace::{
     trace_alibaba, trace_blkparse, trace_blktrace, trace_dm_log_writes, trace_fio, trace_msr,
-    trace_systor17, trace_tencent,
+    trace_others, trace_systor17, trace_tencent,
 };
 
 /// Memory limit: more than any input of a few hundred KB may need. Allocating more aborts. The
@@ -36,7 +36,7 @@ static ALLOCATOR: cap::Cap<std::alloc::System> = cap::Cap::new(std::alloc::Syste
 pub type Target = fn(&[u8]);
 
 /// All targets by name.
-pub const TARGETS: [(&str, Target); 19] = [
+pub const TARGETS: [(&str, Target); 20] = [
     ("ext", ext),
     ("xfs", xfs),
     ("btrfs", btrfs),
@@ -52,6 +52,7 @@ pub const TARGETS: [(&str, Target); 19] = [
     ("trace_dm_log_writes", trace_dm_log_writes),
     ("trace_fio", trace_fio),
     ("trace_msr", trace_msr),
+    ("trace_others", trace_others),
     ("trace_systor17", trace_systor17),
     ("trace_tencent", trace_tencent),
     ("latency", latency),

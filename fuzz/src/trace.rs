@@ -34,6 +34,13 @@ pub fn trace_msr(input: &[u8]) {
     trace(Format::Msr, input);
 }
 
+/// Reads the input in each of the formats that have no target of their own.
+pub fn trace_others(input: &[u8]) {
+    for format in [Format::Spc, Format::Fiu, Format::Disksim, Format::Mqsim] {
+        trace(format, input);
+    }
+}
+
 /// Reads the input as a SYSTOR '17 trace.
 pub fn trace_systor17(input: &[u8]) {
     trace(Format::Systor17, input);

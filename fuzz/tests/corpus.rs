@@ -100,6 +100,11 @@ fn trace_msr() {
 }
 
 #[test]
+fn trace_others() {
+    run("trace_others");
+}
+
+#[test]
 fn trace_systor17() {
     run("trace_systor17");
 }

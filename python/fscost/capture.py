@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         Interval,
         Recording,
         Requests,
+        TracedRequests,
         Verified,
         Workload,
         XfsRecovery,
@@ -129,6 +130,18 @@ def opened_trace(
         except ValueError as error:
             raise InputError(f"{path}: {error}", "see docs/traces.md") from None
         yield found
+
+
+@contextlib.contextmanager
+def traced_requests(path: Path, form: str | None) -> "Iterator[TracedRequests]":
+    """Read the requests of another tool's trace (docs/traces.md), to be replayed on models."""
+    with errors(
+        path,
+        "name a recording, or a trace in one of the formats of docs/traces.md (--format names one)",
+    ):
+        from fscost import _native
+
+        yield _native.TracedRequests(str(path), form)
 
 
 class Explaining:

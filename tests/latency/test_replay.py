@@ -131,3 +131,44 @@ def test_a_run_recorded_on_a_model_is_refused(
     ) as error:
         command.replay(tmp_path, ["main=nvme"])
     assert "without --disk" in error.value.remedy
+
+
+def test_the_answer_tells_which_time_is_whose() -> None:
+    """For a queue, *in order* is several times too long, and *at least* the useful one."""
+    shown = fscost("replay", str(RECORDING), "--disk", "main=hdd-7200")
+    lead = shown.split("\n\n")[1]
+    found = replayed("hdd-7200")
+    words = " ".join(lead.split())
+    assert words.startswith(f"{found.least_s:.3g} s if the program queues its requests"), words
+    assert words.endswith(f"; {found.closed_s:.3g} s if it waits for each."), words
+    shown = fscost("replay", str(RECORDING), "--disk", "main=ram")
+    assert "whether or not requests are queued." in shown.split("\n\n")[1]
+
+
+CONSTANT = "[latency]\nmodel = 'constant'\n"
+
+
+def traced(folder: Path, text: str, latency_us: int) -> latency.Replay:
+    (folder / "t").write_text(text)
+    (folder / "d.toml").write_text(f"{CONSTANT}read_us = {latency_us}\nwrite_us = {latency_us}\n")
+    return latency.replay_trace(folder / "t", {"0": latency.find(str(folder / "d.toml"))})
+
+
+def test_a_trace_is_replayed_at_its_own_times_or_one_after_the_other(tmp_path: Path) -> None:
+    # Four writes of 100 ms, 10 ms apart: all but the last begin before the one before has ended.
+    text = "".join(f"0,{at},4096,w,{5 + at / 100:.2f}\n" for at in range(4))
+    found = traced(tmp_path, text, 100_000)
+    assert found.recorded_s == pytest.approx(0.03)
+    assert found.least_s == pytest.approx(0.13)
+    assert found.closed_s == pytest.approx(0.43)
+    assert found.disks[0].latencies["write"].count == 4
+
+
+def test_a_disk_that_a_trace_does_not_have_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "t").write_text("0,8,4096,w,0.5\n")
+    with pytest.raises(InputError, match="has no disk 'main'") as raised:
+        latency.replay_trace(tmp_path / "t", {"main": latency.find("nvme")})
+    assert raised.value.remedy == "name one of its disks: 0"
+    (tmp_path / "t").write_text("9,127 1 0 0.000000000 0 m N md\n")
+    with pytest.raises(InputError, match="has no requests"):
+        latency.replay_trace(tmp_path / "t", {})

@@ -19,7 +19,7 @@ ALLOWED = {
     "fscost-explain": {"fscost-ondisk", "fscost-recording", "fscost-raid"},
     "fscost-latency": set[str](),
     "fscost-ondisk": set[str](),
-    "fscost-replay": {"fscost-latency", "fscost-recording"},
+    "fscost-replay": {"fscost-latency", "fscost-recording", "fscost-traces"},
     "fscost-trace": set[str](),
     "fscost-bindings": {
         "fscost-crash",

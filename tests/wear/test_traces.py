@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from fscost.errors import InputError
-from fscost.wear import find, trace_sources
+from fscost.wear import find, measure, trace_sources
 
 IOLOG = """fio version 3 iolog
 0 /dev/a add
@@ -45,3 +45,13 @@ def test_a_trace_without_requests_is_refused(tmp_path: Path) -> None:
     (tmp_path / "t").write_text("9,127 1 0 0.000000000 0 m N md\n")
     with pytest.raises(InputError, match="has no requests"):
         trace_sources(tmp_path / "t", find("nvme"), None)
+
+
+def test_the_size_of_the_disk_replaces_the_highest_address(tmp_path: Path) -> None:
+    (tmp_path / "t").write_text("0,1000,4096,w,0.5\n0,1008,4096,w,1.5\n")
+    device = find("nvme")
+    for disk_bytes, expected in ((None, 1016 * 512), (1 << 30, 1 << 30)):
+        [found] = trace_sources(tmp_path / "t", device, None, disk_bytes=disk_bytes)
+        assert measure(found, device).disk_bytes == expected
+    with pytest.raises(InputError, match="ends at byte 520,192, beyond --disk-size 65,536"):
+        trace_sources(tmp_path / "t", device, None, disk_bytes=1 << 16)

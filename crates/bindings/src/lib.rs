@@ -46,6 +46,7 @@ mod _native {
         latency::{latency_check, latency_parameters},
         names::{causes, structures},
         recording::Recording,
+        replay::TracedRequests,
         requests::Requests,
         wear::{Workload, trace_workloads},
     };

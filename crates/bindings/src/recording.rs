@@ -7,14 +7,12 @@ use crate::{
     explanation::Explanation,
     interruptible::interruptible,
     intervals::{MarkTexts, interval_entries, mark_texts, named_totals},
-    recovery, refused, replay,
+    recovery, replay,
     requests::Requests,
     wear::{self, Device, Workload},
     working,
 };
-use fscost_latency::Model;
 use fscost_recording::{self as recording, FrameInfo, Output, dm_log_writes};
-use fscost_replay::Waits;
 use fscost_strip::Names;
 use fscost_wear::{Wanted, of_array, of_recording};
 use pyo3::{prelude::*, types::PyDict};
@@ -197,19 +195,14 @@ impl Recording {
         seed: u64,
         completions: Option<&[u8]>,
     ) -> PyResult<Vec<Vec<Bound<'py, PyDict>>>> {
-        let waits = waits.iter().map(|each| replay::named(each));
-        let waits: Vec<Waits> = waits.collect::<PyResult<_>>()?;
-        let models = models.iter().map(|(file, text)| Model::parse(file, text));
-        let models: Vec<Model> = models.collect::<Result<_, _>>().map_err(refused)?;
+        let (models, waits) = replay::parsed(&models, &waits)?;
         let completions = replay::pairs(completions.unwrap_or_default());
         let inner = Arc::clone(&self.inner);
         let found = working(py, move || {
             let requests = fscost_replay::Requests::completed(&inner, &completions)?;
             Ok(replay::all(&requests, &models, &waits, seed))
         })?;
-        let intervals =
-            |each: &Vec<_>| each.iter().map(|each| replay::interval(py, each)).collect();
-        found.iter().map(intervals).collect()
+        replay::intervals(py, &found)
     }
 
     /// Return the state from which a mount would recover disks that hold the events completed by

@@ -1,10 +1,13 @@
 //! Replays of recordings on latency models of devices, as dictionaries.
 
-use crate::refused;
+use crate::{
+    refused,
+    wear::{format_of, unreadable},
+};
 use fscost_latency::Model;
-use fscost_replay::{DiskTimes, Histogram, IntervalTimes, Requests, Waits};
+use fscost_replay::{DiskTimes, Histogram, IntervalTimes, Requests, Traced, Waits};
 use pyo3::{prelude::*, types::PyDict};
-use std::{collections::HashMap, thread};
+use std::{collections::HashMap, path::PathBuf, thread};
 
 /// Replays requests with each assumption of `waits`, on threads of their own.
 pub fn all(
@@ -20,8 +23,65 @@ pub fn all(
     })
 }
 
+/// The models of the disks, and the assumptions of the replays.
+type Parsed = (Vec<Model>, Vec<Waits>);
+/// For each assumption, its intervals.
+type Intervals<'py> = Vec<Vec<Bound<'py, PyDict>>>;
+
+/// Parses the name and the text of models, and the names of assumptions.
+pub fn parsed(models: &[(String, String)], waits: &[String]) -> PyResult<Parsed> {
+    let models = models.iter().map(|(file, text)| Model::parse(file, text));
+    let models = models.collect::<Result<_, _>>().map_err(refused)?;
+    let waits = waits.iter().map(|each| named(each));
+    Ok((models, waits.collect::<PyResult<_>>()?))
+}
+
+/// Converts the intervals of replays.
+pub fn intervals<'py>(py: Python<'py>, found: &[Vec<IntervalTimes>]) -> PyResult<Intervals<'py>> {
+    let one = |each: &Vec<_>| each.iter().map(|each| interval(py, each)).collect();
+    found.iter().map(one).collect()
+}
+
+/// A block trace of another tool, to be replayed on models.
+#[pyclass(frozen, module = "fscost._native")]
+pub struct TracedRequests {
+    inner: Traced,
+}
+
+#[pymethods]
+impl TracedRequests {
+    /// Read a trace; `form` names its format. Errors are those of a recording.
+    #[new]
+    #[pyo3(signature = (path, form=None))]
+    fn new(py: Python<'_>, path: PathBuf, form: Option<&str>) -> PyResult<TracedRequests> {
+        let format = format_of(form)?;
+        let inner = py
+            .detach(|| fscost_replay::of_trace(&path, format))
+            .map_err(unreadable)?;
+        Ok(TracedRequests { inner })
+    }
+
+    /// Return the names of the disks.
+    fn disks(&self) -> Vec<String> {
+        self.inner.disks.clone()
+    }
+
+    /// Replay the requests on a model of each disk, as a recording does.
+    fn replay<'py>(
+        &self,
+        py: Python<'py>,
+        models: Vec<(String, String)>,
+        waits: Vec<String>,
+        seed: u64,
+    ) -> PyResult<Intervals<'py>> {
+        let (models, waits) = parsed(&models, &waits)?;
+        let found = py.detach(|| all(&self.inner.requests, &models, &waits, seed));
+        intervals(py, &found)
+    }
+}
+
 /// Returns the assumption with this name.
-pub fn named(waits: &str) -> PyResult<Waits> {
+fn named(waits: &str) -> PyResult<Waits> {
     match waits {
         "flushes" => Ok(Waits::ForFlushes),
         "all" => Ok(Waits::ForAll),
@@ -49,7 +109,7 @@ pub fn pairs(bytes: &[u8]) -> HashMap<u64, u64> {
 }
 
 /// Returns the times of an interval and of its disks.
-pub fn interval<'py>(py: Python<'py>, found: &IntervalTimes) -> PyResult<Bound<'py, PyDict>> {
+fn interval<'py>(py: Python<'py>, found: &IntervalTimes) -> PyResult<Bound<'py, PyDict>> {
     let values = PyDict::new(py);
     values.set_item("name", &found.name)?;
     values.set_item("recorded_ns", found.recorded_ns)?;

@@ -154,9 +154,7 @@ pub fn trace_workloads(
     form: Option<&str>,
 ) -> PyResult<Traced> {
     let spec = device.spec()?;
-    let format = form
-        .map(|name| Format::of_name(name).ok_or_else(|| unknown("format", name)))
-        .transpose()?;
+    let format = format_of(form)?;
     let (format, disks) =
         interruptible(py, move |_| of_trace(&path, format, &spec))?.map_err(unreadable)?;
     let mut found = Vec::new();
@@ -175,8 +173,14 @@ pub fn trace_workloads(
     Ok((format.name(), found))
 }
 
+/// Returns the format with this name.
+pub fn format_of(name: Option<&str>) -> PyResult<Option<Format>> {
+    name.map(|name| Format::of_name(name).ok_or_else(|| unknown("format", name)))
+        .transpose()
+}
+
 /// Converts an error in the same way as for a recording: the message and the kind.
-fn unreadable(error: fscost_traces::Error) -> PyErr {
+pub fn unreadable(error: fscost_traces::Error) -> PyErr {
     let kind = match error.kind {
         ErrorKind::Io => "io",
         ErrorKind::Format => "format",
@@ -205,6 +209,15 @@ impl Workload {
     /// together in the same order.
     fn footprint(&self, py: Python<'_>) -> Workload {
         Workload::new(py.detach(|| self.inner.footprint()), self.groups.clone())
+    }
+
+    /// Return the same requests on a disk of another size, which must hold them.
+    fn on_disk(&self, disk_bytes: u64) -> Workload {
+        let inner = fscost_ssd::Workload {
+            disk_bytes,
+            ..(*self.inner).clone()
+        };
+        Workload::new(inner, self.groups.clone())
     }
 
     /// Play the workload on a device of the disk's size until its write amplification is steady.

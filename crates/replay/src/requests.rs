@@ -1,4 +1,4 @@
-//! The requests of a recording, in order of submission.
+//! The requests of a recording or of a trace, in order of submission.
 
 use fscost_latency::Op;
 use fscost_recording::{self as recording, Event, MarkReader, Recording, Result};
@@ -12,7 +12,7 @@ pub(crate) struct Item {
     /// Idle time before the submission, without any request in flight: the program's own time.
     pub(crate) idle_ns: u64,
     /// Rank in the order of completion.
-    rank: u32,
+    pub(crate) rank: u32,
     pub(crate) offset_bytes: u64,
     pub(crate) length_bytes: u64,
     pub(crate) disk: u16,
@@ -40,7 +40,7 @@ impl Item {
     }
 }
 
-/// The requests of a recording.
+/// The requests of a recording or of a trace.
 #[derive(Debug, Clone)]
 pub struct Requests {
     /// Items in order of submission.
@@ -99,6 +99,26 @@ impl Requests {
         }
         // The items are nearly sorted, so this takes little more than one pass.
         items.sort_by_key(|item| item.submit_ns);
+        let disks = recording.header().disks.iter();
+        let disk_bytes = disks.map(|disk| disk.size_bytes).collect();
+        Ok(Self::sorted(items, names, disk_bytes))
+    }
+
+    /// Creates requests that complete at once, in any order of submission. Their times begin with
+    /// the first of them.
+    pub(crate) fn at_once(mut items: Vec<Item>, disk_bytes: Vec<u64>) -> Requests {
+        items.sort_by_key(|item| item.submit_ns);
+        let first_ns = items.first().map_or(0, |item| item.submit_ns);
+        for (rank, item) in (0..).zip(&mut items) {
+            item.submit_ns -= first_ns;
+            item.complete_ns = item.submit_ns;
+            item.rank = rank;
+        }
+        Self::sorted(items, Vec::new(), disk_bytes)
+    }
+
+    /// Creates the requests from items with ranks, in order of submission.
+    fn sorted(mut items: Vec<Item>, names: Vec<String>, disk_bytes: Vec<u64>) -> Requests {
         let mut completions = vec![0; items.len()];
         let (mut idle_ns, mut busy_until_ns) = (0, 0);
         for (place, item) in items.iter_mut().enumerate() {
@@ -107,13 +127,12 @@ impl Requests {
             busy_until_ns = item.complete_ns.max(busy_until_ns);
             item.idle_ns = idle_ns;
         }
-        let disks = recording.header().disks.iter();
-        Ok(Requests {
+        Requests {
             items,
             completions,
             names,
-            disk_bytes: disks.map(|disk| disk.size_bytes).collect(),
-        })
+            disk_bytes,
+        }
     }
 }
 

@@ -11,6 +11,11 @@ use std::path::{Path, PathBuf};
 pub(crate) const MAX_LINE_BYTES: usize = 1 << 16;
 const BUFFER_BYTES: usize = 1 << 20;
 
+/// Removes the byte order mark with which some editors begin a UTF-8 file.
+pub(crate) fn without_mark(text: &[u8]) -> &[u8] {
+    text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text)
+}
+
 pub(crate) struct Lines {
     path: PathBuf,
     input: Bytes,
@@ -66,6 +71,11 @@ impl Lines {
         self.number += 1;
         let line = &self.buffer[self.begin..line_end];
         self.begin = next;
+        let line = if self.number == 1 {
+            without_mark(line)
+        } else {
+            line
+        };
         Ok(Some(line.strip_suffix(b"\r").unwrap_or(line)))
     }
 

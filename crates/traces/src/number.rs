@@ -59,20 +59,31 @@ fn long_integer(text: &[u8]) -> Option<u64> {
 /// Parses decimal seconds with an optional fraction as nanoseconds. Digits below a nanosecond are
 /// truncated.
 pub(crate) fn seconds_ns(text: &[u8]) -> Option<u64> {
+    fixed::<9>(text)
+}
+
+/// Parses decimal milliseconds as nanoseconds, like `seconds_ns`.
+pub(crate) fn milliseconds_ns(text: &[u8]) -> Option<u64> {
+    fixed::<6>(text)
+}
+
+/// Parses a decimal number with an optional fraction, in units of its `DIGITS`th decimal. Digits
+/// below are truncated.
+fn fixed<const DIGITS: usize>(text: &[u8]) -> Option<u64> {
     let point = memchr::memchr(b'.', text).unwrap_or(text.len());
-    let whole = integer(&text[..point])?.checked_mul(SECOND_NS)?;
+    let whole = integer(&text[..point])?.checked_mul(10u64.pow(DIGITS as u32))?;
     let Some(fraction) = text.get(point + 1..) else {
         return Some(whole);
     };
     if fraction.is_empty() {
         return None;
     }
-    let (kept, cut) = fraction.split_at(fraction.len().min(9));
+    let (kept, cut) = fraction.split_at(fraction.len().min(DIGITS));
     if !cut.iter().all(u8::is_ascii_digit) {
         return None;
     }
-    let unit_ns = 10u64.pow(9 - kept.len() as u32);
-    whole.checked_add(integer(kept)? * unit_ns)
+    let unit = 10u64.pow((DIGITS - kept.len()) as u32);
+    whole.checked_add(integer(kept)? * unit)
 }
 
 #[cfg(test)]

@@ -4,9 +4,20 @@ use crate::{
     device_events::Action,
     error::{Error, ErrorKind, Place, Result},
     formats::{
-        Format, HEAD_BYTES, Reader, Text, alibaba::Alibaba, blkparse, blkparse::Blkparse,
-        blktrace::Blktrace, detect, dm_log_writes::DmLogWrites, fio::Fio, msr::Msr,
-        systor17::Systor17, tencent::Tencent,
+        Format, HEAD_BYTES, Reader, Text,
+        alibaba::Alibaba,
+        blkparse,
+        blkparse::Blkparse,
+        blktrace::Blktrace,
+        detect,
+        disksim::{Disksim, Mqsim},
+        dm_log_writes::DmLogWrites,
+        fio::Fio,
+        fiu::Fiu,
+        msr::Msr,
+        spc::Spc,
+        systor17::Systor17,
+        tencent::Tencent,
     },
     input::Source,
     lines::Lines,
@@ -79,8 +90,8 @@ impl Trace {
     }
 
     /// Returns the names of the disks found so far, in order of appearance: `8,0` (blkparse,
-    /// blktrace), `usr_0` (MSR), the LUN, the device or volume number, the file (fio), `log`
-    /// (dm-log-writes).
+    /// blktrace, FIU), `usr_0` (MSR), the LUN, the device, volume or ASU number, the file (fio),
+    /// `log` (dm-log-writes).
     #[must_use]
     pub fn disks(&self) -> &[String] {
         self.out.disks.names()
@@ -144,6 +155,10 @@ fn reader(source: Source, format: Format) -> Result<Box<dyn Reader>> {
         Format::Systor17 => text(&source, Systor17),
         Format::Alibaba => text(&source, Alibaba),
         Format::Tencent => text(&source, Tencent),
+        Format::Spc => text(&source, Spc),
+        Format::Fiu => text(&source, Fiu::default()),
+        Format::Disksim => text(&source, Disksim),
+        Format::Mqsim => text(&source, Mqsim),
         Format::Blktrace => {
             let sources = files_of_all_cpus(source)?;
             let action = action_of_files(&sources)?;

@@ -83,6 +83,66 @@ fn tencent_times_are_seconds_and_offsets_sectors() {
 }
 
 #[test]
+fn spc_blocks_are_512_bytes_and_sizes_bytes() {
+    // The first lines of Financial1.
+    let text = "0,303567,3584,w,0.000000\n1,55590,3072,W,0.000001\n0,303574,3584,r,0.026214\n";
+    let (requests, disks) = read(&File::new(text).path(), None).unwrap();
+    assert_eq!(disks, ["0", "1"]);
+    assert_eq!(requests[0], request(0, Kind::Write, 303_567 * 512, 3584));
+    let last = request(26_214_000, Kind::Read, 303_574 * 512, 3584);
+    assert_eq!(requests[2], last);
+    assert_eq!(
+        error_of("0,1,512,X,0.5", Some(Format::Spc)),
+        "trace: line 1: Opcode is 'X', not R or W"
+    );
+}
+
+#[test]
+fn fiu_disks_are_numbers_of_devices() {
+    let text = "89968195792462 20782 gzip 283193184 8 R 6 0 56f11b711d91a065a2b6458eca924523\n\
+         89968195800000 20782 gzip 283193192 8 W 8 1 56f11b711d91a065a2b6458eca924523\n";
+    let (requests, disks) = read(&File::new(text).path(), None).unwrap();
+    assert_eq!(disks, ["6,0", "8,1"]);
+    let first = request(89_968_195_792_462, Kind::Read, 283_193_184 * 512, 4096);
+    assert_eq!(requests[0], first);
+    assert_eq!(requests[1].kind, Kind::Write);
+}
+
+#[test]
+fn times_of_disksim_are_milliseconds_and_of_mqsim_nanoseconds() {
+    let text = "4.851300 1 524288 16 0\n7 0 8 1 1\n";
+    let (requests, disks) = read(&File::new(text).path(), None).unwrap();
+    assert_eq!(disks, ["1", "0"]);
+    let first = request(4_851_300, Kind::Write, 524_288 * 512, 8192);
+    assert_eq!(requests[0], first);
+    assert_eq!(
+        (requests[1].time_ns, requests[1].kind),
+        (7_000_000, Kind::Read)
+    );
+    // From MQSim's traces/README.md.
+    let (requests, _) = read(&File::new("4851300 1 524288 16 0\n").path(), None).unwrap();
+    assert_eq!(requests, [first]);
+    assert_eq!(
+        error_of("1.5 0 8 1 1\n1.5 0 8 1", None),
+        "trace: line 2: 4 fields separated by blanks, but the format has 5"
+    );
+}
+
+#[test]
+fn a_byte_order_mark_is_passed_over() {
+    let line = "0,R,126703661056,4096,1577808000000046\n";
+    for text in [
+        line.to_owned(),
+        format!("device_id,opcode,offset,length,timestamp\n{line}"),
+    ] {
+        let marked = format!("\u{feff}{text}");
+        assert_eq!(requests_of(marked), requests_of(text));
+    }
+    let error = error_of(format!("{line}\u{feff}{line}"), None);
+    assert!(error.starts_with("trace: line 2: device_id is"), "{error}");
+}
+
+#[test]
 fn fio_waits_of_version_2_are_summed_microseconds() {
     let text = "fio version 2 iolog\n/f add\n/f open\n/f write 0 4096\n/f wait 1500 0\n\
                 /f trim 8192 4096\n/f wait 50 0\n/f sync 0 0\n/g read 1 2\n/f close\n";

@@ -34,7 +34,7 @@ const NO_ZERO: &[Kind] = &[Kind::Read, Kind::Write, Kind::Discard, Kind::Flush];
 const CSV: &[Kind] = &[Kind::Read, Kind::Write];
 const LOGGED: &[Kind] = &[Kind::Write, Kind::Discard, Kind::Flush];
 
-const SPELLINGS: [Spelling; 11] = [
+const SPELLINGS: [Spelling; 15] = [
     Spelling {
         format: Format::Blkparse,
         kinds: ALL,
@@ -113,6 +113,68 @@ const SPELLINGS: [Spelling; 11] = [
             let (time, word) = (each.time_ns / 1_000_000_000, word_of(each, "0", "1"));
             let (offset, length) = (each.offset_bytes / 512, each.length_bytes / 512);
             format!("{time},{offset},{length},{word},{}\r\n", each.disk).into()
+        },
+        ..TEXT
+    },
+    Spelling {
+        format: Format::Spc,
+        unit_bytes: 512,
+        record: |each, number, _| {
+            let word = if number % 2 == 0 {
+                word_of(each, "r", "w")
+            } else {
+                word_of(each, "R", "W")
+            };
+            let (block, time) = (each.offset_bytes / 512, seconds(each.time_ns));
+            format!(
+                "{},{block},{},{word},{time}\n",
+                each.disk, each.length_bytes
+            )
+            .into()
+        },
+        ..TEXT
+    },
+    Spelling {
+        format: Format::Fiu,
+        unit_bytes: 512,
+        record: |each, number, _| {
+            let (time, word) = (each.time_ns, word_of(each, "R", "W"));
+            let (block, count) = (each.offset_bytes / 512, each.length_bytes / 512);
+            format!(
+                "{time} {number} kworker {block} {count} {word} 6 {} 56f11b71\n",
+                each.disk
+            )
+            .into()
+        },
+        disk_name: |disk| format!("6,{disk}"),
+        ..TEXT
+    },
+    Spelling {
+        format: Format::Disksim,
+        unit_bytes: 512,
+        record: |each, _, _| {
+            let time = format!(
+                "{}.{:06}",
+                each.time_ns / 1_000_000,
+                each.time_ns % 1_000_000
+            );
+            let (block, count) = (each.offset_bytes / 512, each.length_bytes / 512);
+            format!(
+                "{time}\t{} {block:8} {count} {}\n",
+                each.disk,
+                word_of(each, "1", "0")
+            )
+            .into()
+        },
+        ..TEXT
+    },
+    Spelling {
+        format: Format::Mqsim,
+        unit_bytes: 512,
+        record: |each, _, _| {
+            let (block, count) = (each.offset_bytes / 512, each.length_bytes / 512);
+            let word = word_of(each, "1", "0");
+            format!("{} {} {block} {count} {word}\n", each.time_ns, each.disk).into()
         },
         ..TEXT
     },
@@ -384,6 +446,8 @@ fn read_to_error(file: &File, format: Format) -> (Vec<Request>, Option<fscost_tr
 proptest! {
     #![proptest_config(ProptestConfig {
         cases: 512,
+        // Four of five spellings are text, and a test of records draws those again.
+        max_global_rejects: 1 << 16,
         failure_persistence: None,
         ..ProptestConfig::default()
     })]

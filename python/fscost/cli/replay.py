@@ -8,6 +8,7 @@ import typer
 from fscost.cli import shared
 from fscost.cli.kept import every_kept
 from fscost.cli.usage import some_path
+from fscost.cli.wear import FormatName
 from fscost.errors import InputError
 
 
@@ -16,8 +17,11 @@ def replay(
         Path,
         typer.Argument(
             parser=some_path,
-            metavar="RECORDING|RUN",
-            help="A recording, or a run's folder (all recordings that it kept).",
+            metavar="RECORDING|RUN|TRACE",
+            help=(
+                "A recording, a run's folder (all recordings that it kept), or a block trace"
+                " (docs/traces.md)."
+            ),
         ),
     ],
     disk: Annotated[
@@ -31,6 +35,14 @@ def replay(
         ),
     ],
     profile: shared.OnlyProfiles = None,
+    form: Annotated[
+        FormatName | None,
+        typer.Option(
+            "--format",
+            help="Format of a trace. (default: detected from the content)",
+            show_default=False,
+        ),
+    ] = None,
     seed: shared.Seed = 1,
     trust: shared.TrustRecordings = False,
     json_: shared.JsonTables = False,
@@ -38,13 +50,19 @@ def replay(
     markdown: shared.MarkdownTables = None,
 ) -> None:
     """Estimate how long recorded requests would take on a hard disk, SD card or SSD."""
-    from fscost import latency
+    from fscost import latency, wear
     from fscost.cli.output import replay as output
     from fscost.cli.output.emit import Outputs
 
     outputs = Outputs(json_, csv, markdown)
     outputs.check()
     models = latency.parse_models(disk)
+    if form is not None or not (source.is_dir() or wear.is_recording(source)):
+        if profile:
+            raise InputError("--profile needs a recording", f"{source} is a trace: drop it")
+        found = latency.replay_trace(source, models, form, seed=seed)
+        output.emit(output.Report(str(source), [output.Entry("", 0, found)], True), outputs)
+        return
     kept = every_kept(source, profile or [], trust=trust)
     for each in kept:
         if each.device_models:

@@ -20,7 +20,18 @@ if TYPE_CHECKING:
     from fscost.wear import By, Device, Place, Shape, Source
 
 FormatName = Literal[
-    "blkparse", "blktrace", "msr", "fio", "systor17", "alibaba", "tencent", "dm-log-writes"
+    "blkparse",
+    "blktrace",
+    "msr",
+    "fio",
+    "systor17",
+    "alibaba",
+    "tencent",
+    "spc",
+    "fiu",
+    "disksim",
+    "mqsim",
+    "dm-log-writes",
 ]
 """The formats of docs/traces.md."""
 ByName = Literal["cause", "structure", "path", "step"]
@@ -109,6 +120,11 @@ class Options:
         ),
         show_default=False,
     )
+    disk_size: str | None = option(
+        metavar="SIZE",
+        help="Size of each disk of a trace, such as 500GB. (default: its highest address)",
+        show_default=False,
+    )
     profile: shared.OnlyProfiles = None
     format: FormatName | None = option(
         "--format",
@@ -165,10 +181,13 @@ def wear(options: Options) -> None:
                 f"{source} is a trace: drop these options",
             )
         window_s = None if options.window is None else parse_duration_s(options.window)
-        entries = models.of_trace(source, options.format, window_s)
+        disk_bytes = None if options.disk_size is None else parse_size_bytes(options.disk_size)
+        entries = models.of_trace(source, options.format, window_s, disk_bytes)
     else:
         if options.window is not None:
             raise InputError("--window needs a trace", f"{source} has times of its own: drop it")
+        if options.disk_size is not None:
+            raise InputError("--disk-size needs a trace", f"{source} has a size: drop the option")
         kept = every_kept(source, options.profile or [], trust=options.trust)
         if options.array is not None:
             entries, loads = models.of_members(kept, room.parse_array(options.array))
@@ -187,6 +206,7 @@ def wear(options: Options) -> None:
         is_trace=is_trace,
         per_day_bytes=per_day_bytes,
         counters=counters,
+        has_disk_size=options.disk_size is not None,
     )
     output.emit(report, outputs)
 
@@ -268,12 +288,16 @@ class _Models:
                 loads[each.profile] = Loaded(each.profile, load, room.has_timing(device))
         return found, list(loads.values())
 
-    def of_trace(self, path: Path, form: str | None, window_s: float | None) -> "list[Entry]":
+    def of_trace(
+        self, path: Path, form: str | None, window_s: float | None, disk_bytes: int | None
+    ) -> "list[Entry]":
         """Measure each disk of a trace."""
         from fscost import wear as room
 
         _, device, _ = self.variants[0]
-        disks = room.trace_sources(path, device, form, disk=self.disk, window_s=window_s)
+        disks = room.trace_sources(
+            path, device, form, disk=self.disk, window_s=window_s, disk_bytes=disk_bytes
+        )
         return [entry for each in disks for entry in self._entries(Kept(path), each)]
 
     def _entries(

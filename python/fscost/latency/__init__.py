@@ -11,6 +11,7 @@ from fscost.latency.replay import (
     live,
     parse_models,
     replay,
+    replay_trace,
 )
 
 __all__ = [
@@ -27,4 +28,5 @@ __all__ = [
     "parameters",
     "parse_models",
     "replay",
+    "replay_trace",
 ]

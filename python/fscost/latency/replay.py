@@ -127,17 +127,54 @@ def replay(
 ) -> Replay:
     """Replay the measured phases of a recording; disks without a model are `ram`."""
     names = [each["name"] for each in capture.info(recording)["disks"]]
+    chosen = _chosen(recording, names, models)
+    phases = set(measured or analyze.measured_phases(recording))
+    with capture.opened(recording) as source:
+        both = source.replay(_texts(chosen), _BOTH, seed)
+    return _of_both(names, chosen, [_within(phases, found) for found in both])
+
+
+def replay_trace(
+    path: Path, models: Mapping[str, Model], form: str | None = None, *, seed: int = 1
+) -> Replay:
+    """Replay another tool's trace (docs/traces.md). `least_s`: each request is submitted at its own
+    time in the trace, and flushes order the others; `closed_s`: each waits for the one before it."""
+    with capture.traced_requests(path, form) as source:
+        names = source.disks()
+        if not names:
+            raise InputError(
+                f"{path} has no requests", "name a trace that has some (docs/traces.md)"
+            )
+        chosen = _chosen(path, names, models)
+        both = source.replay(_texts(chosen), _BOTH, seed)
+    totals = [(sum(each["modelled_ns"] for each in found) / 1e9, found) for found in both]
+    return _of_both(names, chosen, totals)
+
+
+_BOTH: Final = (Waits.FLUSHES.value, Waits.ALL.value)
+_MOST_NAMES = 8
+
+
+def _chosen(path: Path, names: Sequence[str], models: Mapping[str, Model]) -> list[Model]:
+    """Return the model of each disk."""
     for disk in models:
         if disk not in names:
-            raise InputError(
-                f"{recording} has no disk {disk!r}", f"name one of its disks: {', '.join(names)}"
-            )
-    chosen = [models.get(name) or find(DEFAULT) for name in names]
-    phases = set(measured or analyze.measured_phases(recording))
-    texts = [(each.origin, each.text) for each in chosen]
-    with capture.opened(recording) as source:
-        both = source.replay(texts, [Waits.FLUSHES.value, Waits.ALL.value], seed)
-    (least, _), (closed, intervals) = (_within(phases, found) for found in both)
+            shown = ", ".join(names[:_MOST_NAMES]) + ", …" * (len(names) > _MOST_NAMES)
+            raise InputError(f"{path} has no disk {disk!r}", f"name one of its disks: {shown}")
+    return [models.get(name) or find(DEFAULT) for name in names]
+
+
+def _texts(chosen: Sequence[Model]) -> list[tuple[str, str]]:
+    return [(each.origin, each.text) for each in chosen]
+
+
+def _of_both(
+    names: Sequence[str],
+    chosen: Sequence[Model],
+    both: "Sequence[tuple[float, list[ReplayedInterval]]]",
+) -> Replay:
+    """Join the replays under both assumptions."""
+    (least, _), (closed, intervals) = both
     disks = [
         DiskTimes(
             name,

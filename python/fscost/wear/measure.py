@@ -191,10 +191,12 @@ def trace_sources(
     *,
     disk: str | None = None,
     window_s: float | None = None,
+    disk_bytes: int | None = None,
 ) -> list[Source]:
     """Return the disks of a block trace (docs/traces.md). All its requests are repeated; their
     causes are unknown. `window_s` is the duration of the capture, by default the time from the
-    first line of the trace to the last one."""
+    first line of the trace to the last one. `disk_bytes` is the size of each disk, by default its
+    highest address."""
     with capture.opened_trace(path, device.native(0), form) as (_, disks):
         names = [name for name, _, _ in disks]
         if not names:
@@ -218,10 +220,29 @@ def trace_sources(
                 f"choose one with --disk: {', '.join(names[:_MOST_NAMES])}, …",
             )
         return [
-            Source(path, name, index, (), window_s or seconds, workload=workload)
+            Source(
+                path,
+                name,
+                index,
+                (),
+                window_s or seconds,
+                workload=_resized(path, name, workload, disk_bytes),
+            )
             for index, (name, workload, seconds) in enumerate(disks)
             if disk is None or name == disk
         ]
+
+
+def _resized(path: Path, name: str, workload: "Workload", disk_bytes: int | None) -> "Workload":
+    if disk_bytes is None:
+        return workload
+    end = workload.info()["disk_bytes"]
+    if end > disk_bytes:
+        raise InputError(
+            f"{path}: a request to {name} ends at byte {end:,}, beyond --disk-size {disk_bytes:,}",
+            "give the size of the disk that was traced",
+        )
+    return workload.on_disk(disk_bytes)
 
 
 def members(

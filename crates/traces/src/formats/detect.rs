@@ -2,9 +2,13 @@
 
 use super::{
     Format, Text as _, alibaba::Alibaba, blkparse, blktrace, csv::fields, fio, msr::Msr,
-    systor17::Systor17, tencent::Tencent,
+    systor17::Systor17, tencent::Tencent, words::words,
 };
-use crate::{error::Problem, number::integer};
+use crate::{
+    error::Problem,
+    lines::without_mark,
+    number::{integer, milliseconds_ns},
+};
 
 /// Bytes used for detection: more than the longest line that is accepted.
 pub(crate) const HEAD_BYTES: usize = 1 << 17;
@@ -20,7 +24,9 @@ pub(crate) fn detect(head: &[u8]) -> Result<Format, Problem> {
     if blktrace::is_blktrace(head) {
         return Ok(Format::Blktrace);
     }
-    let lines = head.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
+    let lines = without_mark(head)
+        .split(|&byte| byte == b'\n')
+        .map(<[u8]>::trim_ascii);
     // blkparse may list its inputs first.
     let mut lines = lines.filter(|line| !line.is_empty() && !line.starts_with(b"Input file "));
     let first = lines.next().unwrap_or_default();
@@ -74,8 +80,24 @@ fn of_line(line: &[u8]) -> Option<Format> {
         if matches!(five[1], b"R" | b"W") {
             return Some(Format::Alibaba);
         }
+        if matches!(five[3], b"R" | b"W" | b"r" | b"w") {
+            return Some(Format::Spc);
+        }
         let are_numbers = five.iter().all(|field| integer(field).is_some());
         return (are_numbers && matches!(five[3], b"0" | b"1")).then_some(Format::Tencent);
+    }
+    if let Ok([time, .., kind]) = words::<5>(line)
+        && matches!(kind, b"0" | b"1")
+    {
+        return match integer(time) {
+            Some(_) => Some(Format::Mqsim),
+            None => milliseconds_ns(time).map(|_| Format::Disksim),
+        };
+    }
+    if let Ok([_, _, _, _, _, kind, ..]) = words::<9>(line)
+        && matches!(kind, b"R" | b"W")
+    {
+        return Some(Format::Fiu);
     }
     let first = line.split(|&byte| byte == b' ').next().unwrap_or_default();
     blkparse::is_device(first).then_some(Format::Blkparse)

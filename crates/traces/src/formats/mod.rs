@@ -5,11 +5,15 @@ pub(crate) mod blkparse;
 pub(crate) mod blktrace;
 mod csv;
 mod detect;
+pub(crate) mod disksim;
 pub(crate) mod dm_log_writes;
 pub(crate) mod fio;
+pub(crate) mod fiu;
 pub(crate) mod msr;
+pub(crate) mod spc;
 pub(crate) mod systor17;
 pub(crate) mod tencent;
+mod words;
 
 use crate::{
     error::{Problem, Result},
@@ -38,13 +42,21 @@ pub enum Format {
     Alibaba,
     /// Tencent block storage (SNIA IOTTA 27917), CSV.
     Tencent,
+    /// Storage Performance Council, as in the UMass Trace Repository, CSV.
+    Spc,
+    /// Florida International University (SNIA IOTTA 411).
+    Fiu,
+    /// ASCII format of `DiskSim`.
+    Disksim,
+    /// ASCII format of `MQSim`.
+    Mqsim,
     /// Log of the kernel's dm-log-writes target.
     DmLogWrites,
 }
 
 impl Format {
     /// All formats.
-    pub const ALL: [Format; 8] = [
+    pub const ALL: [Format; 12] = [
         Format::Blkparse,
         Format::Blktrace,
         Format::Msr,
@@ -52,6 +64,10 @@ impl Format {
         Format::Systor17,
         Format::Alibaba,
         Format::Tencent,
+        Format::Spc,
+        Format::Fiu,
+        Format::Disksim,
+        Format::Mqsim,
         Format::DmLogWrites,
     ];
 
@@ -66,6 +82,10 @@ impl Format {
             Format::Systor17 => "systor17",
             Format::Alibaba => "alibaba",
             Format::Tencent => "tencent",
+            Format::Spc => "spc",
+            Format::Fiu => "fiu",
+            Format::Disksim => "disksim",
+            Format::Mqsim => "mqsim",
             Format::DmLogWrites => "dm-log-writes",
         }
     }

@@ -64,6 +64,7 @@ class Report:
     is_trace: bool = False
     per_day_bytes: int | None = None
     counters: Counters | None = None
+    has_disk_size: bool = False
 
     @property
     def is_sweep(self) -> bool:
@@ -271,6 +272,8 @@ def _size(report: Report) -> str:
     """Describe the size of the model."""
     if report.place is Place.FOOTPRINT:
         return "what the workload writes"
+    if report.has_disk_size:
+        return "--disk-size says"
     return "the extent of the trace" if report.is_trace else "the recorded disk"
 
 
