@@ -1,9 +1,13 @@
 """Formulas: their meaning, and invalid ones."""
 
+import ast
+from math import inf
+
 import pytest
 
 from fscost.errors import InputError
 from fscost.study.formula import Formula, Reference
+from fscost.study.unknown import range_of, without
 
 
 def test_a_formula_is_arithmetic_over_references_and_constants() -> None:
@@ -88,3 +92,35 @@ def test_a_zero_divisor_is_said_not_hidden() -> None:
 def test_anything_else_is_refused(text: str) -> None:
     with pytest.raises(InputError, match="formula"):
         Formula.parse(text, "m")
+
+
+@pytest.mark.parametrize(
+    ("text", "low", "high"),
+    [
+        ("a.x / max(a.y, gone.y)", 0, 0.5),
+        ("max(a.x, gone.x) / a.y", 0.5, inf),
+        ("a.x / min(a.y, gone.y)", 0.5, inf),
+        ("min(a.x, gone.x) / a.y", 0, 0.5),
+        ("gone.x - a.x", -2, inf),
+        ("a.x - gone.x", -inf, 2),
+        ("gone.x / gone.y", 0, inf),
+        ("a.x / (a.y - gone.y)", -inf, inf),
+        ("0 * gone.x", 0, 0),
+        ("a.x / (0 - gone.y)", -inf, 0),
+        ("a.x + a.y * 3", 14, 14),
+    ],
+)
+def test_a_missing_number_is_anything_above_zero(text: str, low: float, high: float) -> None:
+    known = {Reference("a", "x", "m"): 2.0, Reference("a", "y", "m"): 4.0}
+    assert range_of(Formula.parse(text, "m"), known, {}) == (low, high)
+
+
+def test_a_missing_profile_leaves_the_most_and_the_least() -> None:
+    def text(formula: str) -> str | None:
+        found = without(Formula.parse(formula, "m"), frozenset({"gone"}))
+        return found and ast.unparse(found.tree)
+
+    assert text("a.x / max(a.y, b.y, gone.y)") == "a.x / max(a.y, b.y)"
+    assert text("a.x / max(a.y, gone.y - 1)") == "a.x / a.y"
+    assert text("gone.x / max(a.y, b.y)") is None
+    assert text("a.x / max(gone.x, gone.y)") is None

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import product
 
 import pytest
 
@@ -100,6 +101,15 @@ def test_one_repetition_and_none_decide_nothing() -> None:
 def test_a_claim_is_what_its_criteria_are_together(outcomes: str, expected: Verdict) -> None:
     letters = {"h": Outcome.HOLDS, "f": Outcome.FAILS, "o": Outcome.OPEN, "r": Outcome.REVERSED}
     assert verdict([letters[letter] for letter in outcomes]) is expected
+
+
+def test_a_verdict_is_the_one_left_whatever_open_criteria_would_show() -> None:
+    decided = [Outcome.HOLDS, Outcome.FAILS, Outcome.REVERSED]
+    for count in (1, 2, 3):
+        for found in product(Outcome, repeat=count):
+            complete = product(*([each] if each in decided else decided for each in found))
+            [only, *others] = {verdict(each) for each in complete}
+            assert verdict(found) is (Verdict.INCONCLUSIVE if others else only), found
 
 
 @pytest.mark.parametrize(
@@ -335,6 +345,50 @@ def test_nine_file_systems_as_published_reproduce_what_can_be_told(reported: Rep
         "fsck of ext2 (and ext3?) takes ages on a big disk",
         "… deleting the oldest first",
     ]
+
+
+WITHOUT = dict.fromkeys(("jfs", "nilfs2", "reiserfs"), "not in this kernel")
+
+
+def test_a_claim_fails_whatever_the_missing_file_systems_would_take(reported: Reported) -> None:
+    """xfs is no slower than ext4, so it is not twice as slow as the slowest, whichever that is."""
+
+    def equal(short: str, phase: str, metric: str, repetition: int) -> float:
+        return nine("ext4", phase, metric, repetition)
+
+    def slow(short: str, phase: str, metric: str, repetition: int) -> float:
+        return nine(short, phase, metric, repetition)
+
+    first = the(reported("nine-filesystems", equal, skip=WITHOUT), "xfs is by far").criteria[0]
+    assert first.outcome is Outcome.FAILS
+    assert first.measured.unknown == ("jfs", "nilfs2", "reiserfs")
+    assert first.measured.bounds is not None
+    assert (first.measured.bounds.low, first.measured.bounds.high) == (0, pytest.approx(1))
+    # A missing one may be slower still, so this decides only the comparison of those measured.
+    claim = the(reported("nine-filesystems", slow, skip=WITHOUT), "xfs is by far")
+    assert claim.criteria[0].outcome is Outcome.OPEN
+    assert claim.verdict is Verdict.INCONCLUSIVE
+    assert claim.among is not None
+    assert claim.among.missing == ("jfs", "nilfs2", "reiserfs")
+    assert claim.among.verdict is Verdict.REPRODUCED
+
+
+def test_a_claim_about_a_missing_file_system_has_no_second_verdict(reported: Reported) -> None:
+    claim = the(reported("nine-filesystems", nine, skip=WITHOUT), "jfs has no particular")
+    assert (claim.verdict, claim.among) == (Verdict.INCONCLUSIVE, None)
+
+
+def test_missing_numbers_of_a_short_or_single_step_decide_nothing(reported: Reported) -> None:
+    def short(name: str, phase: str, metric: str, repetition: int) -> float:
+        return nine("ext4", phase, metric, repetition) / (100 if metric == "wall_s" else 1)
+
+    for report in (
+        reported("nine-filesystems", short, skip=WITHOUT),
+        reported("nine-filesystems", nine, skip=WITHOUT, repetitions=1),
+    ):
+        claim = the(report, "xfs is by far")
+        assert claim.criteria[0].outcome is Outcome.OPEN
+        assert claim.among is None
 
 
 def test_a_run_too_small_or_too_short_to_show_a_claim_is_not_judged_by_it(

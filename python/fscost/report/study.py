@@ -4,6 +4,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from io import StringIO
+from math import isfinite
 from typing import Any, TextIO
 
 from rich.console import Console
@@ -13,7 +14,7 @@ from rich.text import Text
 from fscost import files
 from fscost.report import activity, document, markdown
 from fscost.report.width import columns
-from fscost.study import JudgedClaim, Measured, Report
+from fscost.study import Among, JudgedClaim, JudgedCriterion, Measured, Report
 from fscost.view.grid import Grid
 from fscost.view.study import Section, StudyView, disk_rows, study_view
 
@@ -151,30 +152,46 @@ def _claim(judged: JudgedClaim) -> dict[str, Any]:
         "claim": judged.claim.text,
         "verdict": judged.verdict.value,
         "rule": judged.claim.rule,
-        "criteria": [
-            {
-                "label": entry.criterion.label,
-                "formula": (
-                    None if entry.criterion.formula is None else entry.criterion.formula.text
-                ),
-                "unit": entry.criterion.unit,
-                "at_least": entry.criterion.at_least,
-                "at_most": entry.criterion.at_most,
-                "outcome": entry.outcome.value,
-                **_pair(entry.published, entry.measured),
-            }
-            for entry in judged.criteria
-        ],
+        "criteria": [_criterion(entry) for entry in judged.criteria],
+        **({} if judged.among is None else {"among_measured": _among(judged.among)}),
+    }
+
+
+def _among(among: Among) -> dict[str, Any]:
+    return {
+        "missing": list(among.missing),
+        "verdict": among.verdict.value,
+        "criteria": [_criterion(entry) for entry in among.criteria],
+    }
+
+
+def _criterion(entry: JudgedCriterion) -> dict[str, Any]:
+    formula = entry.criterion.formula
+    return {
+        "label": entry.criterion.label,
+        "formula": None if formula is None else formula.text,
+        "unit": entry.criterion.unit,
+        "at_least": entry.criterion.at_least,
+        "at_most": entry.criterion.at_most,
+        "outcome": entry.outcome.value,
+        **_pair(entry.published, entry.measured),
     }
 
 
 def _pair(published: float | None, measured: Measured) -> dict[str, Any]:
     found = measured.interval
-    if found is None:
+    values: dict[str, Any]
+    if measured.bounds is not None:
+        # JSON has no infinity: an end that is not known is null.
+        ends = (measured.bounds.low, measured.bounds.high)
+        low, high = (end if end is not None and isfinite(end) else None for end in ends)
+        values = {"n": measured.bounds.n, "median": None, "low": low, "high": high}
+        values["whatever"] = list(measured.unknown)
+    elif found is None:
         values = {"n": 0, **dict.fromkeys(("median", "low", "high"))}
     else:
         values = asdict(found) | ({"is_virtual": True} if measured.is_virtual else {})
-    if found is None or measured.because:
+    if (found is None and measured.bounds is None) or measured.because:
         values["because"] = measured.because
     return {"published": published, **values}
 

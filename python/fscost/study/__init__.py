@@ -4,6 +4,7 @@ rules for its claims."""
 from fscost.study.judge import (
     MORE_MAY_DECIDE,
     RULES,
+    Among,
     JudgedClaim,
     JudgedCriterion,
     Outcome,
@@ -19,6 +20,7 @@ from fscost.study.spec import plan, scale_of
 __all__ = [
     "MORE_MAY_DECIDE",
     "RULES",
+    "Among",
     "Change",
     "Findings",
     "JudgedClaim",

@@ -80,7 +80,7 @@ class Formula:
     def only(self) -> Reference | None:
         """The measured number, if the formula consists of nothing else; otherwise None."""
         is_name = isinstance(self.tree, ast.Attribute) and not self.is_spread
-        name = self._name(self.tree) if is_name else None
+        name = self.name_of(self.tree) if is_name else None
         return name if isinstance(name, Reference) else None
 
     @property
@@ -107,7 +107,7 @@ class Formula:
             return _FUNCTIONS[ast.unparse(node.func)](
                 [self._value(argument, numbers, constants) for argument in node.args]
             )
-        name = self._name(node)
+        name = self.name_of(node)
         return numbers[name] if isinstance(name, Reference) else constants[name]
 
     def _names(self, node: ast.expr) -> Iterator[Reference | str]:
@@ -118,9 +118,10 @@ class Formula:
             for argument in node.args:
                 yield from self._names(argument)
         elif not isinstance(node, ast.Constant):
-            yield self._name(node)
+            yield self.name_of(node)
 
-    def _name(self, node: ast.expr) -> Reference | str:
+    def name_of(self, node: ast.expr) -> Reference | str:
+        """Return the measured number or constant that a name in the formula's tree refers to."""
         parts: list[str] = []
         while isinstance(node, ast.Attribute):
             parts.insert(0, node.attr)
@@ -160,7 +161,7 @@ class Formula:
             if isinstance(node.value, bool) or not isinstance(node.value, (int, float)):
                 raise InputError(f"formula '{self.text}': {node.value!r} is not a number", _REMEDY)
         else:
-            self._name(node)
+            self.name_of(node)
 
 
 def _spread_of(tree: ast.expr) -> ast.expr | None:

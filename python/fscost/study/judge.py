@@ -9,6 +9,7 @@ from fscost import stats
 from fscost.stats import Interval
 from fscost.study.measure import Measured, Numbers, published_value
 from fscost.study.model import Claim, Criterion, Published
+from fscost.study.unknown import without
 
 _ONE = "a single repetition has no interval"
 _WIDE = "its interval includes a bound; more repetitions may make it narrow enough"
@@ -51,9 +52,19 @@ RULES = (
         " least 2 %."
     ),
     (
+        "If a profile was not measured, the value is only known to lie in a range: the missing"
+        " number may be anything above zero. If the whole range holds or fails, so does the"
+        " criterion."
+    ),
+    (
         "A claim is reproduced when all of its criteria hold, reversed when all are reversed, not"
-        " reproduced here when all fail or are reversed, and partly reproduced when some hold and"
-        " all others fail or are reversed. Otherwise, it is inconclusive."
+        " reproduced here when all fail or are reversed, and partly reproduced when at least one"
+        " holds and at least one fails or is reversed, whatever the open ones would show."
+        " Otherwise, it is inconclusive."
+    ),
+    (
+        "An inconclusive claim may have a second verdict, among those measured: the same rules and"
+        " bounds, without the profiles that were not measured."
     ),
 )
 
@@ -70,30 +81,77 @@ class JudgedCriterion:
 
 
 @dataclass(frozen=True)
+class Among:
+    """Second verdict of an inconclusive claim: without the profiles `missing`."""
+
+    missing: tuple[str, ...]
+    verdict: Verdict
+    criteria: tuple[JudgedCriterion, ...]
+
+
+@dataclass(frozen=True)
 class JudgedClaim:
     """Claim with its verdict and the criteria that decided it."""
 
     claim: Claim
     verdict: Verdict
     criteria: tuple[JudgedCriterion, ...]
+    among: Among | None = None
 
 
 def judge(claim: Claim, numbers: Numbers, published: Published) -> JudgedClaim:
     """Judge a claim."""
-    judged = []
-    for criterion in claim.criteria:
-        formula = criterion.formula
-        measured = (
-            Measured(None, criterion.because)
-            if formula is None
-            else _with_precondition(criterion, numbers, numbers.measured(formula))
+    judged = tuple(_judged(criterion, numbers, published) for criterion in claim.criteria)
+    found = verdict([entry.outcome for entry in judged])
+    among = _among(judged, numbers, published) if found is Verdict.INCONCLUSIVE else None
+    return JudgedClaim(claim, found, judged, among)
+
+
+def _judged(criterion: Criterion, numbers: Numbers, published: Published) -> JudgedCriterion:
+    formula = criterion.formula
+    measured = Measured(None, criterion.because) if formula is None else numbers.measured(formula)
+    found = Outcome.OPEN
+    bounded = None if formula is None or not measured.because else numbers.bounded(formula)
+    if bounded is not None:
+        found = outcome(criterion, bounded.bounds)
+        # Bounds that decide nothing say nothing.
+        measured = measured if found is Outcome.OPEN else bounded
+    measured = _with_precondition(criterion, numbers, measured)
+    if measured.because:
+        return JudgedCriterion(
+            criterion, published_value(formula, published), measured, Outcome.OPEN
         )
-        found = Outcome.OPEN if measured.because else outcome(criterion, measured.interval)
-        if found is Outcome.OPEN and not measured.because:
+    if bounded is None:
+        found = outcome(criterion, measured.interval)
+        if found is Outcome.OPEN:
             measured = replace(measured, because=_why_open(measured))
-        published_here = published_value(formula, published)
-        judged.append(JudgedCriterion(criterion, published_here, measured, found))
-    return JudgedClaim(claim, verdict([entry.outcome for entry in judged]), tuple(judged))
+    return JudgedCriterion(criterion, published_value(formula, published), measured, found)
+
+
+def _among(
+    judged: Sequence[JudgedCriterion], numbers: Numbers, published: Published
+) -> Among | None:
+    """Judge a claim by the profiles that were measured; None if that decides nothing, or if no
+    criterion compares a missing profile with others."""
+    entries: list[JudgedCriterion] = []
+    missing: set[str] = set()
+    for whole in judged:
+        formula = whole.criterion.formula
+        lacking = (
+            frozenset[str]()
+            if formula is None
+            else frozenset(ref.profile for ref in formula.references) - numbers.profiles
+        )
+        fewer = without(formula, lacking) if formula is not None and lacking else None
+        if fewer is None:
+            entries.append(whole)
+        else:
+            missing |= lacking
+            entries.append(_judged(replace(whole.criterion, formula=fewer), numbers, published))
+    found = verdict([entry.outcome for entry in entries])
+    if not missing or found is Verdict.INCONCLUSIVE:
+        return None
+    return Among(tuple(sorted(missing)), found, tuple(entries))
 
 
 def _with_precondition(criterion: Criterion, numbers: Numbers, measured: Measured) -> Measured:
@@ -103,13 +161,14 @@ def _with_precondition(criterion: Criterion, numbers: Numbers, measured: Measure
         return measured
     found = numbers.measured(needed.formula)
     if found.because or found.interval is None:
-        return replace(measured, because=found.because)
+        return replace(measured, because=found.because, bounds=None)
     if found.interval.median >= needed.at_least and (
         found.interval.low is None or found.interval.low >= needed.at_least
     ):
         return measured
     here, least = (_text(value, needed.unit) for value in (found.interval.median, needed.at_least))
-    return replace(measured, because=f"{needed.because} ({here} here, {least} needed)")
+    because = f"{needed.because} ({here} here, {least} needed)"
+    return replace(measured, because=because, bounds=None)
 
 
 def _text(value: float, unit: str) -> str:
@@ -156,7 +215,8 @@ def _is_reversed(criterion: Criterion, interval: Interval) -> bool:
 
 
 def verdict(outcomes: Sequence[Outcome]) -> Verdict:
-    """Return the verdict of all criteria together."""
+    """Return the verdict of all criteria together: the one that is left whatever the open criteria
+    would show."""
     found = set(outcomes)
     failed = {Outcome.FAILS, Outcome.REVERSED}
     if Outcome.HOLDS in found and found & failed:

@@ -3,12 +3,14 @@ and without an option are paired."""
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from math import inf, isfinite
 
 from fscost import stats
 from fscost.results import METRICS, RunResults
 from fscost.stats import Interval
 from fscost.study.formula import Formula, Reference
 from fscost.study.model import Published, Study
+from fscost.study.unknown import range_of
 
 _VIRTUAL = "virtual_"
 _OF_NO_DEVICE = (
@@ -21,11 +23,14 @@ _OF_NO_DEVICE = (
 class Measured:
     """Measured value of a formula. `interval` is None if there is no value. `because` gives the
     reason, or the reason why the value is no evidence. `is_virtual`: measured by the clock of an
-    emulated guest."""
+    emulated guest. `bounds`: without a value, the ends between which it lies whatever the profiles
+    `unknown`, which were not measured, would have given; either end may be infinite."""
 
     interval: Interval | None
     because: str = ""
     is_virtual: bool = False
+    bounds: Interval | None = None
+    unknown: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -87,6 +92,52 @@ class Numbers:
             _OF_NO_DEVICE if any(_waits(ref) for ref in virtual) else "",
             bool(virtual),
         )
+
+    @property
+    def profiles(self) -> frozenset[str]:
+        """Short names of the profiles that have samples."""
+        return frozenset(reference.profile for reference in self.samples)
+
+    def bounded(self, formula: Formula) -> Measured | None:
+        """Return what is known of a formula that compares measured profiles with others; None if
+        nothing is."""
+        known = [ref for ref in formula.references if ref in self.samples]
+        unknown = formula.references - set(known)
+        waits = any(_waits(ref) for ref in self.virtual.intersection(known))
+        lacks_profiles = not self.profiles & {ref.profile for ref in unknown}
+        has_constants = formula.constants <= self.constants.keys()
+        if not (known and unknown and lacks_profiles and has_constants):
+            return None
+        if formula.is_spread or waits:
+            return None
+        columns = {ref: self.samples[ref] for ref in known}
+        repetitions = sorted(set.intersection(*(set(column) for column in columns.values())))
+        if len(repetitions) < 2:  # A single repetition has no interval.
+            return None
+        numbers = [{ref: column[at] for ref, column in columns.items()} for at in repetitions]
+        try:
+            ranges = [range_of(formula, each, self.constants) for each in numbers]
+        except ZeroDivisionError:
+            return None
+        low = _end([found.low for found in ranges], "low")
+        high = _end([found.high for found in ranges], "high")
+        return Measured(
+            None,
+            "",
+            bool(self.virtual.intersection(known)),
+            Interval(len(ranges), low if isfinite(low) else high, low, high),
+            tuple(sorted({ref.profile for ref in unknown})),
+        )
+
+
+def _end(values: Sequence[float], end: str) -> float:
+    """Compute the low or high end of the values' interval; an infinite value leaves no end."""
+    if not all(map(isfinite, values)):
+        return inf if end == "high" else -inf
+    found = stats.interval(values)
+    value = found.low if end == "low" else found.high
+    assert value is not None, "two values or more have an interval"
+    return value
 
 
 def _add_sum(

@@ -13,7 +13,7 @@ from fscost.results import RunResults
 from fscost.study import RULES, Findings, Outcome, Report, Study, Verdict
 from fscost.view.grid import NOTHING, Grid, plain
 from fscost.view.run import conditions
-from fscost.view.study import CLAIMS, claims, criterion_row
+from fscost.view.study import CLAIMS, claims, criterion_row, verdict_text
 
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 _DECIDED = (Outcome.HOLDS, Outcome.FAILS, Outcome.REVERSED)
@@ -105,7 +105,7 @@ def _post(columns: Sequence[Column]) -> Post:
     study = columns[0].report.study
     header = ("claim", *(column.kernel for column in columns))
     verdicts = [
-        (claim.text, *(column.findings.claims[number].verdict.value for column in columns))
+        (claim.text, *(verdict_text(column.findings.claims[number]) for column in columns))
         for number, claim in enumerate(study.claims)
     ]
     rows = [

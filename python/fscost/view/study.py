@@ -5,11 +5,12 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from math import isinf
 
 import pyarrow as pa
 
 from fscost import study
-from fscost.stats import Row, summarise
+from fscost.stats import Interval, Row, summarise
 from fscost.view.by_disk import by_disk
 from fscost.view.grid import NOTHING, Grid, or_nothing, plain
 from fscost.view.run import conditions, problems
@@ -161,6 +162,13 @@ def verdict_counts(findings: study.Findings) -> str:
     return ", ".join(f"{counts[each]} {each.value}" for each in study.Verdict if counts[each])
 
 
+def verdict_text(judged: study.JudgedClaim) -> str:
+    """Return the verdict, and the second one if there is one."""
+    among = judged.among
+    second = "" if among is None else f"; among those measured: {among.verdict.value}"
+    return judged.verdict.value + second
+
+
 def study_answers(report: study.Report) -> list[str]:
     """Return a sentence for each kernel."""
     return [
@@ -191,7 +199,7 @@ def _at(findings: study.Findings) -> str:
 def _verdicts(report: study.Report) -> Section:
     header = ("claim", *(_at(findings).strip() or "verdict" for findings in report.findings))
     rows = [
-        (claim.text, *(findings.claims[index].verdict.value for findings in report.findings))
+        (claim.text, *(verdict_text(findings.claims[index]) for findings in report.findings))
         for index, claim in enumerate(report.study.claims)
     ]
     return Section("Verdicts", Grid("", header, rows), _way_on(report))
@@ -358,6 +366,14 @@ def _claim(
         f"{'; '.join(labels)}: inconclusive, because {plain(because)}."
         for because, labels in reasons.items()
     ]
+    for at, judged in under:
+        for entry in judged.criteria:
+            if entry.measured.bounds is not None:
+                missing = ", ".join(entry.measured.unknown)
+                lines.append(
+                    f"{entry.criterion.label + at}: decided whatever {missing} would give."
+                )
+        lines += _among(judged, at)
     if claim.explanation:
         lines.append(f"Explanation (ours, not measured): {claim.explanation}")
     verdicts = ", ".join(f"{judged.verdict.value.upper()}{at}" for at, judged in under)
@@ -369,10 +385,25 @@ def _claim(
     )
 
 
+def _among(judged: study.JudgedClaim, at: str) -> list[str]:
+    """Describe the second verdict."""
+    among = judged.among
+    if among is None:
+        return []
+    values = "; ".join(
+        f"{entry.criterion.label} {_with_interval(entry.measured, entry.criterion.unit)}"
+        f" {entry.outcome.value}"
+        for entry in among.criteria
+    )
+    missing = ", ".join(among.missing)
+    return [f"Among those measured{at} (without {missing}): {among.verdict.value} ({values})."]
+
+
 def criterion_row(
     published: study.Published, entry: study.JudgedCriterion, at: str
 ) -> Sequence[str]:
-    criterion, interval = entry.criterion, entry.measured.interval
+    criterion = entry.criterion
+    interval = entry.measured.interval or entry.measured.bounds
     return (
         criterion.label + at,
         _bounds(criterion.at_least, criterion.at_most, criterion.unit),
@@ -423,6 +454,8 @@ def _number(value: float | None, unit: str) -> str:
 
 
 def _with_interval(measured: study.Measured, unit: str) -> str:
+    if measured.bounds is not None:
+        return _range(measured.bounds, unit)
     found = measured.interval
     if found is None or found.low is None:
         return _number(_median(measured), unit)
@@ -430,6 +463,20 @@ def _with_interval(measured: study.Measured, unit: str) -> str:
         return f"{_number(found.median, unit)} ±>1000%"
     bare = [_number(bound, unit).removesuffix(" %") for bound in (found.low, found.high)]
     return f"{_number(found.median, unit)} ({bare[0]} to {bare[1]})"
+
+
+def _range(bounds: Interval, unit: str) -> str:
+    """Return what is known of a value without all of its measurements; zero is no news."""
+    low, high = bounds.low, bounds.high
+    if low is None or high is None or (low <= 0 and isinf(high)):
+        return NOTHING
+    if low <= 0:
+        return f"at most {_number(high, unit)}"
+    return (
+        f"at least {_number(low, unit)}"
+        if isinf(high)
+        else (f"{_number(low, unit)} to {_number(high, unit)}")
+    )
 
 
 def _with_width(measured: study.Measured, unit: str) -> str:

@@ -327,6 +327,7 @@ class Claim(_Object):
     verdict: str
     rule: str
     criteria: list[Pairs]
+    among_measured: Pairs | None = None
 
 
 class FailedOfStudy(_Object):
