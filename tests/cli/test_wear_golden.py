@@ -32,8 +32,16 @@ rated_write_bytes = 300000000000
 NOW = {
     "model_name": "A drive",
     "user_capacity": {"bytes": 2_000_000_000},
-    "nvme_smart_health_information_log": {"percentage_used": 15, "data_units_written": 800_000},
+    "ata_smart_attributes": {
+        "table": [
+            {"name": "Percent_Lifetime_Remain", "value": 85, "raw": {"value": 15}},
+            {"name": "Total_LBAs_Written", "value": 100, "raw": {"value": 800_000_000}},
+            {"name": "Host_Program_Page_Count", "value": 100, "raw": {"value": 25_000_000}},
+            {"name": "FTL_Program_Page_Count", "value": 100, "raw": {"value": 375_000_000}},
+        ]
+    },
 }
+"""Counters of a drive, for this test alone."""
 FORMS = {
     "wear-80.txt": ("r.fscost",),
     "wear.json": ("r.fscost", "--json"),

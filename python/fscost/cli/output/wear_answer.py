@@ -17,6 +17,8 @@ _AMPLIFIED = 2.0
 _CACHED = ("consumer SSD", "eMMC", "UFS")
 """Kinds of devices that write to a cache of SLC first."""
 _SIZES_DIFFER = 0.1
+_APART = 2
+"""Ratio of the device's own WA to the model's from which the model's life misleads."""
 
 
 @dataclass(frozen=True)
@@ -137,6 +139,12 @@ class Answer:
                 "" if counters.nand_write_bytes is not None else " (mean erases × the model's NAND)"
             )
             yield f"WA of its life until now: {own:.2f}{how}; of this workload: {modelled:.2f}."
+            if own >= _APART * modelled:
+                yield (
+                    f"Caution: the device amplified {own / modelled:.1f} times as much as the model."
+                    " If it has always had this workload, believe its own counters, and divide the"
+                    " model's life by that."
+                )
 
     def _believe(self) -> Iterator[str]:
         """Yield which endurance to believe, the rated or the computed one."""
