@@ -1,4 +1,4 @@
-//! The requests of a trace of another tool, which has one time for each request: when it was issued.
+//! The requests of a trace of another tool, which has one time for each: when it was issued.
 
 use crate::{Requests, requests::Item};
 use fscost_latency::Op;

@@ -107,8 +107,8 @@ class Options:
         metavar="FILE|FOLDER",
         parser=some_path,
         help=(
-            "Counters of your own device: the output of `smartctl --json --xall`, /sys/block/mmcblkN"
-            " (eMMC), or a UFS host's folder in /sys. Adds what is left of its life."
+            "Counters of your own device: the output of `smartctl --json --xall`,"
+            " /sys/block/mmcblkN (eMMC), or a UFS host's folder in /sys. Adds what is left of its life."
         ),
         show_default=False,
     )

@@ -138,7 +138,7 @@ def replay_trace(
     path: Path, models: Mapping[str, Model], form: str | None = None, *, seed: int = 1
 ) -> Replay:
     """Replay another tool's trace (docs/traces.md). `least_s`: each request is submitted at its own
-    time in the trace, and flushes order the others; `closed_s`: each waits for the one before it."""
+    time in the trace, and flushes order the others; `closed_s`: each waits for the one before."""
     with capture.traced_requests(path, form) as source:
         names = source.disks()
         if not names:

@@ -1,5 +1,5 @@
-//! Traces in the format of the Storage Performance Council, such as Financial1 and WebSearch1 of the
-//! UMass Trace Repository.
+//! Traces in the format of the Storage Performance Council, such as Financial1 and WebSearch1 of
+//! the UMass Trace Repository.
 //!
 //! Source: "SPC Trace File Format Specification" 1.0.1: fields `ASU,LBA,Size,Opcode,Timestamp`,
 //! separated by commas. LBA is in blocks of 512 bytes in the published traces, Size in bytes;

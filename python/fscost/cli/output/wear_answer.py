@@ -141,8 +141,8 @@ class Answer:
             yield f"WA of its life until now: {own:.2f}{how}; of this workload: {modelled:.2f}."
             if own >= _APART * modelled:
                 yield (
-                    f"Caution: the device amplified {own / modelled:.1f} times as much as the model."
-                    " If it has always had this workload, believe its own counters, and divide the"
+                    f"Caution: the device amplified {own / modelled:.1f} times as much as the"
+                    " model. If it has always had this workload, believe its own counters, and divide the"
                     " model's life by that."
                 )
 
