@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from fscost.cli.app import command
 from fscost.errors import InputError
 from fscost.wear import find, measure, trace_sources
 
@@ -55,3 +56,20 @@ def test_the_size_of_the_disk_replaces_the_highest_address(tmp_path: Path) -> No
         assert measure(found, device).disk_bytes == expected
     with pytest.raises(InputError, match="ends at byte 520,192, beyond --disk-size 65,536"):
         trace_sources(tmp_path / "t", device, None, disk_bytes=1 << 16)
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("0,8,4096,R,0.5", "this workload writes nothing."),
+        ("0,8,4096,W,0.5", "the device's write buffer holds all"),
+    ],
+)
+def test_what_wears_nothing_is_told(
+    tmp_path: Path, line: str, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "t").write_text(f"{line}\n")
+    fscost = command("wear").main
+    arguments = [str(tmp_path / "t"), "--ssd", "nvme-datacentre", "--disk-size", "64M"]
+    fscost([*arguments, "--per-day", "1GB"], standalone_mode=False)
+    assert f"No wear: {says}" in capsys.readouterr().out

@@ -72,7 +72,7 @@ def _life(totals: Totals, ranked: Sequence[Row], baseline: str) -> list[str]:
     years = [(row.profile, totals.get((row.profile, "lifetime_years"))) for row in ranked]
     told = [f"{human(row.median, row.unit)} under {name}" for name, row in years if row is not None]
     if told:
-        return [f"The --ssd device would last {', '.join(told)}."]
+        return [f"Back to back, the --ssd device would last {', '.join(told)}."]
     first = ranked[0]
     if first.verdict is not Verdict.LOWER or not first.ratio:
         return []

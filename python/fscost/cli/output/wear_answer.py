@@ -17,6 +17,8 @@ _AMPLIFIED = 2.0
 _CACHED = ("consumer SSD", "eMMC", "UFS")
 """Kinds of devices that write to a cache of SLC first."""
 _SIZES_DIFFER = 0.1
+_MOST_LEFT = 5
+"""Rows whose remaining life is told."""
 _APART = 2
 """Ratio of the device's own WA to the model's from which the model's life misleads."""
 
@@ -69,6 +71,13 @@ class Answer:
             if (years := self.years(row, lambda wear: wear.life)) is not None
         ]
         if not known:
+            writes = any(wear.host_write_bytes for row in self.rows for wear in row.wears)
+            yield (
+                "No wear: the device's write buffer holds all that this workload writes."
+                if writes
+                else "No wear: this workload writes nothing."
+            )
+            yield from self._now()
             return
         yield plain(f"Lasts {self._span(known)} {self.at}{self._cycles()}.")
         yield from self._now()
@@ -104,10 +113,10 @@ class Answer:
         else:
             used = " to ".join(human_share(each) for each in counters.used or ())
             yield f"{name} has used {used} of its life ({plain(counters.used_by)})."
-            for row in self.rows:
+            for row in self.rows[:_MOST_LEFT]:
                 if (found := self.left_years(row)) is not None:
                     who = f"{row.name}: " if len(self.rows) > 1 else ""
-                    yield plain(f"{who}{_range(*found)} are left by this model, {self.at}.")
+                    yield plain(f"{who}{_range(*found)} are left by this model, at this rate.")
         yield from self._by_itself(counters)
         size = float(self.device.values["capacity_bytes"])
         if counters.capacity_bytes and abs(counters.capacity_bytes / size - 1) > _SIZES_DIFFER:
