@@ -1,9 +1,12 @@
 """The page as text: its content is complete, and names in it stay text."""
 
+import base64
 import csv
 import json
 import re
 from collections.abc import Callable
+from hashlib import sha256
+from html import unescape
 from html.parser import HTMLParser
 from io import StringIO
 from pathlib import Path
@@ -59,6 +62,16 @@ def test_names_stay_text(hostile_run: Path) -> None:
     assert "\u202e" not in text, "what turns text around"
     assert "\x1b" not in text
     assert HOSTILE in parsed.text, "the reader sees the name as it is"
+
+
+def test_a_browser_runs_the_page_s_own_scripts_only(hostile_run: Path) -> None:
+    text = shown(hostile_run)
+    [policy] = re.findall(r'http-equiv="Content-Security-Policy" content="(.*?)">', text)
+    allowed = dict(part.split(" ", 1) for part in unescape(policy).split("; "))
+    scripts = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
+    digests = [base64.b64encode(sha256(script.encode()).digest()).decode() for script in scripts]
+    assert allowed["script-src"].split() == [f"'sha256-{digest}'" for digest in digests]
+    assert (allowed["base-uri"], allowed["form-action"]) == ("'none'", "'none'")
 
 
 def test_nothing_is_fetched(hostile_run: Path) -> None:

@@ -14,6 +14,7 @@ from fscost.view.grid import plain
 from fscost.view.run import View
 
 _INTERNAL = ("facts", "samples_sha256", "files_sha256")
+_FORMULAS = ("=", "+", "-", "@")
 _COLUMNS = [field.name for field in fields(Row)]
 
 
@@ -52,7 +53,8 @@ def csv_text(view: View) -> str:
 
 
 def csv_of(header: Sequence[str], rows: Iterable[Iterable[Any]]) -> str:
-    """Write a header and rows as CSV, without control characters; missing values are empty."""
+    """Write a header and rows as CSV, without control characters and formulas; missing values are
+    empty."""
     buffer = StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(header)
@@ -61,7 +63,12 @@ def csv_of(header: Sequence[str], rows: Iterable[Iterable[Any]]) -> str:
 
 
 def _plain(value: Any) -> Any:
-    return plain(value) if isinstance(value, str) else value
+    if not isinstance(value, str):
+        return value
+    text = plain(value)
+    # A spreadsheet would run it (owasp.org/www-community/attacks/CSV_Injection); a quote makes it
+    # text.
+    return f"'{text}" if text.startswith(_FORMULAS) else text
 
 
 def _cell(value: Any) -> Any:

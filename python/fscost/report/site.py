@@ -159,6 +159,11 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Cache-Control", "no-store")
         self.send_header("Cross-Origin-Resource-Policy", "same-origin")
         self.send_header("Referrer-Policy", "no-referrer")
+        # Beside the policy in each page, which cannot name the last one.
+        self.send_header(
+            "Content-Security-Policy",
+            "base-uri 'none'; form-action 'self'; object-src 'none'; frame-ancestors 'none'",
+        )
         self.send_header("X-Content-Type-Options", "nosniff")
         self.send_header("X-Frame-Options", "DENY")
         self.end_headers()
