@@ -1,6 +1,7 @@
 """`fscost calibrate` recovers the figures of a disk that is served with a known model."""
 
 import os
+import shlex
 import subprocess
 import time
 import tomllib
@@ -16,7 +17,7 @@ from tests.cli.conftest import Fscost, fscost
 from tests.loop_devices import attached_file
 
 from fscost import latency
-from fscost.calibrate import toml
+from fscost.calibrate import fio, toml
 from fscost.calibrate.fio import Answer
 
 __all__ = ["fscost"]
@@ -270,3 +271,8 @@ def test_a_device_without_a_buffer_has_none() -> None:
     assert direct["buffer_bytes"] == 0
     assert direct["program_us"] == pytest.approx(1000 - 10 - 8.192)
     assert direct["flush_us"] == 10
+
+
+def test_a_device_with_a_colon_is_one_file() -> None:
+    for line in fio.commands(fio.WRITES, Path("/dev/a:b"), 1 << 30, 1):
+        assert "--filename=/dev/a\\:b" in shlex.split(line)

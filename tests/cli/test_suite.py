@@ -128,6 +128,11 @@ def test_one_workload_shows_its_own_table(fscost: Run, tmp_path: Path) -> None:
             "did you mean sqlite",
         ),
         (
+            "version = 1\n[workloads.'a b']\ncommand = 'x'\n[workloads.a-b]\ncommand = 'x'",
+            "fscost.toml: workloads 'a b' and 'a-b' would share the folder a-b",
+            "rename one",
+        ),
+        (
             "version = 1\nprofiles = ['ext5']\n[workloads.a]\ncommand = 'x'",
             "fscost.toml: workloads.a: ",
             "ext4",

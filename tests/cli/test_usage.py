@@ -29,6 +29,7 @@ Run = Callable[..., Any]
         (["compare", "--size", "4X", "--", "true"], "--size '4X'", "4G"),
         (["compare", "--workload", ""], "no workload is called ''", "small-files"),
         (["compare", "--out", ""], "'' is not a path", "name a file or a folder"),
+        (["compare", "--csv", "x/", "--", "true"], "--csv 'x/' is not a path of a file", "name a"),
         (["compare", "--force", "--", "true"], "--force requires --device", "leave it out"),
         (
             ["compare", "--modules", "/tmp", "--", "true"],

@@ -131,7 +131,9 @@ def _command(fio: str, job: Job, device: Path, size_bytes: int, seconds: float) 
     # A part smaller than one large block is extended to one.
     length = max(length, LARGE_BYTES) if job.share else job.block_bytes
     begin = max(0, min(begin, size_bytes - length))
-    words = [fio, f"--name={job.name}", f"--filename={device}", f"--rw={job.rw}"]
+    # fio separates several files by colons.
+    file = str(device).replace(":", "\\:")
+    words = [fio, f"--name={job.name}", f"--filename={file}", f"--rw={job.rw}"]
     words += [f"--bs={job.block_bytes}", f"--iodepth={job.depth}", f"--offset={begin}"]
     words += [f"--size={length}", "--direct=1", "--time_based=1", "--norandommap=1"]
     words += ["--ioengine=libaio" if job.depth > 1 else "--ioengine=psync", "--randseed=1"]

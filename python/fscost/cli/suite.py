@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from fscost import devices, files, typed
 from fscost.errors import InputError, did_you_mean
 from fscost.request import Request, with_range
+from fscost.run import slug
 
 LONGEST_BYTES = 1 << 20
 _RENAMED = {"profiles": "on", "builtin": "workload"}
@@ -186,6 +187,14 @@ def requests(suite: Suite, path: Path) -> dict[str, Request]:
             raise InputError(
                 f"{path}: workloads.{name} sets {there} builtin",
                 "give exactly one of them",
+            )
+    by_folder: dict[str, str] = {}
+    for name in suite.workloads:
+        other = by_folder.setdefault(slug(name), name)
+        if other != name:
+            raise InputError(
+                f"{path}: workloads {other!r} and {name!r} would share the folder {slug(name)}",
+                "rename one of them",
             )
     folder = path.absolute().parent
     return {name: _request(suite, name, entry, folder) for name, entry in suite.workloads.items()}

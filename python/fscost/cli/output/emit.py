@@ -36,9 +36,11 @@ class Outputs:
                 " the others",
             )
         for option, name in (("--csv", self.csv), ("--markdown", self.markdown)):
-            if name == "":
+            # `Path` would drop the slash.
+            if name is not None and (not name or name.endswith("/")):
                 raise InputError(
-                    f"{option} '' is not a path", "name a file, or - for standard output"
+                    f"{option} {name!r} is not a path of a file",
+                    "name a file, or - for standard output",
                 )
             if name is not None and name != STDOUT:
                 _check(option, Path(name))
