@@ -6,6 +6,7 @@
 
 mod check;
 mod damage;
+mod memory;
 mod models;
 mod ondisk;
 mod repair;
@@ -30,7 +31,7 @@ pub use trace::{
 const MEMORY_BYTES: usize = 256 << 20;
 
 #[global_allocator]
-static ALLOCATOR: cap::Cap<std::alloc::System> = cap::Cap::new(std::alloc::System, usize::MAX);
+static ALLOCATOR: memory::Limited = memory::Limited::new();
 
 /// Function that runs on an input, and returns if all checks pass.
 pub type Target = fn(&[u8]);
@@ -184,10 +185,9 @@ fn bounded(run: impl FnOnce(&Path)) {
         tempfile::tempdir()
     };
     let folder = folder.expect("a temporary folder");
-    let limit = ALLOCATOR.allocated().saturating_add(MEMORY_BYTES);
-    ALLOCATOR.set_limit(limit).expect("more than is in use");
+    ALLOCATOR.allow(MEMORY_BYTES);
     run(folder.path());
-    ALLOCATOR.set_limit(usize::MAX).expect("no limit");
+    ALLOCATOR.allow(usize::MAX);
 }
 
 /// Reads the input as an untrusted device model, followed by requests.
