@@ -154,16 +154,17 @@ fmt: setup .venv/.dev-packages ## Format the Rust and Python code and apply the 
 	$(BIN)/ruff check --fix-only --quiet .
 	$(BIN)/ruff format .
 
-PIN = $(BIN)/uv --quiet pip compile pyproject.toml --universal --generate-hashes $(if $(UPGRADE),--upgrade) \
+PIN = $(BIN)/uv --quiet pip compile --universal --generate-hashes $(if $(UPGRADE),--upgrade) \
 	  --custom-compile-command 'make lock'
 
 .PHONY: lock
 lock: .venv/.dev-packages ## Update the lock files to match the declared dependencies (UPGRADE=1: to the newest versions)
 	cargo $(if $(UPGRADE),update,metadata --format-version 1 >/dev/null)
 	cargo $(if $(UPGRADE),update,metadata --format-version 1 >/dev/null) --manifest-path fuzz/Cargo.toml
-	$(PIN) --extra build --output-file requirements.lock
-	$(PIN) --extra dev --constraint requirements.lock --output-file requirements-dev.lock
-	$(PIN) --extra docs --constraint requirements-dev.lock --output-file requirements-docs.lock
+	$(PIN) pyproject.toml --extra build --output-file requirements.lock
+	$(PIN) pyproject.toml --extra dev --constraint requirements.lock --output-file requirements-dev.lock
+	$(PIN) pyproject.toml --extra docs --constraint requirements-dev.lock --output-file requirements-docs.lock
+	$(PIN) --output-file requirements-audit.lock - <<<'pip-audit>=2.10.1'
 
 .PHONY: docs
 docs: setup .venv/.docs-packages ## Build the documentation as a site in target/site, with reference pages generated from the program
@@ -181,11 +182,12 @@ VERSION_about := 0.9.3
 FEATURES_about := --features cli
 
 .PHONY: audit
-audit: .venv/.dev-packages $(TOOLS)/bin/cargo-deny ## Look for known vulnerabilities, foreign sources and incompatible licences (needs network)
-	$(TOOLS)/bin/cargo-deny --locked check
-	$(TOOLS)/bin/cargo-deny --locked --manifest-path fuzz/Cargo.toml --config deny.toml check
-	for lock in requirements.lock requirements-dev.lock; do \
-	  $(BIN)/uv --quiet tool run pip-audit@2.10.1 --strict --progress-spinner off --disable-pip --require-hashes --requirement $$lock; done
+audit: ## Look for known vulnerabilities, foreign sources and incompatible licences; warn about each database that cannot be reached
+	@tools/audit $(TOOLS)/bin/cargo-deny $(TOOLS)/pip-audit/bin/pip-audit
+
+$(TOOLS)/pip-audit/bin/pip-audit: requirements-audit.lock | system
+	$(PYTHON) -m venv $(TOOLS)/pip-audit
+	$(TOOLS)/pip-audit/bin/pip --quiet install --require-hashes --no-deps --requirement requirements-audit.lock
 
 # maturin installs the files in MODULE.data/scripts beside the entry point. The folder exists only
 # while the wheel is built.

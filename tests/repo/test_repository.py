@@ -70,7 +70,7 @@ def test_a_python_lock_holds_all_that_is_declared(lock: str) -> None:
             )
 
 
-@pytest.mark.parametrize("lock", LOCKS)
+@pytest.mark.parametrize("lock", [*LOCKS, "requirements-audit.lock"])
 def test_every_python_pin_has_hashes(lock: str) -> None:
     pins = locked_pins(lock)
     assert len(pins) > 10
@@ -156,7 +156,7 @@ def test_ci_runs_what_a_person_runs() -> None:
     families = " ".join((*NATIVE, *GUESTS))
     test = 'make test PYTEST="--hypothesis-seed=$seed"'
     soak = f'make soak DRAWS=10 SEED="$seed" TARGETS="{families}" LONG="$long"'
-    assert steps == [test, "make check", "make docs", soak]
+    assert steps == [test, "make check", "make docs", "make audit", soak]
     long = re.findall(r"(tests/[\w/.]+)", text)
     assert len(long) > 2
     assert all((ROOT / path).exists() for path in long)
