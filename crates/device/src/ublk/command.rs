@@ -39,11 +39,12 @@ impl Control {
         let mut features = 0_u64;
         let command = CtrlCmd {
             dev_id: p::ANY_DEVICE,
-            addr: (&raw mut features).addr() as u64,
+            addr: (&raw mut features).expose_provenance() as u64,
             len: size_of::<u64>() as u16,
             ..command_of(0)
         };
-        let asked = opened.run(p::GET_FEATURES, &command);
+        // SAFETY: `features` lives until this returns.
+        let asked = unsafe { opened.run(p::GET_FEATURES, &command) };
         asked.map_err(|errno| format!("asking ublk_drv for its features: {errno}"))?;
         if features & p::F_USER_COPY == 0 {
             let errno = Errno::OPNOTSUPP;
@@ -73,11 +74,12 @@ impl Control {
     /// Set the parameters of a device.
     pub fn set_params(&mut self, device: u32, params: &p::Params) -> Result<(), String> {
         let command = CtrlCmd {
-            addr: std::ptr::from_ref(params).addr() as u64,
+            addr: std::ptr::from_ref(params).expose_provenance() as u64,
             len: params.len as u16,
             ..command_of(device)
         };
-        let set = self.run(p::SET_PARAMS, &command);
+        // SAFETY: `params` lives until this returns, and the driver reads it only.
+        let set = unsafe { self.run(p::SET_PARAMS, &command) };
         set.map_err(|errno| format!("setting the parameters of a ublk device: {errno}"))
     }
 
@@ -88,12 +90,14 @@ impl Control {
             data: u64::from(std::process::id()),
             ..command_of(device)
         };
-        self.ring.command(self.control.as_fd(), code, &command);
+        // SAFETY: the command holds no address.
+        unsafe { self.ring.command(self.control.as_fd(), code, &command) };
     }
 
     /// Run a command on a device for which no request needs to be served.
     pub fn command(&mut self, code: Opcode, device: u32) -> Result<(), Errno> {
-        self.run(code, &command_of(device))
+        // SAFETY: the command holds no address.
+        unsafe { self.run(code, &command_of(device)) }
     }
 
     /// Remove the devices of disk servers that have ended, because nothing else does. Returns the
@@ -133,16 +137,22 @@ impl Control {
         info: &mut DevInfo,
     ) -> Result<(), Errno> {
         let command = CtrlCmd {
-            addr: (&raw mut *info).addr() as u64,
+            addr: (&raw mut *info).expose_provenance() as u64,
             len: size_of::<DevInfo>() as u16,
             ..command_of(device)
         };
-        self.run(code, &command)
+        // SAFETY: `info` lives until this returns.
+        unsafe { self.run(code, &command) }
     }
 
-    /// Run a command. The caller must keep the memory that `command` points to until this returns.
-    fn run(&mut self, code: Opcode, command: &CtrlCmd) -> Result<(), Errno> {
-        self.ring.command(self.control.as_fd(), code, command);
+    /// Run a command.
+    ///
+    /// # Safety
+    ///
+    /// Memory that `command` points to must live, and be left alone, until this returns.
+    unsafe fn run(&mut self, code: Opcode, command: &CtrlCmd) -> Result<(), Errno> {
+        // SAFETY: the caller's promise.
+        unsafe { self.ring.command(self.control.as_fd(), code, command) };
         let mut happened = Vec::new();
         loop {
             self.ring.wait(LIMIT, &mut happened)?;

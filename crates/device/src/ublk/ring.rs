@@ -60,8 +60,12 @@ impl Ring {
         Ok(Self { ring, creator })
     }
 
-    /// Send a control command. Memory that it points to must live until [`Happened::Commanded`].
-    pub fn command(&mut self, control: BorrowedFd<'_>, code: Opcode, command: &CtrlCmd) {
+    /// Send a control command.
+    ///
+    /// # Safety
+    ///
+    /// Memory that `command` points to must live, and be left alone, until [`Happened::Commanded`].
+    pub unsafe fn command(&mut self, control: BorrowedFd<'_>, code: Opcode, command: &CtrlCmd) {
         let mut bytes = [0; 80];
         bytes[..size_of::<CtrlCmd>()].copy_from_slice(command.as_bytes());
         let entry = opcode::UringCmd80::new(types::Fd(control.as_raw_fd()), code)
@@ -69,7 +73,8 @@ impl Ring {
             .build()
             .personality(self.creator)
             .user_data(COMMAND);
-        self.push(entry);
+        // SAFETY: the caller's promise.
+        unsafe { self.push(&entry) };
     }
 
     /// Send a command of a request.
@@ -80,7 +85,8 @@ impl Ring {
             .cmd(bytes)
             .build()
             .user_data(u64::from(disk) << 16 | u64::from(command.tag));
-        self.push(entry.into());
+        // SAFETY: the command holds no address (UBLK_F_USER_COPY).
+        unsafe { self.push(&entry.into()) };
     }
 
     /// Report once when a descriptor is readable.
@@ -88,14 +94,17 @@ impl Ring {
         let entry = opcode::PollAdd::new(types::Fd(descriptor.as_raw_fd()), libc::POLLIN as u32)
             .build()
             .user_data(READABLE | what as u64);
-        self.push(entry.into());
+        // SAFETY: the entry holds no address.
+        unsafe { self.push(&entry.into()) };
     }
 
-    fn push(&mut self, entry: Entry128) {
+    /// # Safety
+    ///
+    /// Memory that `entry` points to must live until its completion.
+    unsafe fn push(&mut self, entry: &Entry128) {
         loop {
-            // SAFETY: what an entry points to lives until its completion: callers of `command`
-            // wait for it, and the other entries have no pointers.
-            if unsafe { self.ring.submission().push(&entry) }.is_ok() {
+            // SAFETY: the caller's promise.
+            if unsafe { self.ring.submission().push(entry) }.is_ok() {
                 return;
             }
             // The queue is full: the kernel takes the entries in it.
@@ -183,7 +192,8 @@ mod tests {
             return;
         };
         let nothing: Entry128 = opcode::Nop::new().build().into();
-        ring.push(nothing.user_data(COMMAND));
+        // SAFETY: the entry holds no address.
+        unsafe { ring.push(&nothing.user_data(COMMAND)) };
         let mut happened = Vec::new();
         ring.wait(Duration::from_secs(10), &mut happened).unwrap();
         assert_eq!(happened, [Happened::Commanded(-libc::EACCES)]);
