@@ -229,47 +229,70 @@ fn equal_images_have_equal_identities() {
     assert_ne!(of(&[]), of(&[0]));
 }
 
+/// What a request is drawn from: operation, first unit, units, time in flight, FUA.
+type Drawn = (u8, u64, u64, u64, bool);
+
+/// Requests that complete in turn, five nanoseconds apart.
+fn entries(drawn: &[Drawn]) -> Vec<Entry> {
+    let entry = |(number, &(op, unit, units, late, fua)): (usize, &Drawn)| {
+        let op = [Op::Write, Op::Write, Op::Flush, Op::WriteZeroes][usize::from(op)];
+        let complete_ns = 5 * (number as u64 + 1);
+        let is_flush = op == Op::Flush;
+        Entry {
+            op,
+            disk: 0,
+            unit: if is_flush { 0 } else { unit },
+            units: if is_flush { 0 } else { units },
+            byte: number as u8 + 1,
+            submit_ns: complete_ns.saturating_sub(late),
+            complete_ns,
+            fua: fua && op == Op::Write,
+        }
+    };
+    drawn.iter().enumerate().map(entry).collect()
+}
+
+fn is_durable(entry: &Entry, all: &[Entry], at_ns: u64) -> bool {
+    let flushes = |other: &Entry| {
+        other.op == Op::Flush && other.submit_ns >= entry.complete_ns && other.complete_ns <= at_ns
+    };
+    all.iter().any(flushes) || entry.fua && entry.complete_ns <= at_ns
+}
+
 proptest! {
     #[test]
     fn an_image_is_what_a_naive_disk_holds(
-        entries in prop::collection::vec((0u8..4, 0u64..8, 1u64..3, 0u64..20, any::<bool>()), 1..24),
-        at in 0u64..200, picks in any::<u64>(),
+        drawn in prop::collection::vec(
+            (0u8..4, 0u64..8, 1u64..3, 0u64..20, any::<bool>()), 1..24,
+        ),
+        at in 0u64..200,
+        picks in any::<u64>(),
     ) {
-        let mut now = 0u64;
-        let entries: Vec<Entry> = entries.iter().enumerate().map(|(number, &(op, unit, units, late, fua))| {
-            now += 5;
-            let op = [Op::Write, Op::Write, Op::Flush, Op::WriteZeroes][usize::from(op)];
-            Entry {
-                op, disk: 0, unit: if op == Op::Flush { 0 } else { unit },
-                units: if op == Op::Flush { 0 } else { units },
-                byte: number as u8 + 1, submit_ns: now.saturating_sub(late), complete_ns: now,
-                fua: fua && op == Op::Write,
-            }
-        }).collect();
+        let entries = entries(&drawn);
         let (_folder, recording) = recorded(&entries);
         let requests = Requests::read(&recording, None).unwrap();
         let cut = requests.cut(at, UNIT, false);
-        let kept: Vec<u32> = (0..cut.pending.len() as u32).filter(|bit| picks >> (bit % 64) & 1 == 1).collect();
+        let is_picked = |place: &u32| picks >> (place % 64) & 1 == 1;
+        let kept: Vec<u32> = (0..cut.pending.len() as u32).filter(is_picked).collect();
         // The naive disk: each unit in order, lost if it is pending and not kept.
         let mut disk = [0u8; 16];
         let mut place = 0;
         for (number, entry) in entries.iter().enumerate() {
-            let durable = |f: &&Entry| f.op == Op::Flush && f.submit_ns >= entry.complete_ns && f.complete_ns <= at;
-            if entry.op == Op::Flush || entry.submit_ns > at { continue; }
-            let is_durable = entries.iter().any(|f| durable(&f)) || entry.fua && entry.complete_ns <= at;
+            if entry.op == Op::Flush || entry.submit_ns > at {
+                continue;
+            }
             let parts = if entry.op == Op::Write { entry.units } else { 1 };
             let whole = entry.units / parts;
             for part in 0..parts {
-                let survives = is_durable || {
+                let survives = is_durable(entry, &entries, at) || {
                     prop_assert_eq!(cut.pending[place].event, number as u64);
                     place += 1;
                     kept.contains(&(place as u32 - 1))
                 };
                 if survives {
-                    for unit in 0..whole {
-                        let byte = if entry.op == Op::Write { entry.byte } else { 0 };
-                        disk[(entry.unit + part * whole + unit) as usize] = byte;
-                    }
+                    let byte = if entry.op == Op::Write { entry.byte } else { 0 };
+                    let first = (entry.unit + part * whole) as usize;
+                    disk[first..first + whole as usize].fill(byte);
                 }
             }
         }
