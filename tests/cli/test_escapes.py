@@ -1,6 +1,9 @@
-"""Escape sequences in a run's folder, which may come from a stranger: no terminal obeys them."""
+"""Hostile texts in a run's folder, which may come from a stranger: no terminal, spreadsheet or page
+obeys them."""
 
+import csv
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,17 +20,19 @@ from .conftest import Ended
 from .test_by_disk import on_two_disks
 from .test_golden import a_run
 
-ESCAPE = "\x1b[2J"
-"""Clears the screen: short enough for a header that names the baseline."""
+ESCAPE = "\x1b[2J\u202e\u200b<b>"
+"""Clears the screen, turns the text around, has no width, and is markup: short enough for a header
+that names the baseline."""
+FORMULA = "="
 FIXED = ("status", "state", "cell", "recording", "output")
 """Fields with prescribed values, and paths inside the folder."""
 
 
 def hostile(value: Any, name: str = "") -> Any:
-    """Put an escape sequence into every string, and into every name of a free-form object."""
+    """Make every string hostile, except those with prescribed values."""
     match value:
         case str() if name not in FIXED:
-            return value + ESCAPE
+            return FORMULA + value + ESCAPE
         case dict():
             return {key: hostile(each, key) for key, each in value.items()}
         case list():
@@ -49,7 +54,7 @@ def folder(tmp_path: Path) -> Path:
     samples = run.samples
     for name in ("profile", "disk"):
         given = samples[name]
-        marked = pc.binary_join_element_wise(given, ESCAPE, "")
+        marked = pc.binary_join_element_wise(FORMULA, given, ESCAPE, "")
         changed = pc.if_else(pc.equal(given, ""), given, marked)
         samples = samples.set_column(
             samples.schema.get_field_index(name), samples.schema.field(name), changed
@@ -58,14 +63,41 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "run"
 
 
-@pytest.mark.parametrize(
-    "options", [(), ("--by-disk",), ("--wide",), ("--markdown", "out"), ("--csv", "out")]
-)
-def test_no_form_of_show_contains_an_escape(
+OUT, PAGE = "out", "out.html"
+COMMANDS = {
+    "show": ("show",),
+    "by disk": ("show", "--by-disk"),
+    "wide": ("show", "--wide"),
+    "markdown": ("show", "--markdown", OUT),
+    "csv": ("show", "--csv", OUT),
+    "csv by disk": ("show", "--by-disk", "--csv", OUT),
+    "diff": ("diff",),
+    "ls": ("ls",),
+    "report": ("report", "--out", PAGE),
+}
+
+
+@pytest.mark.parametrize("options", COMMANDS.values(), ids=COMMANDS)
+def test_no_output_has_a_strangers_text_raw(
     fscost: Callable[..., Ended], folder: Path, options: tuple[str, ...]
 ) -> None:
-    (folder.parent / "out").write_text("")
-    ended = fscost("show", str(folder), *options)
-    found = ended.stdout + (folder.parent / "out").read_text()
-    assert "ext4\N{REPLACEMENT CHARACTER}[2J" in found
-    assert "\x1b" not in found
+    command, *rest = options
+    given = [folder]
+    match command:
+        case "ls":
+            given = [folder.parent]
+        case "diff":
+            given = [folder, Path(shutil.copytree(folder, folder.parent / "other"))]
+    ended = fscost(command, *map(str, given), *rest, check=(0, 1))
+    out = folder.parent / (rest[-1] if rest else OUT)
+    told, written = ended.stdout + ended.stderr, out.read_text() if out.exists() else ""
+    assert "ext4" in told + written, told
+    # The page has our own tabs: its scripts.
+    for character in {*told, *written} - {"\n", "\t"}:
+        assert character.isprintable(), f"{character!r} in {told}{written}"
+    if "--markdown" in rest or "--out" in rest:
+        assert "<b>" not in written
+    if "--csv" in rest:
+        cells = [cell for row in csv.reader(written.splitlines()) for cell in row]
+        assert "'=ext4\N{REPLACEMENT CHARACTER}[2J" in "".join(cells)
+        assert not [cell for cell in cells if cell.startswith(("=", "+", "@"))]

@@ -57,7 +57,7 @@ def csv_of(header: Sequence[str], rows: Iterable[Iterable[Any]]) -> str:
     empty."""
     buffer = StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(header)
+    writer.writerow(map(_plain, header))
     writer.writerows(map(_plain, row) for row in rows)
     return buffer.getvalue()
 

@@ -1,9 +1,11 @@
-"""Templates of pages. Autoescape is always on."""
+"""Templates of pages. Autoescape is always on, and each text is `plain`."""
 
 from functools import cache
+from typing import Any
 
 import jinja2
 
+from fscost.view.grid import plain
 from fscost.view.units import human_bytes, slug
 
 
@@ -17,9 +19,15 @@ def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("fscost.report.html", "."),
         autoescape=True,
+        finalize=_plain,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     environment.filters |= {"slug": slug, "human_bytes": human_bytes}
     return environment
+
+
+def _plain(value: Any) -> Any:
+    """Return a text without control characters, unless it is a part of the page itself."""
+    return plain(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
