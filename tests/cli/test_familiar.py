@@ -185,13 +185,16 @@ def test_here_is_replaced_in_named_commands_too(fscost: Run, tmp_path: Path) -> 
     assert step["shell"] == f"{tmp_path}/a.sh"
 
 
-def test_runs_with_other_operations_are_not_divided(fscost: Run, tmp_path: Path) -> None:
+def test_workloads_of_a_suite_are_divided_by_their_own_operations(
+    fscost: Run, tmp_path: Path
+) -> None:
     (tmp_path / "s.toml").write_text(
         'version = 1\nprofiles = ["ext4", "xfs"]\n'
         '[workloads.a]\ncommand = "true"\nper = "10:fsync"\n'
         '[workloads.b]\ncommand = "true"\nper = "20:tx"\n'
     )
-    assert "written per" not in fscost("run", "s.toml", "--lab", "fake", "-r", "2").stdout
-    text = (tmp_path / "s.toml").read_text().replace("20:tx", "10:fsync")
-    (tmp_path / "s.toml").write_text(text)
-    assert "written per fsync" in fscost("run", "s.toml", "--lab", "fake", "-r", "2").stdout
+    said = fscost("run", "s.toml", "--lab", "fake", "-r", "2").stdout
+    assert "a, per fsync" in said
+    assert "b, per tx" in said
+    assert "a vs b" not in said
+    assert "b vs a" not in said

@@ -49,6 +49,8 @@ READS = {
     ("show", "ssd"),
     ("wear", "source"),
     ("wear", "ssd"),
+    ("wear", "now"),
+    ("diff", "ssd"),
     ("devices", "name"),
     ("explain", "ssd"),
     ("diff", "runs"),
@@ -62,8 +64,8 @@ READS = {
     ("calibrate", "erase_device"),
 }
 """Parameters that name an input, or a device that is erased only when confirmed."""
-ELSEWHERE = {("calibrate", "out")}
-"""Parameters that tests/calibrate tries, beside a device."""
+ELSEWHERE = {("calibrate", "out"), ("crash", "out")}
+"""Parameters that tests/calibrate tries, beside a device, and tests/whole/test_crash.py as root."""
 PATHS = re.compile(r"\b(FILE|DIR|PATH|VMLINUZ|RECORDING|RUN|OUT|LOG|MODEL)\b|/dev")
 """Names in the help for a parameter that takes a path."""
 

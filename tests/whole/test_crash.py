@@ -76,6 +76,14 @@ def test_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
     assert left_behind(tmp_path) == []
 
 
+def test_a_taken_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "taken").write_bytes(b"old")
+    run = start(tmp_path, "--on", "ext4", "--out", "taken")
+    out, err = run.communicate()
+    assert (run.returncode, out) == (2, ""), err
+    assert (tmp_path / "taken").read_bytes() == b"old"
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

@@ -41,7 +41,7 @@ def crash(
     device: Annotated[
         str,
         typer.Option(
-            metavar="MODEL",
+            metavar="NAME",
             help="What survives: reorder-4k, reorder-512, in-order, power-loss-protected.",
         ),
     ] = "reorder-4k",
