@@ -17,6 +17,7 @@ __all__ = [
     "Recording",
     "RecordingError",
     "Requests",
+    "TracedRequests",
     "Workload",
     "__version__",
     "causes",
@@ -300,8 +301,9 @@ class Workload:
         self, device: Mapping[str, object], fill: float, max_rounds: int, by_tag: bool
     ) -> Replayed: ...
 
+@final
 class TracedRequests:
-    def __new__(cls, path: str | os.PathLike[str], form: str | None = None) -> TracedRequests: ...
+    def __new__(cls, path: str | os.PathLike[str], form: str | None = None) -> Self: ...
     def disks(self) -> list[str]: ...
     def replay(
         self, models: Sequence[tuple[str, str]], waits: Sequence[str], seed: int
