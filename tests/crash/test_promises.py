@@ -21,6 +21,7 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(promises, "PAUSE_S", 0)
     monkeypatch.setattr(promises, "_kept", lambda kind, number: None)
+    monkeypatch.setattr(promises, "_type", lambda: "tmpfs")
     promises.prepare()
     promises.run(ROUNDS)
     return tmp_path
@@ -70,6 +71,12 @@ def overwrite(name: str, data: bytes, offset: int = 0) -> Break:
         (overwrite("database", bytes(512), 8 * 512), "lost", "database, sector 8"),
         (overwrite("database", sector("still-1", 0, 0), 8 * 512), "stale", "database, sector 8"),
         (overwrite("still-2", bytes(1)), "stale", "still-2, sector 0"),
+        (overwrite("spool/spool-3", sector("old", 0, 9), 512), "stale", "spool-3, sector 1"),
+        (lambda made: (made / "swap").unlink(), "lost", "swap (missing)"),
+        (lambda made: (made / "swap").write_bytes(b""), "emptied", "swap (0 bytes)"),
+        (overwrite("swap", bytes(1024)), "emptied", "swap (4096 bytes)"),
+        (overwrite("swap", content("swap", 8, 2)), "emptied", "swap (4096 bytes)"),
+        (overwrite("swap", sector("old", 0, 0)), "stale", "swap (4096 bytes)"),
     ],
 )
 def test_a_broken_promise_is_flagged(made: Path, change: Break, kind: str, place: str) -> None:
@@ -88,6 +95,9 @@ def test_a_broken_promise_is_flagged(made: Path, change: Break, kind: str, place
         (lambda made: (made / "log").write_bytes(content("log", 0, 8)), []),
         (lambda made: (made / "config").write_bytes(content("config", 8, 8)), []),
         (overwrite("database", sector("database", 1, 8), 8 * 512), []),
+        (lambda made: (made / "spool/spool-9").unlink(), []),
+        (lambda made: (made / "spool/spool-9").write_bytes(bytes(4096)), []),
+        (lambda made: (made / "swap").write_bytes(content("swap", 2, 8)), []),
     ],
 )
 def test_what_was_not_promised_may_be_lost_but_not_replaced(
@@ -100,5 +110,6 @@ def test_what_was_not_promised_may_be_lost_but_not_replaced(
 def test_a_promise_counts_only_well_before_the_cut() -> None:
     """The workload's clock and the recording's may differ."""
     made = [(10_000_000, "log", 1), (20_000_000, "log", 2), (25_000_000, "mail", 1)]
-    assert kept_at(made, 21_000_000) == {"log": 1, "config": 0, "mail": 0, "database": 0}
+    assert kept_at(made, 11_999_999) == {}
+    assert kept_at(made, 21_000_000) == {"log": 1}
     assert kept_at(made, 22_000_000)["log"] == 2

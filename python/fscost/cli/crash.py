@@ -31,6 +31,13 @@ def crash(
         shared.Repeated,
         typer.Option(metavar="PROFILE", help="Profile to examine, as for compare; repeatable."),
     ] = None,
+    workload: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="What makes the promises: files, sqlite, sqlite-extra, sqlite-wal.",
+        ),
+    ] = "files",
     rounds: Annotated[
         int, typer.Option(min=1, max=1000, help="Rounds of the workload, of four promises each.")
     ] = 6,
@@ -53,18 +60,25 @@ def crash(
     """Cut the power of recorded disks, and check what each file system kept.
 
     Each profile runs a workload that appends to, replaces, creates and overwrites files, each time
-    with the calls that make it durable. The recording is cut at many instants: what was not durable
-    may have reached the disk or not. Each such state is mounted, read and checked by fsck.
+    with the calls that make it durable, or SQLite transactions (--workload). The recording is cut
+    at many instants: what was not durable may have reached the disk or not. Each such state is
+    mounted, read and checked by fsck.
 
     fscost crash --on ext4 --on 'ext4 -o nobarrier'
     """
     from fscost.crash.explore import DEVICES, Limits
+    from fscost.crash.workloads import WORKLOADS
 
+    if workload not in WORKLOADS:
+        raise InputError(f"--workload {workload!r} is unknown", f"one of: {', '.join(WORKLOADS)}")
     if device not in DEVICES:
         raise InputError(f"--device {device!r} is unknown", f"one of: {', '.join(DEVICES)}")
     limits = Limits(cuts, states, seed, device)
     found = prepared(
-        _request(on or _DEFAULT, rounds, seed), Place("native", out, wait=wait), say, sys.argv
+        _request(on or _DEFAULT, workload, rounds, seed),
+        Place("native", out, wait=wait),
+        say,
+        sys.argv,
     )
     for each in found.spec.profiles:
         _check(each.name, each.type, len(each.disks))
@@ -72,18 +86,18 @@ def crash(
         outcome = execute(found)
         if outcome.interrupted:
             raise typer.Exit(130)
-        _examine(outcome.results, limits, is_json=json)
+        _examine(outcome.results, workload, limits, is_json=json)
     raise typer.Exit(outcome.exit_code)
 
 
-def _request(on: Sequence[str], rounds: int, seed: int) -> Request:
-    from fscost.crash import promises
+def _request(on: Sequence[str], workload: str, rounds: int, seed: int) -> Request:
+    from fscost.crash.workloads import WORKLOADS
 
-    program = f"{sys.executable} -IS {promises.__file__}"
+    program = WORKLOADS[workload]
     asked = Request(
         on=tuple(on),
-        prepare=(f"{program} prepare",),
-        command=(f"{program} run {rounds}",),
+        prepare=(program.prepare,),
+        command=(program.run(rounds),),
         name="crash",
         size=_SIZE,
         seed=seed,
@@ -103,7 +117,7 @@ def _check(name: str, type_: str, disks: int) -> None:
         raise InputError(f"{name} has {disks} disks", "name profiles on one disk")
 
 
-def _examine(results: RunResults, limits: "Limits", *, is_json: bool) -> None:
+def _examine(results: RunResults, workload: str, limits: "Limits", *, is_json: bool) -> None:
     from fscost.crash.explore import Control, Exploration, control, explore
     from fscost.report import document
     from fscost.report.terminal import print_parts
@@ -114,7 +128,7 @@ def _examine(results: RunResults, limits: "Limits", *, is_json: bool) -> None:
     controls: dict[str, Control] = {}
     with tempfile.TemporaryDirectory(dir=results.folder, prefix="crash-") as name:
         folder = Path(name)
-        for profile, found in _sources(results):
+        for profile, found in _sources(results, workload):
             explored[profile] = explore(found, limits, folder, _progress(profile))
             if not controls or not any(each.tried for each in controls.values()):
                 controls = {profile: control(found, limits, folder)}
@@ -126,6 +140,7 @@ def _examine(results: RunResults, limits: "Limits", *, is_json: bool) -> None:
         ]
         value = {
             "run": str(results.folder),
+            "workload": workload,
             "device": limits.device,
             "seed": limits.seed,
             "rows": list(shown.rows),
@@ -150,7 +165,7 @@ def _progress(profile: str) -> Callable[[int, int], None]:
     return told
 
 
-def _sources(results: RunResults) -> "Iterator[tuple[str, Source]]":
+def _sources(results: RunResults, workload: str) -> "Iterator[tuple[str, Source]]":
     from fscost.crash.explore import source
     from fscost.results import kept_recording
 
@@ -161,4 +176,4 @@ def _sources(results: RunResults) -> "Iterator[tuple[str, Source]]":
             raise HostError(f"{cell.profile} has no recording", "free some space, and try again")
         output = (results.folder / cell.output).read_text(errors="replace")
         options = str(about.get("mount_options", ""))
-        yield cell.profile, source(path, str(about["type"]), options, output, _PHASE)
+        yield cell.profile, source(path, workload, str(about["type"]), options, output, _PHASE)

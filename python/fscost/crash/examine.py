@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from fscost import capture
-from fscost.crash import promises
+from fscost.crash.workloads import WORKLOADS
 from fscost.host import tool
 
 CHECKS = {"ext": ("e2fsck", "-fn"), "xfs": ("xfs_repair", "-n"), "btrfs": ("btrfs", "check")}
@@ -42,6 +42,7 @@ class _Examiner:
     def __init__(self, about: Mapping[str, Any], place: _Place) -> None:
         self._type, self._options = str(about["type"]), str(about["options"])
         self._device = str(about["device"])
+        self._broken = WORKLOADS[str(about["workload"])].broken
         self._place = place
         self._crash = capture.crash(Path(about["recording"]), about.get("without"))
 
@@ -80,7 +81,7 @@ class _Examiner:
         if _run([*mount, str(self._place.image), str(self._place.root)]) != 0:
             return {"mounts": False, "is_clean": False, "broken": []}
         try:
-            broken = [list(each) for each in promises.broken(self._place.root, kept)]
+            broken = [list(each) for each in self._broken(self._place.root, kept)]
         finally:
             unmounted = _run(["umount", str(self._place.root)])
         check = CHECKS[family(self._type)]

@@ -16,7 +16,7 @@ from queue import Empty, Queue
 from typing import IO, TYPE_CHECKING, Any
 
 from fscost import capture
-from fscost.crash.promises import CONFIG, DATABASE, LOG, MAIL
+from fscost.crash.promises import EMPTIED
 from fscost.errors import HostError, InputError
 from fscost.host import tool
 
@@ -34,7 +34,6 @@ MARGIN_NS = 2_000_000
 """Time by which a promise must precede a cut. The two clocks run apart by less, and each promise is
 followed by a longer pause."""
 _KEPT = re.compile(r"^kept (\d{1,19}) (\w{1,20}) (\d{1,9})$", re.MULTILINE)
-_KINDS = (LOG, CONFIG, MAIL, DATABASE)
 _MOST_CONTROLS = 6
 _WORKERS = 3 * (os.cpu_count() or 1)
 """Programs that examine states. Most of their time, they wait for mounts to settle."""
@@ -42,10 +41,11 @@ _WORKERS = 3 * (os.cpu_count() or 1)
 
 @dataclass(frozen=True)
 class Source:
-    """A recording of the promises' workload. `promises`: instant, kind and number of each, in
-    order; `begin_ns` and `end_ns`: the measured phase."""
+    """A recording of a workload. `promises`: instant, kind and number of each, in order; `begin_ns`
+    and `end_ns`: the measured phase."""
 
     recording: Path
+    workload: str
     type: str
     options: str
     promises: Sequence[tuple[int, str, int]]
@@ -73,6 +73,11 @@ class Outcome:
     is_clean: bool
     needs_repair: bool
     broken: Sequence[tuple[str, str]]
+
+    @property
+    def is_broken(self) -> bool:
+        """True if a call's promise is broken."""
+        return any(kind != EMPTIED for kind, _ in self.broken)
 
 
 @dataclass(frozen=True)
@@ -108,7 +113,9 @@ class _Plan:
     tried: int = 0
 
 
-def source(recording: Path, type_: str, options: str, output: str, phase: str) -> Source:
+def source(
+    recording: Path, workload: str, type_: str, options: str, output: str, phase: str
+) -> Source:
     """Read what a cell of the workload promised, and when. `output`: the text that its commands
     printed."""
     with capture.opened(recording) as opened:
@@ -127,15 +134,15 @@ def source(recording: Path, type_: str, options: str, output: str, phase: str) -
         (int(at_ns) - begin_unix_ns, kind, int(number))
         for at_ns, kind, number in _KEPT.findall(output)
     ]
-    return Source(recording, type_, options, promises, bounds[place], bounds[place + 1])
+    return Source(recording, workload, type_, options, promises, bounds[place], bounds[place + 1])
 
 
 def kept_at(promises: Sequence[tuple[int, str, int]], at_ns: int) -> dict[str, int]:
     """Return the newest promise of each kind that was made `MARGIN_NS` before an instant."""
-    found = dict.fromkeys(_KINDS, 0)
+    found: dict[str, int] = {}
     for made_ns, kind, number in promises:
-        if kind in found and made_ns + MARGIN_NS <= at_ns:
-            found[kind] = max(found[kind], number)
+        if made_ns + MARGIN_NS <= at_ns:
+            found[kind] = max(found.get(kind, 0), number)
     return found
 
 
@@ -170,7 +177,7 @@ def control(found: Source, limits: Limits, folder: Path) -> Control:
         tried += 1
         plan = _planned(crash, cuts[-1:], limits)
         outcomes = _examined(found, plan, limits, folder, flush, lambda done, of: None)
-        noticed += any(each.broken or not each.mounts for each in outcomes)
+        noticed += any(each.is_broken or not each.mounts for each in outcomes)
     return Control(tried, noticed)
 
 
@@ -220,6 +227,7 @@ def _examined(
     workers = 1 if found.type == "btrfs" else _WORKERS
     about = {
         "recording": str(found.recording),
+        "workload": found.workload,
         "type": found.type,
         "options": found.options,
         "device": limits.device,

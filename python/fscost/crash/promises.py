@@ -14,8 +14,10 @@ from pathlib import Path
 SECTOR_BYTES = 512
 PAUSE_S = 0.015
 """Pause after each promise: a power cut can come between it and the next request."""
-_BYSTANDERS, _SLOTS, _SLOT_SECTORS, _OLD_SECTORS = 8, 8, 8, 8192
+_BYSTANDERS, _SLOTS, _SLOT_SECTORS, _OLD_SECTORS = 8, 8, 8, 32 << 10
+_SPOOL_SECTORS, _SPOOLED, _ROOM_BYTES = 256, 8, 128 << 10
 LOG, CONFIG, MAIL, DATABASE, STILL, OLD = "log", "config", "mail", "database", "still", "old"
+SPOOL, SWAP, FILLER = "spool", "swap", "filler"
 
 
 def sector(name: str, version: int, number: int) -> bytes:
@@ -29,11 +31,12 @@ def content(name: str, version: int, sectors: int) -> bytes:
     return b"".join(sector(name, version, number) for number in range(sectors))
 
 
-def _write(name: str, data: bytes, flags: int = os.O_TRUNC) -> None:
+def _write(name: str, data: bytes, flags: int = os.O_TRUNC, *, is_synced: bool = True) -> None:
     descriptor = os.open(name, os.O_CREAT | os.O_WRONLY | flags, 0o644)
     try:
         os.write(descriptor, data)
-        os.fsync(descriptor)
+        if is_synced:
+            os.fsync(descriptor)
     finally:
         os.close(descriptor)
 
@@ -59,15 +62,46 @@ def prepare() -> None:
         _write(f"{STILL}-{number}", content(f"{STILL}-{number}", 0, 5))
     _write(DATABASE, content(DATABASE, 0, _SLOTS * _SLOT_SECTORS))
     _write(OLD, content(OLD, 0, _OLD_SECTORS))
-    Path(MAIL).mkdir()
+    _write(SWAP, content(SWAP, 0, 8))
+    for name in (MAIL, SPOOL):
+        Path(name).mkdir()
     _sync_folder()
+    if _type() == "ext4":
+        _fill()
     Path(OLD).unlink()
     _sync_folder()
 
 
+def _type() -> str:
+    """Return the type of this file system (proc_pid_mountinfo(5))."""
+    number = Path().stat().st_dev
+    device = f"{os.major(number)}:{os.minor(number)}"
+    for line in Path("/proc/self/mountinfo").read_text(errors="replace").splitlines():
+        words = line.split()
+        if words[2] == device:
+            return words[words.index("-") + 1]
+    return ""
+
+
+def _fill() -> None:
+    """Reserve almost all free space, so that new files get the blocks of deleted ones. ext4 would
+    take others first."""
+    space = os.statvfs(".")
+    descriptor = os.open(FILLER, os.O_CREAT | os.O_WRONLY, 0o644)
+    os.posix_fallocate(descriptor, 0, space.f_bavail * space.f_frsize - _ROOM_BYTES)
+    os.fsync(descriptor)
+    os.close(descriptor)
+
+
 def run(rounds: int) -> None:
-    """Append, replace, create and overwrite, each followed by the calls that make it durable."""
+    """Append, replace, create and overwrite, each followed by the calls that make it durable. Each
+    round begins with a new file and a replaced one that no call makes durable."""
     for number in range(1, rounds + 1):
+        name = f"{SPOOL}-{number}"
+        _write(f"{SPOOL}/{name}", content(name, 0, _SPOOL_SECTORS), is_synced=False)
+        Path(SPOOL, f"{SPOOL}-{number - _SPOOLED}").unlink(missing_ok=True)
+        _write(f"{SWAP}.new", content(SWAP, number, 8), is_synced=False)
+        Path(f"{SWAP}.new").rename(SWAP)
         _write(LOG, sector(LOG, 0, number - 1), os.O_APPEND)
         if number == 1:
             _sync_folder()
@@ -92,20 +126,23 @@ def run(rounds: int) -> None:
 
 Kept = Mapping[str, int]
 """The newest promise of each kind that was made."""
-LOST, STALE, TORN = "lost", "stale", "torn"
+LOST, STALE, TORN, EMPTIED = "lost", "stale", "torn", "emptied"
 
 
 def broken(folder: Path, kept: Kept) -> Iterator[tuple[str, str]]:
     """Yield each broken promise: `lost` (acknowledged data is gone or old), `stale` (a file holds
     bytes that nobody wrote to it) or `torn` (a file that was replaced at once is neither version),
-    and the place in words."""
+    and the place in words. `emptied` breaks no promise of POSIX: a file that was replaced without
+    fsync is neither version."""
     for number in range(_BYSTANDERS):
         name = f"{STILL}-{number}"
         yield from _exact(folder / name, name, 0, 5)
     for number in range(1, kept.get(MAIL, 0) + 1):
         name = f"{MAIL}-{number}"
         yield from _exact(folder / MAIL / name, name, 0, 3)
-    yield from _unpromised(folder / MAIL, kept.get(MAIL, 0))
+    yield from _unpromised(folder / MAIL, MAIL, kept.get(MAIL, 0))
+    yield from _unpromised(folder / SPOOL, SPOOL, 0)
+    yield from _swapped(folder / SWAP)
     yield from _log(folder / LOG, kept.get(LOG, 0))
     yield from _config(folder / CONFIG, kept.get(CONFIG, 0))
     yield from _database(folder / DATABASE, kept.get(DATABASE, 0))
@@ -141,19 +178,32 @@ def _exact(path: Path, name: str, version: int, sectors: int) -> Iterator[tuple[
             return
 
 
-def _unpromised(folder: Path, kept: int) -> Iterator[tuple[str, str]]:
+def _unpromised(folder: Path, kind: str, kept: int) -> Iterator[tuple[str, str]]:
     """Files whose calls had not returned may be missing or short, but hold no other bytes."""
     try:
         names = sorted(path.name for path in folder.iterdir())
     except OSError:
         return
     for name in names:
-        number = name.removeprefix(f"{MAIL}-")
+        number = name.removeprefix(f"{kind}-")
         if not number.isdigit() or int(number) <= kept:
             continue
         for place, mine in enumerate(_sectors(_read(folder / name) or b"")):
             if mine != sector(name, 0, place) and _kind(mine, name) == STALE:
                 yield STALE, f"{name}, sector {place}"
+
+
+def _swapped(path: Path) -> Iterator[tuple[str, str]]:
+    """The old version was durable, so there is a file of this name, whichever version it is."""
+    data = _read(path)
+    if data is None:
+        yield LOST, f"{SWAP} (missing)"
+        return
+    version = data.removeprefix(f"{SWAP} v".encode()).split(b" ", 1)[0]
+    if version.isdigit() and data == content(SWAP, int(version[:9]), 8):
+        return
+    kinds = {_kind(mine, SWAP) for mine in _sectors(data)}
+    yield (STALE if STALE in kinds else EMPTIED), f"{SWAP} ({len(data)} bytes)"
 
 
 def _log(path: Path, kept: int) -> Iterator[tuple[str, str]]:

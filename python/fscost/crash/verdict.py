@@ -5,13 +5,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from fscost.crash.explore import Exploration, Outcome
-from fscost.crash.promises import LOST, STALE, TORN
-
-_WORDS = {
-    LOST: "is not what was promised",
-    STALE: "holds bytes of another file",
-    TORN: "is neither the old nor the new version",
-}
+from fscost.crash.promises import EMPTIED, LOST, STALE, TORN
+from fscost.crash.sqlite import DAMAGED
 
 
 class Verdict(StrEnum):
@@ -24,13 +19,25 @@ class Verdict(StrEnum):
     CORRUPTS = "CORRUPTS"
 
 
+_OF = {
+    STALE: (Verdict.EXPOSES_STALE, "holds bytes of another file"),
+    LOST: (Verdict.LOSES_ACKED, "is not what was promised"),
+    TORN: (Verdict.LOSES_ACKED, "is neither the old nor the new version"),
+    DAMAGED: (Verdict.CORRUPTS, "is not sound"),
+}
+"""Verdict and words of each kind of broken promise."""
+
+
 @dataclass(frozen=True)
 class Judged:
-    """A verdict, the number of states with each fault, and the first state of the worst one."""
+    """A verdict, the number of states with each fault, and the first state of the worst one.
+    `emptied`: states in which a file that was replaced without fsync is neither version. No call
+    promised otherwise, but many programs expect it."""
 
     verdict: Verdict
     counts: dict[str, int]
     example: str
+    emptied: int
 
 
 def judged(found: Exploration) -> Judged:
@@ -42,7 +49,9 @@ def judged(found: Exploration) -> Judged:
             counts[verdict] += 1
             examples.setdefault(verdict, f"{_named(outcome)}: {words}")
     worst = max(counts, key=list(Verdict).index, default=Verdict.SAFE)
-    return Judged(worst, {each.value: counts[each] for each in counts}, examples.get(worst, ""))
+    emptied = sum(any(kind == EMPTIED for kind, _ in each.broken) for each in found.outcomes)
+    told = {each.value: counts[each] for each in counts}
+    return Judged(worst, told, examples.get(worst, ""), emptied)
 
 
 def _faults(outcome: Outcome) -> dict[Verdict, str]:
@@ -54,8 +63,10 @@ def _faults(outcome: Outcome) -> dict[Verdict, str]:
     elif outcome.needs_repair:
         found[Verdict.NEEDS_REPAIR] = "has errors after recovery, which a repair corrects"
     for kind, where in outcome.broken:
-        verdict = Verdict.EXPOSES_STALE if kind == STALE else Verdict.LOSES_ACKED
-        found.setdefault(verdict, f"{where} {_WORDS[kind]}")
+        if kind == EMPTIED:
+            continue
+        verdict, words = _OF[kind]
+        found.setdefault(verdict, f"{where} {words}")
     return found
 
 

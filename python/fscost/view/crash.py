@@ -46,12 +46,13 @@ def crash_view(
         judgement = judged(found)
         written, flushes = (costs.get((profile, metric), 0.0) for metric in (WRITTEN, _FLUSHES))
         counts = [judgement.counts.get(verdict, 0) for verdict, _ in _COUNTED]
+        shown = [*counts, judgement.emptied]
         lines.append(
             [
                 profile,
                 judgement.verdict.value,
                 f"{len(found.outcomes):,}",
-                *(f"{count:,}" if count else NOTHING for count in counts),
+                *(f"{count:,}" if count else NOTHING for count in shown),
                 human_bytes(written),
                 f"{flushes:,.0f}",
             ]
@@ -64,6 +65,7 @@ def crash_view(
                 "states_tried": found.tried,
                 "cuts": found.cuts,
                 **{word: count for (_, word), count in zip(_COUNTED, counts, strict=True)},
+                "emptied": judgement.emptied,
                 "example": judgement.example,
                 WRITTEN: written,
                 _FLUSHES: flushes,
@@ -71,7 +73,8 @@ def crash_view(
         )
         if judgement.example:
             examples.append(f"{profile}: {judgement.example}.")
-    header = ["profile", "verdict", "states", *(word for _, word in _COUNTED), "written", "flushes"]
+    faults = (*(word for _, word in _COUNTED), "emptied")
+    header = ["profile", "verdict", "states", *faults, "written", "flushes"]
     notes = [*examples, *_legend(limits), *map(_control, controls.items()), *problems]
     title = f"Promises after a power cut: {len(lines)} profile{'s' * (len(lines) != 1)}"
     grid = Grid("", header, lines, left=(0, 1))
@@ -91,7 +94,8 @@ def _legend(limits: Limits) -> list[str]:
     safe = "SAFE means that no promise was broken in the states examined."
     words = (
         "lost: acknowledged data is gone or old; stale: a file holds bytes of another; corrupt:"
-        " errors that no repair corrects; repaired: errors until fsck runs."
+        " errors that no repair corrects; repaired: errors until fsck runs; emptied: a file that was"
+        " replaced without fsync is neither version (no call promised more)."
     )
     return [f"{model} {safe}", words]
 

@@ -132,6 +132,8 @@ class CrashRow(_Object):
     stale: int
     corrupt: int
     repaired: int
+    emptied: int
+    """States in which a file that was replaced without fsync is neither version."""
     example: str
     """The first state with the worst fault, in words; empty if there is none."""
     device_write_bytes: float
@@ -151,6 +153,7 @@ class Crash(_Document):
     """`fscost crash --json`."""
 
     run: str
+    workload: str
     device: str
     seed: int
     rows: list[CrashRow]

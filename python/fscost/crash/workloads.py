@@ -1,0 +1,54 @@
+"""The workloads of `fscost crash`: programs that make promises, and the check of what is left of
+them."""
+
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fscost.crash import promises, sqlite
+
+Broken = Callable[[Path, Mapping[str, int]], Iterable[tuple[str, str]]]
+"""Returns the kind and place of each broken promise in a folder, given the newest number of each
+kind of promise that was made."""
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A program, its arguments, and the check of what it left."""
+
+    summary: str
+    program: Path
+    arguments: Sequence[str]
+    broken: Broken
+
+    @property
+    def prepare(self) -> str:
+        """Command that makes what the promises are about."""
+        return self._command("prepare")
+
+    def run(self, rounds: int) -> str:
+        """Command that makes the promises."""
+        return self._command("run", str(rounds))
+
+    def _command(self, part: str, *rest: str) -> str:
+        return " ".join([sys.executable, "-IS", str(self.program), part, *self.arguments, *rest])
+
+
+def _sqlite(summary: str, journal: str, synchronous: str) -> Workload:
+    return Workload(summary, Path(sqlite.__file__), (journal, synchronous), sqlite.broken)
+
+
+WORKLOADS = {
+    "files": Workload(
+        "files that are appended to, replaced, created and overwritten, with fsync",
+        Path(promises.__file__),
+        (),
+        promises.broken,
+    ),
+    "sqlite": _sqlite("SQLite as it comes: rollback journal, synchronous=FULL", "DELETE", "FULL"),
+    "sqlite-extra": _sqlite(
+        "SQLite that also syncs the folder of the journal: synchronous=EXTRA", "DELETE", "EXTRA"
+    ),
+    "sqlite-wal": _sqlite("SQLite with a write-ahead log, synchronous=FULL", "WAL", "FULL"),
+}
