@@ -29,7 +29,7 @@ def outcome(
         (
             [outcome(("lost", "log")), outcome(), outcome(needs_repair=True)],
             Verdict.LOSES_ACKED,
-            "cut at 1.5000 s, 2 of 3 pending blocks kept (prefix): log",
+            "state 1, cut at 1.5000 s, 2 of 3 pending blocks kept (prefix): log",
         ),
     ],
 )

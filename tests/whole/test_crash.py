@@ -82,6 +82,35 @@ def test_sqlite_loses_its_last_transaction_unless_it_syncs_the_folder(tmp_path: 
     assert verdicts == {"sqlite": "LOSES-ACKED", "sqlite-extra": "SAFE"}
 
 
+def test_a_state_tells_what_it_lost(tmp_path: Path) -> None:
+    """On a disk that keeps the order of writes, what was lost came last. e2fsck finds the disk of
+    the state in order, and the file that was promised is not in it."""
+    profile = "ext4 -o nobarrier"
+    run = start(tmp_path, "--on", profile, "--device", "in-order", "-o", "run")
+    out, err = run.communicate()
+    assert run.returncode == 0, err
+    option = next(line for line in out.splitlines() if line.startswith("What that state lost"))
+    words = option.partition("fscost crash ")[2].split()
+    # The earlier run's limits are not needed again.
+    command = [*PROGRAM, "crash", *words, "--json", "--image", "state.img"]
+    told = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True)
+    found = valid(told.stdout)
+    assert (found["profile"], found["device"]) == (profile, "in-order")
+    assert any("is not what was promised" in fault for fault in found["faults"])
+    rows = found["rows"]
+    assert rows
+    lost = [row for row in rows if not row["is_kept"]]
+    assert lost == rows[-len(lost) :]
+    assert any(row["structure"].startswith("journal_") for row in lost)
+    assert sum(row["length"] for row in rows) % 4096 == 0
+    check = ["e2fsck", "-fy", tmp_path / "state.img"]
+    assert subprocess.run(check, check=False, capture_output=True).returncode in (0, 1)
+    again = [*PROGRAM, "crash", "run", "--device", "power-loss-protected", "--cuts", "3", "--json"]
+    told = subprocess.run(again, cwd=tmp_path, check=True, capture_output=True, text=True)
+    assert valid(told.stdout)["device"] == "power-loss-protected"
+    assert left_behind(tmp_path) == []
+
+
 def test_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
     run = start(tmp_path, "--on", "ext4", "--on", "ext3", "--on", "btrfs", "-o", "here")
     assert run.stderr is not None
@@ -111,6 +140,10 @@ def test_a_taken_folder_is_refused(tmp_path: Path) -> None:
         (("--workload", "mail"), "--workload 'mail' is unknown"),
         (("--device", "perfect"), "--device 'perfect' is unknown"),
         (("--on", "ext4 --no-such"), "no-such"),
+        (("--state", "1"), "--state needs a RUN"),
+        (("--image", "x"), "need --state"),
+        (("no-such-run",), "no-such-run holds no run"),
+        (("no-such-run", "--on", "ext4"), "RUN was measured already"),
     ],
 )
 def test_what_cannot_be_examined_is_refused_before_any_cell(

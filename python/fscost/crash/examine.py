@@ -25,6 +25,7 @@ _REPAIRS = {"ext": ("e2fsck", "-fy"), "xfs": ("xfs_repair", "-L")}
 _REPAIRED = (0, 1, 2)
 """Exit status of e2fsck after it corrected everything (e2fsck(8))."""
 _LIMIT_S = 60
+_MOST_LINES = 12
 
 
 def family(type_: str) -> str:
@@ -44,26 +45,29 @@ class _Examiner:
         self._device = str(about["device"])
         self._broken = WORKLOADS[str(about["workload"])].broken
         self._place = place
+        self._words: list[str] = []
         self._crash = capture.crash(Path(about["recording"]), about.get("without"))
 
     def examine(self, job: Mapping[str, Any]) -> dict[str, Any]:
         """Mount the state as a machine that starts again would, read everything that was promised,
         and check the file system. If that finds errors, repair the state and look again."""
+        self._words = []
         self._write(job)
         found = self._look(job["kept_promises"])
         if found["mounts"] and found["is_clean"]:
-            return {**found, "needs_repair": False}
+            return {**found, "needs_repair": False, "words": self._words}
         repair = _REPAIRS.get(family(self._type))
         if repair is None:
-            return {**found, "needs_repair": True}
+            return {**found, "needs_repair": True, "words": self._words}
         self._write(job)
-        status = _run([*repair, str(self._place.image)])
+        status = self._run([*repair, str(self._place.image)])
         after = self._look(job["kept_promises"])
         return {
             "mounts": after["mounts"],
             "is_clean": after["is_clean"] and status in _REPAIRED,
             "broken": after["broken"],
             "needs_repair": True,
+            "words": self._words,
         }
 
     def _write(self, job: Mapping[str, Any]) -> None:
@@ -78,30 +82,35 @@ class _Examiner:
         shared = "nouuid" if self._type == "xfs" else ""
         options = ",".join(filter(None, ["loop", shared, self._options]))
         mount = ["mount", "-t", self._type, "-o", options]
-        if _run([*mount, str(self._place.image), str(self._place.root)]) != 0:
+        if self._run([*mount, str(self._place.image), str(self._place.root)]) != 0:
             return {"mounts": False, "is_clean": False, "broken": []}
         try:
             broken = [list(each) for each in self._broken(self._place.root, kept)]
         finally:
-            unmounted = _run(["umount", str(self._place.root)])
+            unmounted = self._run(["umount", str(self._place.root)])
         check = CHECKS[family(self._type)]
-        is_clean = unmounted == 0 and _run([*check, str(self._place.image)]) == 0
+        is_clean = unmounted == 0 and self._run([*check, str(self._place.image)]) == 0
         return {"mounts": True, "is_clean": is_clean, "broken": broken}
 
-
-def _run(words: Sequence[str]) -> int:
-    program = tool(words[0])
-    if program is None:
-        raise FileNotFoundError(words[0])
-    done = subprocess.run(
-        [program, *words[1:]],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        timeout=_LIMIT_S,
-        check=False,
-    )
-    return done.returncode
+    def _run(self, words: Sequence[str]) -> int:
+        """Run a program, and keep its name, its exit status and what it said, if it failed."""
+        program = tool(words[0])
+        if program is None:
+            raise FileNotFoundError(words[0])
+        done = subprocess.run(
+            [program, *words[1:]],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=_LIMIT_S,
+            check=False,
+        )
+        if done.returncode != 0:
+            lines = done.stdout.decode(errors="replace").splitlines()
+            said = [line.replace(f"{self._place.image}", "DISK") for line in lines if line.strip()]
+            self._words.append(f"{words[0]} ended with {done.returncode}:")
+            self._words.extend(f"  {line}" for line in said[:_MOST_LINES])
+        return done.returncode
 
 
 def main() -> None:

@@ -30,6 +30,8 @@ DEVICES = {
     "power-loss-protected": "only requests in flight are lost",
 }
 """Models of what a device keeps when the power goes."""
+TYPES = ("ext2", "ext3", "ext4", "xfs", "btrfs")
+"""File systems whose states are mounted here."""
 MARGIN_NS = 2_000_000
 """Time by which a promise must precede a cut. The two clocks run apart by less, and each promise is
 followed by a longer pause."""
@@ -66,13 +68,14 @@ class State:
 @dataclass(frozen=True)
 class Outcome:
     """What a mount and a check found in a state. `broken`: kind and place of each broken
-    promise."""
+    promise. `words`: what programs said that failed."""
 
     state: State
     mounts: bool
     is_clean: bool
     needs_repair: bool
     broken: Sequence[tuple[str, str]]
+    words: Sequence[str] = ()
 
     @property
     def is_broken(self) -> bool:
@@ -118,6 +121,11 @@ def source(
 ) -> Source:
     """Read what a cell of the workload promised, and when. `output`: the text that its commands
     printed."""
+    if type_ not in TYPES:
+        raise InputError(
+            f"this kernel cannot examine states of {type_ or 'no file system'}",
+            f"name profiles of {', '.join(TYPES)}",
+        )
     with capture.opened(recording) as opened:
         info, marks = opened.info(), opened.marks()
     if len(info["disks"]) != 1:
@@ -158,6 +166,13 @@ def explore(
     plan = _planned(crash, cuts, limits)
     outcomes = _examined(found, plan, limits, folder, None, say)
     return Exploration(outcomes, len(cuts), plan.tried)
+
+
+def examined(found: Source, device: str, state: State, folder: Path) -> Outcome:
+    """Examine one state."""
+    plan = _Plan([state])
+    [outcome] = _examined(found, plan, Limits(device=device), folder, None, lambda done, of: None)
+    return outcome
 
 
 def control(found: Source, limits: Limits, folder: Path) -> Control:
@@ -275,7 +290,8 @@ def _asked(jobs: IO[str], answers: IO[str], state: State, kept: Mapping[str, int
         raise HostError("the program that examines states has ended", "see the messages above")
     told = json.loads(answer)
     broken = [(str(kind), str(where)) for kind, where in told["broken"]]
-    return Outcome(state, told["mounts"], told["is_clean"], told["needs_repair"], broken)
+    flags = told["mounts"], told["is_clean"], told["needs_repair"]
+    return Outcome(state, *flags, broken, told["words"])
 
 
 @contextlib.contextmanager

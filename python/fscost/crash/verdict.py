@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import dataclass
 from enum import StrEnum
 
-from fscost.crash.explore import Exploration, Outcome
+from fscost.crash.explore import Exploration, Outcome, State
 from fscost.crash.promises import EMPTIED, LOST, STALE, TORN
 from fscost.crash.sqlite import DAMAGED
 
@@ -37,21 +37,30 @@ class Judged:
     verdict: Verdict
     counts: dict[str, int]
     example: str
+    example_number: int | None
     emptied: int
 
 
 def judged(found: Exploration) -> Judged:
     """Judge a profile by all its states."""
     counts: Counter[Verdict] = Counter()
-    examples: dict[Verdict, str] = {}
-    for outcome in found.outcomes:
+    examples: dict[Verdict, tuple[int, str]] = {}
+    for number, outcome in enumerate(found.outcomes, start=1):
         for verdict, words in _faults(outcome).items():
             counts[verdict] += 1
-            examples.setdefault(verdict, f"{_named(outcome)}: {words}")
+            text = f"state {number}, {named(outcome.state)}: {words}"
+            examples.setdefault(verdict, (number, text))
     worst = max(counts, key=list(Verdict).index, default=Verdict.SAFE)
     emptied = sum(any(kind == EMPTIED for kind, _ in each.broken) for each in found.outcomes)
     told = {each.value: counts[each] for each in counts}
-    return Judged(worst, told, examples.get(worst, ""), emptied)
+    first, example = examples.get(worst, (None, ""))
+    return Judged(worst, told, example, first, emptied)
+
+
+def faults(outcome: Outcome) -> tuple[str, ...]:
+    """Return the faults of a state in words, the worst first."""
+    found = _faults(outcome)
+    return tuple(found[verdict] for verdict in reversed(Verdict) if verdict in found)
 
 
 def _faults(outcome: Outcome) -> dict[Verdict, str]:
@@ -70,8 +79,8 @@ def _faults(outcome: Outcome) -> dict[Verdict, str]:
     return found
 
 
-def _named(outcome: Outcome) -> str:
-    state = outcome.state
+def named(state: State) -> str:
+    """Return a state in words."""
     return (
         f"cut at {state.at_ns / 1e9:.4f} s, {len(state.kept)} of {state.pending} pending blocks"
         f" kept ({state.how})"

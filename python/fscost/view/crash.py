@@ -1,5 +1,6 @@
 """Verdicts after power cuts, as a table."""
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,12 +23,14 @@ _FLUSHES = "device_flushes"
 
 @dataclass(frozen=True)
 class CrashView:
-    """`rows`: one for each profile, for `--json`."""
+    """`rows`: one for each profile, for `--json`. `next_state`: options that show the first state
+    of the worst profile, if any has a fault."""
 
     title: str
     grid: Grid
     notes: Sequence[str]
     rows: Sequence[Mapping[str, Any]]
+    next_state: str | None
 
 
 def crash_view(
@@ -40,6 +43,7 @@ def crash_view(
     """Show each profile's verdict beside its cost, in the order in which they were named."""
     costs = _costs(results)
     lines, rows, examples = [], [], []
+    shown_states: list[tuple[Verdict, str]] = []
     for profile in results.manifest.profile_names:
         if (found := explored.get(profile)) is None:
             continue
@@ -71,14 +75,19 @@ def crash_view(
                 _FLUSHES: flushes,
             }
         )
-        if judgement.example:
+        if judgement.example_number is not None:
+            option = f"--state {judgement.example_number}"
+            if len(explored) > 1:
+                option += f" --profile {shlex.quote(profile)}"
+            shown_states.append((judgement.verdict, option))
             examples.append(f"{profile}: {judgement.example}.")
     faults = (*(word for _, word in _COUNTED), "emptied")
     header = ["profile", "verdict", "states", *faults, "written", "flushes"]
     notes = [*examples, *_legend(limits), *map(_control, controls.items()), *problems]
     title = f"Promises after a power cut: {len(lines)} profile{'s' * (len(lines) != 1)}"
     grid = Grid("", header, lines, left=(0, 1))
-    return CrashView(title, grid, [plain(line) for line in notes], rows)
+    worst = max(shown_states, key=lambda each: list(Verdict).index(each[0]), default=(None, None))
+    return CrashView(title, grid, [plain(line) for line in notes], rows, worst[1])
 
 
 def _costs(results: RunResults) -> dict[tuple[str, str], float]:

@@ -161,6 +161,35 @@ class Crash(_Document):
     notes: list[str]
 
 
+class CrashPiece(_Object):
+    """Contiguous pending blocks of one request with the same fate and explanation."""
+
+    event: int
+    before_ns: int
+    """Time from the request's submission to the cut."""
+    offset: int
+    length: int
+    is_kept: bool
+    structure: str
+    cause: str
+    path: str | None
+
+
+class CrashState(_Document):
+    """`fscost crash RUN --state N --json`."""
+
+    run: str
+    profile: str
+    state: int
+    device: str
+    at_ns: int
+    how: str
+    faults: list[str]
+    words: list[str]
+    """What programs said that failed: mount, fsck."""
+    rows: list[CrashPiece]
+
+
 class Group(_Object):
     """Bytes of one group, and of its parts."""
 
@@ -390,6 +419,7 @@ MODELS: dict[str, type[BaseModel]] = {
     "run": Run,
     "diff": Diff,
     "crash": Crash,
+    "crash-state": CrashState,
     "explain": Explain,
     "explain-diff": ExplainDiff,
     "explain-at": ExplainAt,

@@ -1,0 +1,168 @@
+"""Examination of the states of a run of `fscost crash`, and of one state."""
+
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fscost import files
+from fscost.cli.lines import say
+from fscost.errors import HostError, InputError
+from fscost.results import RunResults
+
+if TYPE_CHECKING:
+    from fscost.crash.explore import Limits, Source, State
+    from fscost.results import CellRecord
+
+_PHASE = "run"
+_SAY_EVERY_S = 5
+_LARGEST_OUTPUT_BYTES = 32 << 20
+
+
+class Earlier:
+    """A run that was made earlier. Its folder must be the user's own: its states are mounted."""
+
+    def __init__(self, folder: Path, *, trust: bool) -> None:
+        from fscost.crash import states
+        from fscost.results import load
+
+        self._results = load(folder, trust=trust)
+        self._findings = states.load(folder)
+
+    def examine(self, limits: "Limits", *, is_json: bool) -> None:
+        """Examine its states again, within other limits."""
+        examine(self._results, self._findings.workload, limits, is_json=is_json)
+
+    def show(self, number: int, profile: str | None, image: Path | None, *, is_json: bool) -> None:
+        """Examine one state again, show its blocks, and write its disk to a new file."""
+        from fscost.crash.explore import examined
+        from fscost.crash.pieces import pieces
+        from fscost.crash.states import chosen
+        from fscost.report import document
+        from fscost.report.terminal import print_parts
+        from fscost.view.crash_state import state_view
+
+        sources = dict(_sources(self._results, self._findings.workload))
+        name = profile or (next(iter(sources)) if len(sources) == 1 else None)
+        if name not in sources:
+            wrong = f"profile {name!r} is not in this run" if name else "several profiles"
+            raise InputError(wrong, f"name one with --profile: {', '.join(sources)}")
+        source, device = sources[name], self._findings.device
+        state = chosen(self._findings, name, number).state
+        with _folder(self._results) as folder:
+            outcome = examined(source, device, state, folder)
+        if image is not None:
+            _export(source, device, state, image)
+        shown = state_view(name, number, outcome, pieces(source.recording, device, state))
+        if is_json:
+            value = {
+                "run": str(self._results.folder),
+                "profile": name,
+                "state": number,
+                "device": device,
+                "at_ns": state.at_ns,
+                "how": state.how,
+                "faults": list(shown.faults),
+                "words": list(outcome.words),
+                "rows": list(shown.rows),
+            }
+            sys.stdout.write(document.text("crash-state", value))
+            return
+        print_parts(shown.title, [*shown.faults, shown.grid, *shown.notes], sys.stdout)
+
+
+def examine(results: RunResults, workload: str, limits: "Limits", *, is_json: bool) -> None:
+    """Examine the states of all profiles, print the verdicts, and keep the states with faults."""
+    from fscost.crash import states
+    from fscost.crash.explore import Control, Exploration, control, explore
+    from fscost.report import document
+    from fscost.report.terminal import print_parts
+    from fscost.view.crash import crash_view
+    from fscost.view.run import problems
+
+    explored: dict[str, Exploration] = {}
+    controls: dict[str, Control] = {}
+    with _folder(results) as folder:
+        for profile, found in _sources(results, workload):
+            explored[profile] = explore(found, limits, folder, _progress(profile))
+            if not controls or not any(each.tried for each in controls.values()):
+                controls = {profile: control(found, limits, folder)}
+    states.save(results.folder, states.findings(workload, limits.device, explored))
+    shown = crash_view(results, explored, controls, limits, problems(results))
+    if is_json:
+        controlled = [
+            {"profile": profile, "flushes": each.tried, "noticed": each.noticed}
+            for profile, each in controls.items()
+        ]
+        value = {
+            "run": str(results.folder),
+            "workload": workload,
+            "device": limits.device,
+            "seed": limits.seed,
+            "rows": list(shown.rows),
+            "controls": controlled,
+            "notes": list(shown.notes),
+        }
+        sys.stdout.write(document.text("crash", value))
+        return
+    print_parts(shown.title, [shown.grid, *shown.notes], sys.stdout)
+    print(f"Recordings: {results.folder}")
+    if shown.next_state is not None:
+        print(f"What that state lost: fscost crash {results.folder} {shown.next_state}")
+
+
+@contextmanager
+def _folder(results: RunResults) -> Iterator[Path]:
+    """Make a folder in which programs mount states."""
+    with tempfile.TemporaryDirectory(dir=results.folder, prefix="crash-") as name:
+        yield Path(name)
+
+
+def _export(source: "Source", device: str, state: "State", image: Path) -> None:
+    from fscost import capture
+
+    crash = capture.crash(source.recording)
+    with files.creating(image) as out:
+        crash.export(state.at_ns, device, state.kept, 0, out.fileno(), image)
+
+
+def _progress(profile: str) -> Callable[[int, int], None]:
+    said_s = time.monotonic()
+
+    def told(done: int, of: int) -> None:
+        nonlocal said_s
+        if done == of or time.monotonic() - said_s > _SAY_EVERY_S:
+            said_s = time.monotonic()
+            say(f"{profile}: {done:,} of {of:,} states")
+
+    return told
+
+
+def _sources(results: RunResults, workload: str) -> "Iterator[tuple[str, Source]]":
+    from fscost.crash.explore import source
+    from fscost.results import kept_recording
+
+    profiles = {str(profile["name"]): profile for profile in results.manifest.profiles}
+    for cell in results.manifest.done:
+        path, about = kept_recording(results.folder, cell), profiles.get(cell.profile, {})
+        if path is None:
+            raise HostError(f"{cell.profile} has no recording", "free some space, and try again")
+        type_, options = (str(about.get(name, "")) for name in ("type", "mount_options"))
+        yield cell.profile, source(path, workload, type_, options, _output(results, cell), _PHASE)
+
+
+def _output(results: RunResults, cell: "CellRecord") -> str:
+    """Return what a cell's commands printed. The manifest is untrusted."""
+    folder, path = results.folder.resolve(), (results.folder / cell.output).resolve()
+    if not path.is_relative_to(folder) or not path.is_file():
+        raise InputError(f"{results.folder}: {cell.profile} has no output", "measure it again")
+    with files.open_regular(path) as file:
+        content = files.content(file, _LARGEST_OUTPUT_BYTES)
+    if content is None:
+        raise InputError(
+            f"{path} is larger than {_LARGEST_OUTPUT_BYTES >> 20} MiB", "measure again"
+        )
+    return content.decode(errors="replace")

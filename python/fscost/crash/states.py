@@ -1,0 +1,111 @@
+"""States in which a promise was broken, kept in the run's folder: `crash.json`."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+
+from fscost import files, typed
+from fscost.crash.explore import DEVICES, Exploration, State
+from fscost.crash.verdict import faults
+from fscost.crash.workloads import WORKLOADS
+from fscost.errors import InputError
+
+FILE = "crash.json"
+_LARGEST_BYTES = 32 << 20
+_MOST_STATES = 1000
+_MOST_KEPT = 1 << 20
+_REMEDY = "examine the run again: `fscost crash RUN`"
+
+
+@dataclass(frozen=True)
+class Broken(typed.Table):
+    """A state with faults. `number`: its place among the states of its profile."""
+
+    number: typed.Count
+    at_ns: typed.Count
+    how: str
+    kept: Annotated[typed.Tuple[typed.Count], Field(max_length=_MOST_KEPT)]
+    pending: typed.Count
+    faults: typed.Tuple[str]
+
+    @property
+    def state(self) -> State:
+        """The state itself."""
+        return State(self.at_ns, self.how, self.kept, self.pending)
+
+
+@dataclass(frozen=True)
+class Findings(typed.Table):
+    """What an exploration of a run found. `states`: by profile, at most 1,000 each."""
+
+    workload: str
+    device: str
+    states: typed.Dict[typed.Tuple[Broken]] = field(default_factory=dict)
+
+
+def findings(workload: str, device: str, explored: Mapping[str, Exploration]) -> Findings:
+    """Return the states with faults of each profile."""
+    return Findings(
+        workload, device, {profile: _broken(found) for profile, found in explored.items()}
+    )
+
+
+def _broken(found: Exploration) -> tuple[Broken, ...]:
+    broken: list[Broken] = []
+    for number, outcome in enumerate(found.outcomes, start=1):
+        if (words := faults(outcome)) and len(broken) < _MOST_STATES:
+            state = outcome.state
+            broken.append(
+                Broken(number, state.at_ns, state.how, tuple(state.kept), state.pending, words)
+            )
+    return tuple(broken)
+
+
+def save(folder: Path, found: Findings) -> None:
+    """Keep the findings in the run's folder, in place of earlier ones."""
+    with files.replacing(folder / FILE) as out:
+        out.write(json.dumps(asdict(found), separators=(",", ":")).encode())
+
+
+def load(folder: Path) -> Findings:
+    """Read the findings of a run. Its folder is untrusted."""
+    path = folder / FILE
+    try:
+        with files.open_regular(path) as file:
+            content = files.content(file, _LARGEST_BYTES)
+    except OSError as error:
+        raise InputError(
+            f"{folder} is no run of `fscost crash`: {FILE}: {error.strerror}",
+            "name the folder that `fscost crash` made",
+        ) from error
+    if content is None:
+        raise InputError(f"{path} is larger than {_LARGEST_BYTES >> 20} MiB", _REMEDY)
+    try:
+        value = json.loads(content.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: not JSON: {error}", _REMEDY) from error
+    try:
+        found = typed.read(Findings, value)
+    except typed.InvalidError as error:
+        raise InputError(f"{path}: {error}", _REMEDY) from error
+    for name, known in ((found.workload, WORKLOADS), (found.device, DEVICES)):
+        if name not in known:
+            raise InputError(f"{path}: {name!r} is unknown", f"one of: {', '.join(known)}")
+    return found
+
+
+def chosen(found: Findings, profile: str, number: int) -> Broken:
+    """Return a state by its number."""
+    states: Sequence[Broken] = found.states.get(profile, ())
+    for each in states:
+        if each.number == number:
+            return each
+    numbers = ", ".join(str(each.number) for each in states[:8])
+    raise InputError(
+        f"{profile} has no state {number} with a fault",
+        f"its first are {numbers}" if numbers else "it has none at all: its verdict is SAFE",
+    )

@@ -1,0 +1,63 @@
+"""One state after a power cut: which writes it kept, which it lost, and what each was."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from fscost.crash.explore import Outcome
+from fscost.crash.pieces import Piece
+from fscost.crash.verdict import faults, named
+from fscost.view.grid import NOTHING, Grid, plain
+from fscost.view.units import human_bytes
+
+_MOST_LINES = 40
+_LOST, _KEPT = "lost", "kept"
+
+
+@dataclass(frozen=True)
+class StateView:
+    """`rows`: all pieces, for `--json`."""
+
+    title: str
+    faults: Sequence[str]
+    grid: Grid
+    notes: Sequence[str]
+    rows: Sequence[Mapping[str, Any]]
+
+
+def state_view(profile: str, number: int, outcome: Outcome, found: Sequence[Piece]) -> StateView:
+    """Show a state that was just examined."""
+    title = plain(f"{profile}, state {number}: {named(outcome.state)}")
+    told = [plain(f"- {words}") for words in faults(outcome)]
+    lines = [_line(piece) for piece in found[-_MOST_LINES:]]
+    header = ["fate", "before the cut", "offset", "bytes", "structure", "cause", "file"]
+    notes = []
+    if len(found) > len(lines):
+        notes.append(f"Left out: the {len(found) - len(lines):,} oldest; --json has all.")
+    notes += [_sum(found), *outcome.words]
+    rows = [asdict(piece) for piece in found]
+    grid = Grid("", header, lines, left=(0, 4, 5, 6))
+    return StateView(title, told, grid, [plain(note) for note in notes], rows)
+
+
+def _line(piece: Piece) -> list[str]:
+    return [
+        _KEPT if piece.is_kept else _LOST,
+        f"{piece.before_ns / 1e6:.1f} ms",
+        f"{piece.offset:,}",
+        human_bytes(piece.length),
+        piece.structure or NOTHING,
+        piece.cause or NOTHING,
+        piece.path or NOTHING,
+    ]
+
+
+def _sum(found: Sequence[Piece]) -> str:
+    kept, lost = (
+        sum(piece.length for piece in found if piece.is_kept is is_kept)
+        for is_kept in (True, False)
+    )
+    return (
+        f"Pending at the cut: {human_bytes(kept + lost)}, of which {human_bytes(kept)} reached the"
+        " medium in this state. What was durable before is not listed."
+    )

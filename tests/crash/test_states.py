@@ -1,0 +1,87 @@
+"""The states with faults outlast the command, and a damaged list of them is one clear error."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fscost.crash import states
+from fscost.crash.explore import Exploration, Outcome, State
+from fscost.errors import InputError
+
+PROFILE = "ext4 -o nobarrier"
+
+
+def outcome(at_ns: int, *broken: tuple[str, str]) -> Outcome:
+    return Outcome(State(at_ns, "prefix", [0, 2], 3), True, True, False, broken)
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> states.Findings:
+    outcomes = [outcome(10), outcome(20, ("stale", "mail-1"), ("lost", "log")), outcome(30)]
+    found = states.findings(
+        "files", "reorder-4k", {PROFILE: Exploration(outcomes, 1, 3), "xfs": Exploration([], 0, 0)}
+    )
+    states.save(tmp_path, found)
+    return found
+
+
+def test_only_states_with_faults_are_kept(saved: states.Findings, tmp_path: Path) -> None:
+    assert states.load(tmp_path) == saved
+    [broken] = saved.states[PROFILE]
+    assert (broken.number, broken.state) == (2, State(20, "prefix", (0, 2), 3))
+    assert broken.faults == ("log is not what was promised", "mail-1 holds bytes of another file")
+    assert states.chosen(saved, PROFILE, 2) is broken
+
+
+@pytest.mark.parametrize(
+    ("profile", "number", "remedy"),
+    [(PROFILE, 1, "its first are 2"), ("xfs", 1, "its verdict is SAFE")],
+)
+def test_a_state_without_a_fault_is_refused(
+    saved: states.Findings, profile: str, number: int, remedy: str
+) -> None:
+    with pytest.raises(InputError, match=remedy):
+        states.chosen(saved, profile, number)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "words"),
+    [
+        ("workload", "mail", "'mail' is unknown"),
+        ("device", "perfect", "'perfect' is unknown"),
+        ("device", None, "device"),
+        ("states", [], "states"),
+        ("states", {PROFILE: [{"number": 1}]}, "is missing"),
+        (
+            "states",
+            {
+                PROFILE: [
+                    {"number": 1, "at_ns": -1, "how": "", "kept": [], "pending": 0, "faults": []}
+                ]
+            },
+            "at_ns",
+        ),
+    ],
+)
+def test_a_wrong_value_is_named(
+    saved: states.Findings, tmp_path: Path, field: str, value: Any, words: str
+) -> None:
+    path = tmp_path / states.FILE
+    whole = json.loads(path.read_text())
+    path.write_text(json.dumps(whole | {field: value}))
+    with pytest.raises(InputError, match=words):
+        states.load(tmp_path)
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff", b"[" * 100_000, b"1" * 5000])
+def test_what_is_not_json_is_refused(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / states.FILE).write_bytes(content)
+    with pytest.raises(InputError, match=states.FILE):
+        states.load(tmp_path)
+
+
+def test_a_run_of_another_command_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="is no run of `fscost crash`"):
+        states.load(tmp_path)
