@@ -57,6 +57,7 @@ READS = {
     ("ls", "folder"),
     ("serve", "folder"),
     ("replay", "source"),
+    ("crash", "source"),
     ("replay", "disk"),
     ("compare", "disk"),
     ("run", "file"),
@@ -64,7 +65,7 @@ READS = {
     ("calibrate", "erase_device"),
 }
 """Parameters that name an input, or a device that is erased only when confirmed."""
-ELSEWHERE = {("calibrate", "out"), ("crash", "out")}
+ELSEWHERE = {("calibrate", "out"), ("crash", "out"), ("crash", "image")}
 """Parameters that tests/calibrate tries, beside a device, and tests/whole/test_crash.py as root."""
 PATHS = re.compile(r"\b(FILE|DIR|PATH|VMLINUZ|RECORDING|RUN|OUT|LOG|MODEL)\b|/dev")
 """Names in the help for a parameter that takes a path."""

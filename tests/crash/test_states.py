@@ -33,6 +33,8 @@ def test_only_states_with_faults_are_kept(saved: states.Findings, tmp_path: Path
     assert (broken.number, broken.state) == (2, State(20, "prefix", (0, 2), 3))
     assert broken.faults == ("log is not what was promised", "mail-1 holds bytes of another file")
     assert states.chosen(saved, PROFILE, 2) is broken
+    assert saved.verdicts == {PROFILE: "LOSES-ACKED", "xfs": "SAFE"}
+    assert saved.examined == {PROFILE: 3, "xfs": 0}
 
 
 @pytest.mark.parametrize(
@@ -52,6 +54,8 @@ def test_a_state_without_a_fault_is_refused(
         ("workload", "mail", "'mail' is unknown"),
         ("device", "perfect", "'perfect' is unknown"),
         ("device", None, "device"),
+        ("verdicts", {PROFILE: "FINE"}, "'FINE' is unknown"),
+        ("verdicts", {PROFILE: 1}, "is a number, not a string"),
         ("states", [], "states"),
         ("states", {PROFILE: [{"number": 1}]}, "is missing"),
         (

@@ -111,6 +111,32 @@ def test_a_state_tells_what_it_lost(tmp_path: Path) -> None:
     assert left_behind(tmp_path) == []
 
 
+def test_bytes_and_safety_stand_in_one_table(tmp_path: Path) -> None:
+    profiles = ("--on", "ext4 -o nobarrier", "--on", "btrfs-raid1", "--on", "ext4")
+    words = (
+        "--crash",
+        "--repetitions",
+        "1",
+        "--out",
+        "run",
+        "--wait",
+        "--",
+        "head -c 9000 /dev/zero > f",
+    )
+    command = [*PROGRAM, "compare", *profiles, *words]
+    done = subprocess.run(command, cwd=tmp_path, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    show = [*PROGRAM, "show", "run", "--markdown", "-"]
+    shown = subprocess.run(show, cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+    rows = [line.split("|")[1:-1] for line in shown.splitlines() if line.startswith("| ")]
+    place = [cell.strip() for cell in rows[0]].index("power cut")
+    cut = {row[0].strip(): row[place].strip() for row in rows if len(row) == len(rows[0])}
+    assert (cut["ext4"], cut["btrfs-raid1"]) == ("SAFE", "–")
+    assert cut["ext4 -o nobarrier"] == "LOSES-ACKED"
+    assert "fscost crash run/crash tells more" in shown
+    assert left_behind(tmp_path) == []
+
+
 def test_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
     run = start(tmp_path, "--on", "ext4", "--on", "ext3", "--on", "btrfs", "-o", "here")
     assert run.stderr is not None

@@ -10,18 +10,17 @@ import typer
 
 from fscost.cli import options, shared
 from fscost.cli.declare import option, with_fields
-from fscost.cli.examine import Earlier, examine
+from fscost.cli.examine import Earlier, examine, request
 from fscost.cli.lines import say
 from fscost.cli.measure import alone, execute
 from fscost.cli.usage import some_path
 from fscost.errors import InputError
-from fscost.request import Place, Request, absolute, prepared, with_range
+from fscost.request import Place, prepared
 
 if TYPE_CHECKING:
     from fscost.crash.explore import Limits
 
 _DEFAULT = ("ext4", "ext4 -o nobarrier", "ext4 -O ^has_journal", "xfs", "btrfs")
-_SIZE = "512M"
 
 
 @dataclass(frozen=True)
@@ -111,7 +110,12 @@ def crash(asked: Asked) -> None:
             else:
                 earlier.show(asked.state, asked.profile, asked.image, is_json=asked.json)
         return
-    found = prepared(_request(asked), Place("native", asked.out, wait=asked.wait), say, sys.argv)
+    found = prepared(
+        request(asked.on or _DEFAULT, asked.workload, asked.rounds, asked.seed),
+        Place("native", asked.out, wait=asked.wait),
+        say,
+        sys.argv,
+    )
     for each in found.spec.profiles:
         _check(each.name, each.type, len(each.disks))
     with alone("native", wait=asked.wait):
@@ -120,23 +124,6 @@ def crash(asked: Asked) -> None:
             raise typer.Exit(130)
         examine(outcome.results, asked.workload, limits, is_json=asked.json)
     raise typer.Exit(outcome.exit_code)
-
-
-def _request(asked: Asked) -> Request:
-    from fscost.crash.workloads import WORKLOADS
-
-    program = WORKLOADS[asked.workload]
-    found = Request(
-        on=tuple(asked.on or _DEFAULT),
-        prepare=(program.prepare,),
-        command=(program.run(asked.rounds),),
-        name="crash",
-        size=_SIZE,
-        seed=asked.seed,
-        min_repetitions=1,
-        max_repetitions=1,
-    )
-    return absolute(with_range(found, ["min_repetitions", "max_repetitions"]))
 
 
 def _check_known(name: str, value: str, known: Collection[str]) -> None:

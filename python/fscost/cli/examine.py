@@ -3,7 +3,7 @@
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,13 +11,21 @@ from typing import TYPE_CHECKING
 from fscost import files
 from fscost.cli.lines import say
 from fscost.errors import HostError, InputError
+from fscost.request import Place, Prepared, Request, absolute, prepared, with_range
 from fscost.results import RunResults
+from fscost.view.crash import FOLDER
 
 if TYPE_CHECKING:
-    from fscost.crash.explore import Limits, Source, State
+    from fscost.crash.explore import Control, Exploration, Limits, Source, State
+    from fscost.profile import Profile
     from fscost.results import CellRecord
 
+    Found = tuple[dict[str, Exploration], dict[str, Control]]
+
+_BESIDE, _ROUNDS = "files", 3
+"""Workload of the power cuts beside another run."""
 _PHASE = "run"
+_SIZE = "512M"
 _SAY_EVERY_S = 5
 _LARGEST_OUTPUT_BYTES = 32 << 20
 
@@ -74,23 +82,67 @@ class Earlier:
         print_parts(shown.title, [*shown.faults, shown.grid, *shown.notes], sys.stdout)
 
 
-def examine(results: RunResults, workload: str, limits: "Limits", *, is_json: bool) -> None:
-    """Examine the states of all profiles, print the verdicts, and keep the states with faults."""
+def request(on: Sequence[str], workload: str, rounds: int, seed: int) -> Request:
+    """Return the run that a workload's promises need."""
+    from fscost.crash.workloads import WORKLOADS
+
+    program = WORKLOADS[workload]
+    found = Request(
+        on=tuple(on),
+        prepare=(program.prepare,),
+        command=(program.run(rounds),),
+        name="crash",
+        size=_SIZE,
+        seed=seed,
+        min_repetitions=1,
+        max_repetitions=1,
+    )
+    return absolute(with_range(found, ["min_repetitions", "max_repetitions"]))
+
+
+def beside(profiles: Sequence["Profile"], folder: Path, seed: int) -> Prepared | None:
+    """Return the run that cuts the power of these profiles, in the folder of another run: of those
+    whose states can be examined here; None if there are none."""
+    from fscost.crash.explore import TYPES
+
+    names = [each.name for each in profiles if each.type in TYPES and len(each.disks) == 1]
+    if not names:
+        return None
+    asked = request(names, _BESIDE, _ROUNDS, seed)
+    return prepared(asked, Place("native", folder / FOLDER), say, sys.argv)
+
+
+def explored(results: RunResults) -> None:
+    """Examine the states of a run that was made beside another one."""
+    from fscost.crash.explore import Limits
+
+    _explored(results, _BESIDE, Limits(cuts=16, states_per_cut=12))
+
+
+def _explored(results: RunResults, workload: str, limits: "Limits") -> "Found":
+    """Examine the states of all profiles, and keep those with faults."""
     from fscost.crash import states
     from fscost.crash.explore import Control, Exploration, control, explore
+
+    found: dict[str, Exploration] = {}
+    controls: dict[str, Control] = {}
+    with _folder(results) as folder:
+        for profile, source in _sources(results, workload):
+            found[profile] = explore(source, limits, folder, _progress(profile))
+            if not controls or not any(each.tried for each in controls.values()):
+                controls = {profile: control(source, limits, folder)}
+    states.save(results.folder, states.findings(workload, limits.device, found))
+    return found, controls
+
+
+def examine(results: RunResults, workload: str, limits: "Limits", *, is_json: bool) -> None:
+    """Examine the states of all profiles, print the verdicts, and keep the states with faults."""
     from fscost.report import document
     from fscost.report.terminal import print_parts
     from fscost.view.crash import crash_view
     from fscost.view.run import problems
 
-    explored: dict[str, Exploration] = {}
-    controls: dict[str, Control] = {}
-    with _folder(results) as folder:
-        for profile, found in _sources(results, workload):
-            explored[profile] = explore(found, limits, folder, _progress(profile))
-            if not controls or not any(each.tried for each in controls.values()):
-                controls = {profile: control(found, limits, folder)}
-    states.save(results.folder, states.findings(workload, limits.device, explored))
+    explored, controls = _explored(results, workload, limits)
     shown = crash_view(results, explored, controls, limits, problems(results))
     if is_json:
         controlled = [

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from fscost import files, run
 from fscost.cli.diff import show
+from fscost.cli.examine import beside, explored
 from fscost.cli.lines import say, wrapped
 from fscost.cli.output.emit import Outputs
 from fscost.cli.progress import progress
@@ -157,12 +158,24 @@ def _measure(asked: Request, place: Place, held: Held) -> RunOutcome | None:
                 print(plain("\n".join([f"# {title}, once on this machine", *own])))
         print_commands(found)
         return None
+    cuts = beside(found.spec.profiles, found.spec.folder, asked.seed) if place.crash else None
     with held, around(asked.setup, asked.cleanup, say):
         outcome = execute(found)
+        if cuts is not None and not outcome.interrupted:
+            _cut_power(cuts)
         if outcome.results.manifest.done:
             run.point_latest(found.spec.folder)
         say_interrupted(outcome, "fscost compare")
     return outcome
+
+
+def _cut_power(found: Prepared) -> None:
+    say("cutting the power of each profile")
+    outcome = execute(found)
+    if outcome.interrupted:
+        say("interrupted: the run is whole, but has no verdicts after power cuts")
+    else:
+        explored(outcome.results)
 
 
 def print_commands(found: Prepared) -> None:

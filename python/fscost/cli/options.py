@@ -248,6 +248,11 @@ class Options:
         ),
     )
     force: bool = _disk("--force", default=False, help="Erase the device even if it is not empty.")
+    crash: bool = _where(
+        "--crash",
+        default=False,
+        help="Also cut the power of each profile: a column with the verdict (`fscost crash`).",
+    )
     keep: str = _where(
         default=Request.keep,
         metavar="all|one|none",

@@ -1,7 +1,7 @@
 """States in which a promise was broken, kept in the run's folder: `crash.json`."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated
@@ -10,7 +10,7 @@ from pydantic import Field
 
 from fscost import files, typed
 from fscost.crash.explore import DEVICES, Exploration, State
-from fscost.crash.verdict import faults
+from fscost.crash.verdict import Verdict, faults, judged
 from fscost.crash.workloads import WORKLOADS
 from fscost.errors import InputError
 
@@ -40,17 +40,24 @@ class Broken(typed.Table):
 
 @dataclass(frozen=True)
 class Findings(typed.Table):
-    """What an exploration of a run found. `states`: by profile, at most 1,000 each."""
+    """What an exploration of a run found, by profile. `states`: at most 1,000 with faults each;
+    `examined`: how many there were."""
 
     workload: str
     device: str
+    verdicts: typed.Dict[str] = field(default_factory=dict)
+    examined: typed.Dict[typed.Count] = field(default_factory=dict)
     states: typed.Dict[typed.Tuple[Broken]] = field(default_factory=dict)
 
 
 def findings(workload: str, device: str, explored: Mapping[str, Exploration]) -> Findings:
     """Return the states with faults of each profile."""
     return Findings(
-        workload, device, {profile: _broken(found) for profile, found in explored.items()}
+        workload,
+        device,
+        {profile: judged(found).verdict.value for profile, found in explored.items()},
+        {profile: len(found.outcomes) for profile, found in explored.items()},
+        {profile: _broken(found) for profile, found in explored.items()},
     )
 
 
@@ -92,10 +99,16 @@ def load(folder: Path) -> Findings:
         found = typed.read(Findings, value)
     except typed.InvalidError as error:
         raise InputError(f"{path}: {error}", _REMEDY) from error
-    for name, known in ((found.workload, WORKLOADS), (found.device, DEVICES)):
+    _check_known(path, [found.workload], WORKLOADS)
+    _check_known(path, [found.device], DEVICES)
+    _check_known(path, found.verdicts.values(), [each.value for each in Verdict])
+    return found
+
+
+def _check_known(path: Path, names: Iterable[str], known: Collection[str]) -> None:
+    for name in names:
         if name not in known:
             raise InputError(f"{path}: {name!r} is unknown", f"one of: {', '.join(known)}")
-    return found
 
 
 def chosen(found: Findings, profile: str, number: int) -> Broken:

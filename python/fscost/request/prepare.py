@@ -19,7 +19,7 @@ from fscost.run import RunSpec
 
 @dataclass(frozen=True)
 class Place:
-    """Place of a run, and permissions there."""
+    """Place of a run, and permissions there. `crash`: also cut the power of its profiles."""
 
     lab: str
     out: Path | None = None
@@ -29,6 +29,7 @@ class Place:
     force: bool = False
     dry_run: bool = False
     wait: bool = False
+    crash: bool = False
 
 
 @dataclass(frozen=True)

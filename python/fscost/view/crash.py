@@ -5,8 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from fscost.crash import states
 from fscost.crash.explore import DEVICES, Control, Exploration, Limits
 from fscost.crash.verdict import Verdict, judged
+from fscost.errors import InputError
 from fscost.results import TOTAL, RunResults
 from fscost.view.breakdown import WRITTEN
 from fscost.view.grid import NOTHING, Grid, plain
@@ -19,6 +21,8 @@ _COUNTED = (
     (Verdict.NEEDS_REPAIR, "repaired"),
 )
 _FLUSHES = "device_flushes"
+FOLDER = "crash"
+"""Folder of the power cuts that were made beside a run, in its folder."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +92,23 @@ def crash_view(
     grid = Grid("", header, lines, left=(0, 1))
     worst = max(shown_states, key=lambda each: list(Verdict).index(each[0]), default=(None, None))
     return CrashView(title, grid, [plain(line) for line in notes], rows, worst[1])
+
+
+def verdicts(results: RunResults) -> tuple[dict[str, str], str]:
+    """Return the verdict on each profile of a run with `--crash`, and a line that explains them.
+    The folder is untrusted: what cannot be read counts as not there."""
+    folder = results.folder / FOLDER
+    try:
+        found = states.load(folder)
+    except InputError:
+        return {}, ""
+    examined = f"{min(found.examined.values(), default=0):,}"
+    line = (
+        f"Power cut: the worst of at least {examined} states of another workload, which fsyncs"
+        f" {found.workload} (device {found.device}); fscost crash {shlex.quote(str(folder))} tells"
+        " more."
+    )
+    return found.verdicts, line
 
 
 def _costs(results: RunResults) -> dict[tuple[str, str], float]:

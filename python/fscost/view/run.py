@@ -16,6 +16,7 @@ from fscost.stats import Row
 from fscost.view import outside
 from fscost.view.breakdown import WRITTEN, Breakdown, breakdown, way_on
 from fscost.view.by_disk import by_disk
+from fscost.view.crash import verdicts
 from fscost.view.effects import effects
 from fscost.view.grid import Grid, plain
 from fscost.view.kernels import by_kernel
@@ -83,8 +84,10 @@ def view(results: RunResults, choice: Choice = Choice()) -> View:
     order = [*found.profiles, *unranked]
     is_told = any("why" in cell.facts for cell in manifest.done)
     shown = breakdown(results, rows, order, baseline)
-    summary = table(results, rows, found, per, is_wide=choice.is_wide)
+    cut, cut_line = verdicts(results)
+    summary = table(results, rows, found, per, cut, is_wide=choice.is_wide)
     read = [*legend(found, rows, is_wide=choice.is_wide), *_worn(rows), *_space(summary)]
+    read += filter(None, [cut_line])
     return View(
         title=plain(f"{_short(manifest.name)}: {manifest.workload.get('summary') or 'a command'}"),
         headline=outside.qualified(plain(headline(found)), results),

@@ -228,10 +228,16 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def table(
-    results: RunResults, rows: Sequence[Row], found: Ranking, per: Per | None, *, is_wide: bool
+    results: RunResults,
+    rows: Sequence[Row],
+    found: Ranking,
+    per: Per | None,
+    verdicts: Mapping[str, str],
+    *,
+    is_wide: bool,
 ) -> Grid:
     """Build the table: one row per profile in order of the ranking, then the profiles without a
-    value, with the reason."""
+    value, with the reason. `verdicts`: after power cuts, if the run has them."""
     totals = {(row.profile, row.metric): row for row in rows if row.phase == TOTAL}
     ran = list(dict.fromkeys(row.profile for row in rows))
     profiles = [*found.profiles, *(name for name in ran if name not in found.profiles)]
@@ -251,11 +257,13 @@ def table(
     ]
     against = f"vs {found.baseline}" if len(found.baseline) <= _LONGEST_IN_HEADER else "vs baseline"
     each = () if per is None else (f"per {per.word}",)
+    safe = ("power cut",) if verdicts else ()
     extra = ("ratio", "95 % interval", "verdict") if is_wide else ()
     header = [
         "profile",
         found.label,
         against,
+        *safe,
         *each,
         *extra,
         *(_header(metric, totals) for metric in metrics),
@@ -267,7 +275,8 @@ def table(
         shares = () if per is None else (_share(row, per),)
         wide = _interval(row, found.baseline) if is_wide else ()
         values = (_value(totals.get((name, metric)), found.baseline) for metric in metrics)
-        lines.append([name, value, change(row, found.baseline), *shares, *wide, *values])
+        cut = (verdicts.get(name, NOTHING),) if verdicts else ()
+        lines.append([name, value, change(row, found.baseline), *cut, *shares, *wide, *values])
     missing = {entry.profile: "skipped" for entry in results.manifest.skipped} | {
         cell.profile: "failed" for cell in results.manifest.failed
     }
@@ -278,7 +287,13 @@ def table(
             for name, why in missing.items()
             if name not in profiles
         ]
-    return Grid("", header, lines, needed=len(header) if is_wide else 3 + len(each), changes=(2,))
+    return Grid(
+        "",
+        header,
+        lines,
+        needed=len(header) if is_wide else 3 + len(safe) + len(each),
+        changes=(2,),
+    )
 
 
 def _differs_in_space(totals: Mapping[tuple[str, str], Row], profiles: Sequence[str]) -> bool:
