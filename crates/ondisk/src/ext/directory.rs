@@ -111,6 +111,11 @@ pub fn is_first(block: &[u8]) -> bool {
     le16(block, 4) == 12 && begins(0, b".") && begins(12, b"..")
 }
 
+/// Returns the parent that `..` names, if a block is the first of a directory.
+pub fn parent(block: &[u8]) -> Option<u32> {
+    is_first(block).then(|| le32(block, 12))
+}
+
 /// Returns the end of the entries in the root or a node of a hash tree; `None` if the block has the
 /// form of neither. In a root they follow `.` and `..`; a node begins with an entry over the whole
 /// block. Both hold a limit: the number of entries that fit in the block (one less with checksums).

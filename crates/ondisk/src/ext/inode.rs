@@ -149,6 +149,11 @@ impl<'a> Inode<'a> {
     }
 }
 
+/// Returns the parent of a directory with inline content.
+pub fn inline_parent(inode: Inode<'_>) -> Option<u32> {
+    (inode.is_directory() && inode.is_inline()).then(|| le32(inode.0, BLOCK_AT))
+}
+
 /// Returns the directory entries that an inode with inline content holds: in `i_block` after the
 /// parent's number, and in the attribute `system.data` (`fs/ext4/inline.c`).
 pub fn inline_entries(inode: Inode<'_>) -> [&[u8]; 2] {

@@ -142,7 +142,7 @@ impl Running {
             for released in &applied.released {
                 self.pending.release(released, &self.state, rows);
             }
-            self.follow_cuts();
+            self.follow_cuts(rows);
             self.state.written(&applied.mappers);
         }
         for &claimed in &applied.claimed {
@@ -154,7 +154,7 @@ impl Running {
     pub(super) fn resolve(&mut self, blocks: (u64, u64), rows: &mut Rows) {
         let has_journal = self.journal.is_some();
         let completed = self.pending.resolve(blocks, has_journal, &self.state, rows);
-        self.follow_cuts();
+        self.follow_cuts(rows);
         for (number, epoch) in completed {
             self.name(number, epoch, rows);
         }
@@ -173,9 +173,9 @@ impl Running {
         }
     }
 
-    fn follow_cuts(&mut self) {
+    fn follow_cuts(&mut self, rows: &mut Rows) {
         for (whole, part) in self.pending.cuts() {
-            self.naming.cut(whole, part);
+            self.naming.cut(whole, part, &self.state.names, rows);
         }
     }
 

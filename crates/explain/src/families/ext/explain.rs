@@ -71,6 +71,9 @@ impl State {
         update: &mut Update<'_, '_>,
     ) {
         self.life(number, old, new, why);
+        if let Some(parent) = inode::inline_parent(new) {
+            self.names.see_parent(number, parent);
+        }
         self.rename(
             number,
             &inline_names(old, &self.superblock),
@@ -175,6 +178,7 @@ impl State {
     }
 
     fn rename_in(&mut self, directory: u32, old: &[u8], new: &[u8]) -> bool {
+        self.see_parent(directory, new);
         let old = self.entries(old).unwrap_or_default();
         let new = self.entries(new).unwrap_or_default();
         self.keep_names(directory, &old, &new);

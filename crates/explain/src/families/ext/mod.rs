@@ -11,6 +11,7 @@ mod formatting;
 mod groups;
 mod journal;
 mod journaled;
+mod links;
 mod metadata;
 mod names;
 mod naming;

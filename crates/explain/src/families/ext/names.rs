@@ -2,12 +2,18 @@
 
 use crate::hash::{HashMap, HashSet};
 
-use super::{directory::Entry, inode::ROOT};
+use super::{
+    directory::Entry,
+    inode::ROOT,
+    links::{Links, Moved},
+};
 use crate::escape::escaped;
 use crate::{PathId, Paths};
 
 /// Maximum length of a path in bytes: PATH_MAX.
 const MAX_BYTES: usize = 4096;
+/// Maximum number of directories in a path, each with a name of one byte.
+const MAX_DEPTH: usize = MAX_BYTES / 2;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Name {
@@ -68,6 +74,8 @@ pub struct Names {
     told: HashMap<u32, Told>,
     /// Inodes that hold the value of an attribute, each with the inode that has the attribute.
     values: HashMap<u32, u32>,
+    /// Newest links to directories. Used only without a journal.
+    links: Links,
 }
 
 impl Names {
@@ -176,6 +184,59 @@ impl Names {
         }
     }
 
+    /// Records that a write showed this name, new or not. Does nothing with a journal.
+    pub fn see(&mut self, parent: u32, entry: &Entry<'_>) {
+        let is_directory = |of: &Called| of.is_directory != Some(false);
+        if self.epoch > 0
+            && entry.is_directory
+            && self.inodes.get(&entry.inode).is_none_or(is_directory)
+            && self.links.see(entry.inode, parent, entry.name, self.epoch)
+        {
+            self.known.clear();
+        }
+    }
+
+    /// Records the parent that `..` names. Does nothing with a journal.
+    pub fn see_parent(&mut self, directory: u32, parent: u32) {
+        if self.epoch > 0 && self.links.see_parent(directory, parent) {
+            self.known.clear();
+        }
+    }
+
+    /// Returns the directories that moved since the last call.
+    pub fn moved(&mut self) -> Vec<Moved> {
+        self.links.moved()
+    }
+
+    /// Returns the directory that holds an inode's name, and the epoch in which the name appeared.
+    pub fn place(&self, inode: u32) -> Option<(u32, u32)> {
+        let name = self.name_of(inode)?;
+        Some((name.parent, name.since))
+    }
+
+    /// Returns the directory and those above it.
+    pub fn above(&self, directory: u32) -> impl Iterator<Item = u32> {
+        let next = |&at: &u32| (at != ROOT).then(|| self.name_of(at).map(|name| name.parent))?;
+        std::iter::successors(Some(directory), next).take(MAX_DEPTH)
+    }
+
+    /// Returns the last epoch in which all links of the path to a directory were certain.
+    pub fn certain_until(&self, directory: u32) -> u32 {
+        let seen = self.above(directory).map(|at| self.links.seen(at));
+        seen.min().unwrap_or(u32::MAX)
+    }
+
+    /// Returns the name that gives an inode its path.
+    fn name_of(&self, inode: u32) -> Option<&Name> {
+        let names = &self.inodes.get(&inode)?.names;
+        let link = self.links.of(inode);
+        let newest = link.and_then(|(parent, name)| {
+            let is_it = |each: &&Name| each.parent == parent && *each.name == *name;
+            names.iter().find(is_it)
+        });
+        newest.or_else(|| names.first())
+    }
+
     /// Removes a name from a directory.
     pub fn remove(&mut self, parent: u32, entry: &Entry<'_>) {
         let Some(of) = self.inodes.get_mut(&entry.inode) else {
@@ -199,6 +260,7 @@ impl Names {
 
     /// Marks the inode as removed. Its next name belongs to another file.
     pub fn inode_removed(&mut self, inode: u32) {
+        self.links.remove(inode);
         if let Some(of) = self.inodes.get_mut(&inode) {
             of.alive = false;
             of.removed = true;
@@ -305,8 +367,11 @@ impl Names {
                 Some(_) => return None,
                 None => {
                     let of = self.inodes.get(&at)?;
-                    let name = of.names.first()?;
-                    if name.since > epoch || life.is_some_and(|life| life != of.life) {
+                    let name = self.name_of(at)?;
+                    if name.since > epoch
+                        || life.is_some_and(|life| life != of.life)
+                        || self.links.is_outdated(at)
+                    {
                         return None;
                     }
                     life = Some(name.of);

@@ -7,9 +7,11 @@
 
 use std::collections::BTreeMap;
 
+use super::links::Moved;
 use super::names::{Life, Names};
+use crate::hash::HashMap;
 use crate::track::waiting::MAX_WAITING;
-use crate::{Rows, Structure};
+use crate::{Row, Rows, Structure};
 
 /// Rows that wait for a name in a file system without a journal, by row number.
 #[derive(Debug, Default)]
@@ -19,6 +21,23 @@ pub struct Naming {
     /// Rows written before the last flush that have no name. At a mark, all directories are on the
     /// disk.
     unnamed: BTreeMap<usize, Owner>,
+    /// Rows since the last mark whose path may turn out to be outdated or missing, by the
+    /// directory that holds the name of their file.
+    below: HashMap<u32, Vec<Below>>,
+    /// Number of these rows.
+    below_count: usize,
+    /// Last epoch in which the path to each directory was certain, as far as it was looked up in
+    /// this epoch.
+    certain_until: HashMap<u32, u32>,
+}
+
+/// Row of a file below a directory that may have moved.
+#[derive(Debug, Clone, Copy)]
+struct Below {
+    row: usize,
+    owner: Owner,
+    /// Epoch in which the file's name appeared.
+    since: u32,
 }
 
 /// File that an inode number belonged to at one time.
@@ -46,6 +65,7 @@ impl Naming {
         if epoch < names.epoch {
             self.waiting.remove(&row);
             name(row, owner, epoch, names, rows);
+            self.keep(row, owner, names, rows);
             return;
         }
         if self.waiting.len() >= MAX_WAITING {
@@ -55,28 +75,79 @@ impl Naming {
     }
 
     /// Records that row `part` was split off row `whole`.
-    pub fn cut(&mut self, whole: usize, part: usize) {
+    pub fn cut(&mut self, whole: usize, part: usize, names: &Names, rows: &mut Rows) {
         for rows in [&mut self.waiting, &mut self.unnamed] {
             if let Some(&owner) = rows.get(&whole) {
                 rows.insert(part, owner);
             }
         }
+        let inode = rows.get_mut(part).map_or(0, |row| row.inode as u32);
+        let owner = Owner {
+            inode,
+            life: names.life(inode),
+            is_doubted: false,
+        };
+        self.keep(part, owner, names, rows);
     }
 
     /// Gives rows from before the flush the names that are on the disk.
     pub fn flush(&mut self, names: &mut Names, rows: &mut Rows) {
+        self.follow(names, rows);
         for (row, owner) in std::mem::take(&mut self.waiting) {
             if let Some(unnamed) = name(row, owner, names.epoch, names, rows)
                 && self.unnamed.len() < MAX_WAITING
             {
                 self.unnamed.insert(row, unnamed);
             }
+            self.keep(row, owner, names, rows);
         }
+    }
+
+    /// Keeps a row whose path may turn out to be outdated, or has a directory whose name is not
+    /// known yet.
+    fn keep(&mut self, row: usize, owner: Owner, names: &Names, rows: &mut Rows) {
+        let Some((directory, since)) = names.place(owner.inode) else {
+            return;
+        };
+        let is_data = |row: &mut Row| row.structure == Structure::FileData;
+        if self.below_count >= MAX_WAITING || !rows.get_mut(row).is_some_and(is_data) {
+            return;
+        }
+        let certain_until = *self
+            .certain_until
+            .entry(directory)
+            .or_insert_with(|| names.certain_until(directory));
+        if since > certain_until {
+            let below = self.below.entry(directory).or_default();
+            below.push(Below { row, owner, since });
+            self.below_count += 1;
+        }
+    }
+
+    /// Corrects rows of files below directories that moved.
+    fn follow(&mut self, names: &mut Names, rows: &mut Rows) {
+        let moved = names.moved();
+        if moved.is_empty() {
+            return;
+        }
+        self.certain_until.clear();
+        for Moved { directory, until } in moved {
+            for (&place, kept) in &mut self.below {
+                if !names.above(place).any(|above| above == directory) {
+                    continue;
+                }
+                self.below_count -= kept.len();
+                kept.retain(|below| !has_moved(below, until, names, rows));
+                self.below_count += kept.len();
+            }
+        }
+        self.below.retain(|_, kept| !kept.is_empty());
     }
 
     /// Begins a new epoch for later writes.
     pub fn begin(&mut self) {
         self.unnamed.clear();
+        self.certain_until.clear();
     }
 
     /// Names rows again once all directories are on the disk. An unchanged directory entry may
@@ -84,6 +155,8 @@ impl Naming {
     pub fn again(&mut self, names: &mut Names, rows: &mut Rows) {
         self.flush(names, rows);
         names.settle();
+        self.below.clear();
+        self.below_count = 0;
         for (row, owner) in std::mem::take(&mut self.unnamed) {
             if owner.is_doubted
                 && let Some(row) = rows.get_mut(row)
@@ -92,6 +165,31 @@ impl Naming {
             }
             name(row, owner, names.epoch, names, rows);
         }
+    }
+}
+
+/// Names a row that had no path, or doubts the path of one that may have had another by then.
+/// Returns whether the row needs no further correction.
+fn has_moved(below: &Below, until: Option<u32>, names: &mut Names, rows: &mut Rows) -> bool {
+    let Owner { inode, life, .. } = below.owner;
+    let is_its = |row: &&mut Row| row.inode == u64::from(inode);
+    let Some(row) = rows.get_mut(below.row).filter(is_its) else {
+        return true;
+    };
+    match until {
+        Some(until) if row.path.is_some() => {
+            let is_older = below.since <= until;
+            row.is_doubtful |= !is_older;
+            !is_older
+        }
+        _ if row.path.is_none() && names.life(inode) == life => {
+            let path = names.path(inode, &mut rows.paths);
+            if let Some(row) = rows.get_mut(below.row) {
+                row.path = path;
+            }
+            path.is_some()
+        }
+        _ => false,
     }
 }
 
@@ -117,7 +215,6 @@ fn name(row: usize, owner: Owner, epoch: u32, names: &mut Names, rows: &mut Rows
 mod tests {
     use super::super::{directory::Entry, state};
     use super::*;
-    use crate::Row;
 
     fn entry(name: &str) -> Entry<'_> {
         Entry {
@@ -220,7 +317,7 @@ mod tests {
         let number = write(&mut naming, &mut names, &mut rows);
         naming.flush(&mut names, &mut rows);
         let part = row(&mut rows);
-        naming.cut(number, part);
+        naming.cut(number, part, &names, &mut rows);
         assert_eq!(path(&rows, number), (None, true));
         naming.again(&mut names, &mut rows);
         assert_eq!(path(&rows, number), certain("/same"));

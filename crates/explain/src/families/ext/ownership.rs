@@ -128,6 +128,7 @@ impl State {
                         None => update.applied.mappers.push(node),
                     }
                 } else if claim.kind == NAMES {
+                    self.see_parent(mapper.inode, &content);
                     let entries = self.entries(&content).unwrap_or_default();
                     self.rename(mapper.inode, &[], &entries);
                 } else {

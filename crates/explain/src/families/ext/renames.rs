@@ -12,6 +12,10 @@ impl State {
     pub(super) fn rename(&mut self, directory: u32, old: &[Entry<'_>], new: &[Entry<'_>]) -> bool {
         let removed = old.iter().filter(|e| new.binary_search(e).is_err());
         let added = new.iter().filter(|e| old.binary_search(e).is_err());
+        if self.names.epoch > 0 {
+            let kept = new.iter().filter(|e| old.binary_search(e).is_ok());
+            kept.for_each(|entry| self.names.see(directory, entry));
+        }
         let queued = self.gone.len() + self.come.len();
         let name = |entry| Name::new(directory, entry);
         self.gone.extend(removed.map(name));
@@ -28,9 +32,17 @@ impl State {
         }
     }
 
+    /// Records the parent of a directory that this block of it names, if it is the first.
+    pub(super) fn see_parent(&mut self, directory: u32, content: &[u8]) {
+        if let Some(parent) = directory::parent(content) {
+            self.names.see_parent(directory, parent);
+        }
+    }
+
     pub(super) fn name(&mut self) {
         for come in std::mem::take(&mut self.come) {
             self.names.add(come.directory, &come.entry());
+            self.names.see(come.directory, &come.entry());
         }
         for gone in std::mem::take(&mut self.gone) {
             self.names.remove(gone.directory, &gone.entry());
