@@ -51,6 +51,12 @@ impl Inode {
     pub(super) fn latest(&self) -> Option<&Version> {
         self.logged.as_ref().or(self.home.as_ref())
     }
+
+    /// Returns whether the inode is an open file without a name: unlinked, or made with `O_TMPFILE`.
+    fn is_unlinked(&self) -> bool {
+        let core = self.latest().map(|version| version.core);
+        core.is_some_and(|core| core.mode != 0 && core.links == 0)
+    }
 }
 
 /// Holder of a list of extents.
@@ -300,6 +306,10 @@ impl Metadata {
         self.name_rows(late, rows);
         let reused = self.owners.checkpoint(self.geometry.block_bytes, rows);
         self.name_rows(reused, rows);
+        // A file made with O_TMPFILE may get a name later, but data was written before that.
+        let inodes = &self.inodes;
+        self.nameless
+            .retain(|nameless| !inodes.get(nameless.inode).is_some_and(Inode::is_unlinked));
     }
 
     /// Handles the end of mkfs: rows without an owner or name stay without one.
@@ -420,5 +430,35 @@ mod tests {
         assert!(metadata.may_be_at(2 << 20, long));
         metadata.mark(u64::MAX, u64::MAX);
         assert!(metadata.may_be_at(u64::MAX - 1, u64::MAX));
+    }
+
+    #[test]
+    fn data_written_before_a_file_had_a_name_has_no_path() {
+        let log = |metadata: &mut Metadata, links: u8| {
+            let mut slot = vec![0; 512];
+            slot[..6].copy_from_slice(&[b'I', b'N', 0x81, 0xa4, 3, 2]);
+            slot[19] = links;
+            let version = Version::on_disk(&slot).unwrap();
+            metadata.inode_logged(131, version, [None, None], &mut Rows::default());
+        };
+        let row = |rows: &mut Rows| {
+            let number = rows.push(crate::Row::data(0, 4096));
+            vec![(number, 131)]
+        };
+        for (links, is_named) in [(0, false), (1, true)] {
+            let mut metadata = Metadata::new(geometry());
+            let (root, mut rows) = (metadata.geometry.root_inode, Rows::default());
+            log(&mut metadata, links);
+            let late = row(&mut rows);
+            metadata.commit(late, &mut rows);
+            // The file may have its name by the time of this write.
+            let late = row(&mut rows);
+            metadata.name_rows(late, &mut rows);
+            log(&mut metadata, 1);
+            metadata.names.replace(root, &[], root, &[(b"name", 131)]);
+            metadata.commit(Late::new(), &mut rows);
+            let has_path = rows.to_vec().into_iter().map(|row| row.path.is_some());
+            assert!(has_path.eq([is_named, true]), "{links}");
+        }
     }
 }
