@@ -12,8 +12,10 @@ from fscost.workload.model import Step, Workload
 pytestmark = pytest.mark.root
 
 WRITES = "head -c 100000 /dev/urandom | dd conv=fsync status=none of="
-BEFORE = f"mkdir a; sync -f .; mv a b; sleep 0.05; {WRITES}b/new; touch b/other; sync -f ."
-AFTER = f"mkdir c; sync -f .; {WRITES}c/new; sleep 0.05; mv c d; sync -f ."
+BEFORE = f"""mkdir a; sync -f .; mv a b; sleep 0.05; {WRITES}b/new
+mkdir b/sub; {WRITES}b/sub/new; rm -r b/sub; touch b/other; sync -f ."""
+AFTER = f"""mkdir -p c/sub; sync -f .; {WRITES}c/new; {WRITES}c/sub/new; sleep 0.05
+mv c d; rm -r d/sub; sync -f ."""
 
 
 def test_a_path_is_one_that_the_file_had(tmp_path: Path) -> None:
@@ -24,5 +26,6 @@ def test_a_path_is_one_that_the_file_had(tmp_path: Path) -> None:
     rows = [row for row in rows_of(recording) if row.structure in ("file_data", "log_tree")]
     found = {(row.path, row.doubtful) for row in rows if row.structure == "file_data"}
     # A file's path is doubtful if its directory was changed after the file.
-    assert found == {("/b/new", False), ("/d/new", True)}
-    assert {row.path for row in rows if row.path} == {"/b/new", "/d/new"}
+    before, after = {"/b/new", "/b/sub/new"}, {"/d/new", "/d/sub/new"}
+    assert found == {(path, path in after) for path in before | after}
+    assert {row.path for row in rows if row.path} == before | after

@@ -1,5 +1,6 @@
-//! Rows whose path comes from a log. A log names the files that were synced, but not the directories
-//! above them if those were renamed since the last commit: only the next commit shows it.
+//! Rows whose path comes from a log. A log names the files that were synced and new directories
+//! above them, but not older directories that were renamed since the last commit: only the next
+//! commit shows it.
 
 use super::commit::{Follower, Step};
 use super::item::{Key, inode, kind};
@@ -21,20 +22,28 @@ impl Follower {
         if rows.is_empty() || self.logged.count >= MAX_WAITING {
             return Ok(());
         }
-        let (mut directory, mut changed) = (None, None);
-        for root in self.names(step, tree)?.roots() {
+        let names = self.names(step, tree)?;
+        let (mut directory, mut depth, mut changed) = (None, 1, None);
+        for root in names.roots() {
             if directory.is_none() {
-                let name = name_in(&mut self.volume, step.disks, root, inode)?;
-                directory = name.map(|(directory, _)| directory);
+                directory = self.above(step, root, inode)?;
             }
             if changed.is_none() {
                 changed = self.changed(step, root, inode)?;
             }
         }
+        while let (Some(log), Some(named)) = (names.log_root, directory)
+            && named != ROOT_DIRECTORY
+            && depth < MAX_DEPTH
+            && let Some(above) = self.above(step, log, named)?
+        {
+            (directory, depth) = (Some(above), depth + 1);
+        }
         let file = LoggedFile {
             tree,
             inode,
             directory,
+            depth,
             changed,
         };
         self.logged.rows.entry(file).or_default().extend(rows);
@@ -59,7 +68,7 @@ impl Follower {
                     continue;
                 };
                 let after = match (before, directory) {
-                    (Some(path), Some(directory)) => Some(moved(step, path, directory)),
+                    (Some(path), Some(directory)) => Some(moved(step, path, directory, file.depth)),
                     (Some(_), None) => None,
                     (None, _) => whole,
                 };
@@ -90,10 +99,13 @@ impl Follower {
         let mut latest = None;
         for _ in 0..MAX_DEPTH {
             let now = name_in(&mut self.volume, step.disks, new, inode)?;
-            let Some((above, _)) = now.clone().filter(|_| inode != ROOT_DIRECTORY) else {
+            let before = name_in(&mut self.volume, step.disks, old, inode)?;
+            // A directory that was removed meanwhile had its old name, as far as is known.
+            let name = now.as_ref().or(before.as_ref());
+            let Some(&(above, _)) = name.filter(|_| inode != ROOT_DIRECTORY) else {
                 break;
             };
-            if now != name_in(&mut self.volume, step.disks, old, inode)? {
+            if now.is_some() && now != before {
                 // A renaming changes the directory and the one above it.
                 let [own, above] = [inode, above].map(|each| self.changed(step, new, each));
                 latest = latest.max(own?.min(above?));
@@ -104,6 +116,12 @@ impl Follower {
         Ok(latest.is_some() && latest >= file.changed)
     }
 
+    /// Returns the directory that holds the name of an inode, according to the tree at `root`.
+    fn above(&mut self, step: &mut Step<'_, '_>, root: u64, inode: u64) -> Result<Option<u64>> {
+        let name = name_in(&mut self.volume, step.disks, root, inode)?;
+        Ok(name.map(|(directory, _)| directory))
+    }
+
     /// Returns the time at which an inode last changed, according to the tree at `root`.
     fn changed(&mut self, step: &mut Step<'_, '_>, root: u64, inode: u64) -> Result<Option<Time>> {
         let key = Key::new(inode, kind::INODE_ITEM, 0);
@@ -112,13 +130,14 @@ impl Follower {
     }
 }
 
-/// Returns the path with this directory in the place of its own.
-fn moved(step: &mut Step<'_, '_>, path: PathId, directory: PathId) -> PathId {
+/// Returns the path with this directory in the place of the one that holds its last `depth` names.
+fn moved(step: &mut Step<'_, '_>, path: PathId, directory: PathId, depth: usize) -> PathId {
     let paths = &mut step.rows.paths;
-    let Some((_, name)) = paths.text(path).rsplit_once('/') else {
+    let path_text = paths.text(path);
+    let Some((at, _)) = path_text.rmatch_indices('/').nth(depth - 1) else {
         return path;
     };
     let directory = paths.text(directory).trim_end_matches('/');
-    let text = format!("{directory}/{name}");
+    let text = format!("{directory}{}", &path_text[at..]);
     paths.intern(&text)
 }

@@ -21,8 +21,10 @@ pub type Time = (u64, u32);
 pub struct LoggedFile {
     pub tree: u64,
     pub inode: u64,
-    /// The directory that holds its name, if known.
+    /// The nearest directory above it that the log does not name, if known.
     pub directory: Option<u64>,
+    /// Number of names below that directory in the path of the file.
+    pub depth: usize,
     /// The time of its last change before it was logged.
     pub changed: Option<Time>,
 }
