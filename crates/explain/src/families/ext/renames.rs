@@ -13,7 +13,8 @@ impl State {
         let removed = old.iter().filter(|e| new.binary_search(e).is_err());
         let added = new.iter().filter(|e| old.binary_search(e).is_err());
         if self.names.epoch > 0 {
-            let kept = new.iter().filter(|e| old.binary_search(e).is_ok());
+            let directories = new.iter().filter(|e| e.is_directory);
+            let kept = directories.filter(|e| old.binary_search(e).is_ok());
             kept.for_each(|entry| self.names.see(directory, entry));
         }
         let queued = self.gone.len() + self.come.len();
