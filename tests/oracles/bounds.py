@@ -25,37 +25,37 @@ NO_JOURNAL, WRITEBACK = "ext without a journal", "ext with data=writeback"
 Shares = tuple[float, float, float, float]
 BY_KIND: dict[str, dict[str, Shares]] = {
     "ext": {
-        "mixed": (0.02, 0.02, 0.18, 0.04),
+        "mixed": (0.02, 0.02, 0.18, 0.08),
         "renames": (0.01, 0.02, 0.03, 0.02),
-        "replace": (0.01, 0.02, 0.06, 0.02),
-        "threads": (0.03, 0.02, 0.12, 0.02),
+        "replace": (0.01, 0.02, 0.12, 0.02),
+        "threads": (0.05, 0.02, 0.12, 0.05),
         "attributes": (0.01, 0.02, 0.02, 0.02),
     },
     WRITEBACK: {
-        "mixed": (0.01, 0.02, 0.02, 0.14),
+        "mixed": (0.13, 0.02, 0.02, 0.14),
         "renames": (0.03, 0.02, 0.02, 0.02),
-        "replace": (0.2, 0.02, 0.04, 0.02),
+        "replace": (0.27, 0.02, 0.11, 0.02),
         "threads": (0.05, 0.02, 0.08, 0.02),
         "attributes": (0.01, 0.02, 0.02, 0.02),
     },
     NO_JOURNAL: {
-        "mixed": (0.07, 0.23, 0.57, 0.02),
-        "renames": (0.37, 0.09, 0.36, 0.02),
-        "replace": (0.01, 0.05, 0.22, 0.02),
+        "mixed": (0.03, 0.29, 0.57, 0.02),
+        "renames": (0.02, 0.43, 0.46, 0.02),
+        "replace": (0.01, 0.05, 0.65, 0.02),
         "threads": (0.03, 0.27, 0.61, 0.02),
-        "attributes": (0.01, 0.02, 0.51, 0.02),
+        "attributes": (0.01, 0.09, 0.51, 0.02),
     },
     "xfs": {
-        "mixed": (0.25, 0.07, 0.02, 0.02),
+        "mixed": (0.01, 0.1, 0.02, 0.02),
         "renames": (0.01, 0.02, 0.02, 0.02),
         "replace": (0.01, 0.02, 0.02, 0.02),
         "clones": (0.03, 0.09, 0.03, 0.02),
-        "threads": (0.1, 0.02, 0.04, 0.02),
-        "attributes": (0.01, 0.02, 0.02, 0.02),
+        "threads": (0.02, 0.02, 0.09, 0.02),
+        "attributes": (0.02, 0.02, 0.02, 0.02),
     },
     "btrfs": {
         "mixed": (0.16, 0.12, 0.75, 0.11),
-        "renames": (0.13, 0.37, 0.31, 0.02),
+        "renames": (0.02, 0.71, 0.31, 0.02),
         "replace": (0.01, 0.02, 0.41, 0.48),
         "clones": (0.05, 0.02, 0.13, 0.02),
         "threads": (0.05, 0.05, 0.65, 0.16),
@@ -73,19 +73,23 @@ OF_GUESTS: dict[str, Shares] = {
     "exfat": (0.1, 0.3, 0.7, 0.2),
     "vfat": (0.05, 0.1, 0.2, 0.6),
 }
-"""Shares by family, for the kinds that WORSE does not name. Two to four draws of a kind are too few
+"""Shares by family, for the kinds that WORSE does not name. Two to five draws of a kind are too few
 to lower a bound."""
 WORSE: dict[str, dict[str, Shares]] = {
-    "f2fs": {"replace": (0.02, 0.2, 0.4, 0.09)},
-    "jfs": {"renames": (0.53, 0.2, 0.95, 0.3), "replace": (0.24, 0.2, 1, 0.3)},
-    "reiserfs": {"replace": (0.06, 0.11, 0.2, 0.2)},
+    "f2fs": {"mixed": (0.08, 0.2, 0.4, 0.02), "replace": (0.02, 0.2, 0.4, 0.09)},
+    "jfs": {"renames": (0.53, 0.2, 0.95, 0.3), "replace": (0.31, 0.2, 1, 0.3)},
+    "reiserfs": {"replace": (0.06, 0.16, 0.2, 0.2)},
     "ntfs3": {
-        "mixed": (0.06, 0.3, 0.3, 0.1),
+        "mixed": (0.09, 0.3, 0.3, 0.1),
         "renames": (0.17, 0.1, 0.3, 0.1),
         "attributes": (0.06, 0.1, 0.3, 0.17),
     },
     "exfat": {"mixed": (0.11, 0.3, 0.78, 0.2), "replace": (0.1, 0.31, 0.7, 0.2)},
-    "vfat": {"replace": (0.05, 0.1, 0.2, 0.96)},
+    "vfat": {
+        "mixed": (0.05, 0.1, 0.2, 0.72),
+        "renames": (0.33, 0.1, 0.2, 0.6),
+        "replace": (0.05, 0.1, 0.2, 0.96),
+    },
 }
 """Shares of the kinds in guests of which a draw exceeded half the family's bound: twice those of the
 worst draw."""
