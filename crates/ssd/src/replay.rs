@@ -13,6 +13,9 @@ use std::{
 const STEADY_ROUNDS: usize = 5;
 /// Divisor of the device's physical units that gives the minimum units written in a round.
 const UNITS_PER_ROUND_UNIT: u64 = 4;
+/// Maximum units that a round programs or trims, in devices. A round of a workload that trims or
+/// copies far more than it writes ends there: its time would grow with the square of the disk.
+const DEVICES_PER_ROUND: u64 = 16;
 /// Largest difference between steady rounds, as a share of their mean (SNIA allows 20 %, too much
 /// for three digits).
 const MOST_EXCURSION: f64 = 0.02;
@@ -112,10 +115,7 @@ fn run<C: Charge + 'static>(
     let (mut passes, mut is_steady) = (0, false);
     let passes_per_round = passes_per_round(&scaled, workload);
     for _ in 0..options.max_rounds.max(1) {
-        for _ in 0..passes_per_round {
-            player.play(&workload.cycle)?;
-        }
-        passes += passes_per_round;
+        passes += player.round(workload, passes_per_round)?;
         player.device.settle();
         readings.push_back(player.reading(passes));
         if readings.len() > STEADY_ROUNDS + 1 {
@@ -203,6 +203,23 @@ impl<C: Charge + 'static> Player<'_, C> {
             }
         }
         Ok(())
+    }
+
+    /// Plays up to `most` passes. Returns their number.
+    fn round(&mut self, workload: &Workload, most: u64) -> Result<u64, Error> {
+        let limit = self.device.geometry().physical_units() * DEVICES_PER_ROUND;
+        let trims = workload.cycle.iter().filter(|s| s.kind == Kind::Trim);
+        let trimmed_by_pass: u64 = trims.map(|step| u64::from(step.count)).sum();
+        let before = self.device.counters().programmed_units();
+        for passes in 1..most {
+            self.play(&workload.cycle)?;
+            let programmed = self.device.counters().programmed_units() - before;
+            if programmed + passes * trimmed_by_pass >= limit {
+                return Ok(passes);
+            }
+        }
+        self.play(&workload.cycle)?;
+        Ok(most)
     }
 
     /// Writes empty units that the workload will not write, until the device is filled.

@@ -61,7 +61,7 @@ pub struct Spec {
 pub struct Scaled {
     /// Geometry of the device.
     pub geometry: Geometry,
-    /// Translation layer of the device, with log blocks scaled in proportion.
+    /// Translation layer of the device, with all its log blocks and open blocks.
     pub mapping: Mapping,
     /// Units of the write buffer.
     pub buffer_units: u32,
@@ -83,6 +83,8 @@ impl Spec {
     /// Scales the device to the size of the disk, with the same share of spare blocks and the same
     /// mapping. Blocks of a page-mapped device are halved while there are fewer than 256 of them.
     /// Blocks of other mappings keep their size, because it determines how much a write copies.
+    /// Log blocks and open blocks keep their number: a file system writes in as many places at once
+    /// on a small disk as on a large one, and each place needs a block of its own.
     pub fn scaled(&self, disk_bytes: u64) -> Result<Scaled, Error> {
         let unit_bytes = self.unit_bytes_for(disk_bytes);
         let units = disk_bytes.div_ceil(u64::from(unit_bytes));
@@ -130,17 +132,14 @@ impl Spec {
 
     fn mapping_for(&self, disk_bytes: u64) -> Mapping {
         let share = disk_bytes as f64 / self.capacity_bytes.max(1) as f64;
-        let scaled = |blocks: u32| (f64::from(blocks) * share).round().max(1.0) as u32;
         match self.mapping {
             Mapping::Page(options) => Mapping::Page(PageMapOptions {
-                reserved_blocks: scaled(options.reserved_blocks),
+                reserved_blocks: (f64::from(options.reserved_blocks) * share)
+                    .round()
+                    .max(1.0) as u32,
                 ..options
             }),
-            Mapping::Log(options) => Mapping::Log(LogBlocks {
-                log_blocks: scaled(options.log_blocks),
-                ..options
-            }),
-            Mapping::Block { .. } => self.mapping,
+            Mapping::Log(_) | Mapping::Block { .. } => self.mapping,
         }
     }
 }
@@ -188,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn log_blocks_are_scaled_and_block_sizes_are_not() {
+    fn log_blocks_and_block_sizes_are_not_scaled() {
         let log = Spec {
             mapping: Mapping::Log(LogBlocks {
                 association: Association::Full,
@@ -200,8 +199,11 @@ mod tests {
         assert_eq!(scaled.geometry.units_per_block, 16384);
         assert!(matches!(
             scaled.mapping,
-            Mapping::Log(LogBlocks { log_blocks: 1, .. })
+            Mapping::Log(LogBlocks {
+                log_blocks: 256,
+                ..
+            })
         ));
-        assert!(scaled.geometry.blocks > 16 + 2);
+        assert!(scaled.geometry.blocks > 16 + 256);
     }
 }
