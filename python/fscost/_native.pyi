@@ -169,6 +169,7 @@ class Replayed(TypedDict, total=False):
     min_erases: int
     max_erases: int
     worst_block: int
+    cold_blocks: int
     mean_erases: float
     erases_variance: float
     is_steady: bool

@@ -307,6 +307,7 @@ fn told<'py>(py: Python<'py>, found: &Replay) -> PyResult<Bound<'py, PyDict>> {
         ("worst_block", u64::from(wear.worst_block)),
     ]
     .into_py_dict(py)?;
+    result.set_item("cold_blocks", found.scaled.cold_blocks)?;
     result.set_item("mean_erases", wear.mean_erases)?;
     result.set_item("erases_variance", wear.variance)?;
     result.set_item("is_steady", found.is_steady)?;

@@ -48,7 +48,7 @@ pub use geometry::{Error, Geometry};
 pub use log_blocks::{Association, LogBlockMap, LogBlocks};
 pub use page_map::{Collection, PageMap, PageMapOptions, Separation};
 pub use replay::{Options, Replay, replay};
-pub use spec::{Mapping, Scaled, Spec};
+pub use spec::{Extent, Mapping, Scaled, Spec};
 pub use timed::{TimedDevice, Timing};
 pub use translation::{Translation, Write};
 pub use wear::Wear;

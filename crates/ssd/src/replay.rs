@@ -1,8 +1,8 @@
 //! Replay of a workload on a device until its effect on the device is steady.
 
 use crate::{
-    Charge, Charges, ChargesByTag, Counters, Device, Error, Kind, NoCharges, Scaled, Spec, Step,
-    UNATTRIBUTED, Workload, Write,
+    Charge, Charges, ChargesByTag, Counters, Device, Error, Kind, Mapping, NoCharges, Scaled, Spec,
+    Step, UNATTRIBUTED, Workload, Write,
 };
 use std::{
     collections::VecDeque,
@@ -11,11 +11,13 @@ use std::{
 
 /// Number of rounds that must agree with each other, as in SNIA's Performance Test Specification.
 const STEADY_ROUNDS: usize = 5;
-/// Divisor of the device's physical units that gives the minimum units written in a round.
-const UNITS_PER_ROUND_UNIT: u64 = 4;
-/// Maximum units that a round programs or trims, in devices. A round of a workload that trims or
-/// copies far more than it writes ends there: its time would grow with the square of the disk.
-const DEVICES_PER_ROUND: u64 = 16;
+/// Minimum units that a round writes to a page-mapped device, as a divisor of all units.
+const PAGE_ROUND_DIVISOR: u64 = 4;
+/// Units after which a round ends, in units that take part: programmed units, or trimmed ones. A
+/// round of a workload that trims or copies far more than it writes ends there: its time would grow
+/// with the square of the disk. Without page mapping, all rounds end there, so that blocks have
+/// been erased often enough to compare them.
+const TURNS_PER_ROUND: u64 = 4;
 /// Largest difference between steady rounds, as a share of their mean (SNIA allows 20 %, too much
 /// for three digits).
 const MOST_EXCURSION: f64 = 0.02;
@@ -75,7 +77,8 @@ pub fn replay(
     options: &Options,
     is_stopped: &AtomicBool,
 ) -> Result<Replay, Error> {
-    let scaled = spec.scaled(workload.disk_bytes)?;
+    let scaled = spec.scaled(workload.disk_bytes, workload.extent)?;
+    let scaled = scaled.filled(options.fill);
     if options.by_tag {
         let charges = ChargesByTag::new(scaled.geometry.physical_units());
         run(spec, scaled, workload, options, charges, is_stopped)
@@ -113,9 +116,9 @@ fn run<C: Charge + 'static>(
     let before = player.device.erases().to_vec();
     let mut readings = VecDeque::from([player.reading(0)]);
     let (mut passes, mut is_steady) = (0, false);
-    let passes_per_round = passes_per_round(&scaled, workload);
+    let round = Round::of(&scaled, workload, filled_units);
     for _ in 0..options.max_rounds.max(1) {
-        passes += player.round(workload, passes_per_round)?;
+        passes += player.round(workload, &round)?;
         player.device.settle();
         readings.push_back(player.reading(passes));
         if readings.len() > STEADY_ROUNDS + 1 {
@@ -130,9 +133,6 @@ fn run<C: Charge + 'static>(
     let (first, last) = (&readings[0], &readings[readings.len() - 1]);
     let erases = player.device.erases().iter();
     let mapped_units = holds.count();
-    let physical = scaled.geometry.physical_units() as f64;
-    let reserved = scaled.mapping.reserved_blocks();
-    let usable = physical - f64::from(reserved) * f64::from(scaled.geometry.units_per_block);
     Ok(Replay {
         scaled,
         passes,
@@ -144,20 +144,42 @@ fn run<C: Charge + 'static>(
             .zip(&before)
             .map(|(after, before)| after - before)
             .collect(),
-        nominal_spare: scaled.geometry.spare(0),
-        effective_spare: 1.0 - mapped_units as f64 / usable,
+        nominal_spare: scaled.nominal_spare(),
+        effective_spare: scaled.effective_spare(mapped_units),
         mapped_units,
         filled_units,
     })
 }
 
-fn passes_per_round(scaled: &Scaled, workload: &Workload) -> u64 {
-    let round = scaled.geometry.physical_units() / UNITS_PER_ROUND_UNIT;
-    let of_pass = workload.cycle_units();
-    if of_pass == 0 {
-        return 1;
+/// Bounds of a round: it ends with the pass that reaches one of them.
+struct Round {
+    passes: u64,
+    /// Units programmed, or units trimmed.
+    units: u64,
+    trimmed_by_pass: u64,
+}
+
+impl Round {
+    fn of(scaled: &Scaled, workload: &Workload, filled_units: u64) -> Round {
+        let physical = scaled.geometry.physical_units();
+        let (written, taking_part) = match scaled.mapping {
+            Mapping::Page(_) => (physical / PAGE_ROUND_DIVISOR, physical),
+            // Blocks of cold data are neither collected nor merged.
+            Mapping::Block { .. } | Mapping::Log(_) => {
+                let taking_part = physical - filled_units.min(physical - 1);
+                (TURNS_PER_ROUND * taking_part, taking_part)
+            }
+        };
+        let trims = workload.cycle.iter().filter(|s| s.kind == Kind::Trim);
+        Round {
+            passes: match workload.cycle_units() {
+                0 => 1,
+                of_pass => written.div_ceil(of_pass),
+            },
+            units: TURNS_PER_ROUND * taking_part,
+            trimmed_by_pass: trims.map(|step| u64::from(step.count)).sum(),
+        }
     }
-    round.div_ceil(of_pass).max(1)
 }
 
 /// True if the write amplifications of the last rounds agree.
@@ -205,21 +227,18 @@ impl<C: Charge + 'static> Player<'_, C> {
         Ok(())
     }
 
-    /// Plays up to `most` passes. Returns their number.
-    fn round(&mut self, workload: &Workload, most: u64) -> Result<u64, Error> {
-        let limit = self.device.geometry().physical_units() * DEVICES_PER_ROUND;
-        let trims = workload.cycle.iter().filter(|s| s.kind == Kind::Trim);
-        let trimmed_by_pass: u64 = trims.map(|step| u64::from(step.count)).sum();
+    /// Plays a round. Returns the number of its passes.
+    fn round(&mut self, workload: &Workload, round: &Round) -> Result<u64, Error> {
         let before = self.device.counters().programmed_units();
-        for passes in 1..most {
+        for passes in 1..round.passes {
             self.play(&workload.cycle)?;
             let programmed = self.device.counters().programmed_units() - before;
-            if programmed + passes * trimmed_by_pass >= limit {
+            if programmed + passes * round.trimmed_by_pass >= round.units {
                 return Ok(passes);
             }
         }
         self.play(&workload.cycle)?;
-        Ok(most)
+        Ok(round.passes.max(1))
     }
 
     /// Writes empty units that the workload will not write, until the device is filled.

@@ -8,6 +8,16 @@ const FEWEST_BLOCKS: u64 = 256;
 /// Block size below which blocks are not divided further; smaller blocks are those of real NAND.
 const SMALLEST_BLOCK_UNITS: u32 = 64;
 
+/// Part of the device that a disk stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Extent {
+    /// The disk is the part of the device that the workload uses.
+    #[default]
+    Part,
+    /// The disk is the whole device at a smaller scale: the workload uses all of it.
+    Whole,
+}
+
 /// A mapping and its options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mapping {
@@ -65,6 +75,45 @@ pub struct Scaled {
     pub mapping: Mapping,
     /// Units of the write buffer.
     pub buffer_units: u32,
+    /// Logical blocks of the device beyond the disk.
+    pub blocks_beyond: u32,
+    /// Those of them that hold data, which is never rewritten. Without page mapping, such a block
+    /// has no effect on the others: they are not part of the model.
+    pub cold_blocks: u32,
+}
+
+impl Scaled {
+    /// Fills this share of the device beyond the disk. The rest becomes free blocks.
+    #[must_use]
+    pub fn filled(mut self, fill: f64) -> Scaled {
+        let cold = (f64::from(self.blocks_beyond) * fill.clamp(0.0, 1.0)).ceil() as u32;
+        self.geometry.blocks += self.cold_blocks;
+        self.geometry.blocks -= cold;
+        self.cold_blocks = cold;
+        self
+    }
+
+    /// Returns (physical − logical) ÷ physical units of the device.
+    #[must_use]
+    pub fn nominal_spare(&self) -> f64 {
+        let beyond = f64::from(self.blocks_beyond) * f64::from(self.geometry.units_per_block);
+        1.0 - (f64::from(self.geometry.logical_units) + beyond) / self.physical_units()
+    }
+
+    /// Returns the share of the device's units that hold no data if `mapped_units` of the disk do,
+    /// excluding the blocks that the mapping reserves.
+    #[must_use]
+    pub fn effective_spare(&self, mapped_units: u64) -> f64 {
+        let per_block = f64::from(self.geometry.units_per_block);
+        let reserved = f64::from(self.mapping.reserved_blocks()) * per_block;
+        let cold = f64::from(self.cold_blocks) * per_block;
+        1.0 - (mapped_units as f64 + cold) / (self.physical_units() - reserved)
+    }
+
+    fn physical_units(&self) -> f64 {
+        let cold = u64::from(self.cold_blocks) * u64::from(self.geometry.units_per_block);
+        (self.geometry.physical_units() + cold) as f64
+    }
 }
 
 impl Spec {
@@ -80,54 +129,72 @@ impl Spec {
         unit
     }
 
-    /// Scales the device to the size of the disk, with the same share of spare blocks and the same
-    /// mapping. Blocks of a page-mapped device are halved while there are fewer than 256 of them.
+    /// Scales the device to the size of the disk.
+    ///
+    /// A page-mapped device keeps its share of spare blocks, because any data can be collected. Its
+    /// blocks are halved while there are fewer than 256 of them.
+    ///
     /// Blocks of other mappings keep their size, because it determines how much a write copies.
-    /// Log blocks and open blocks keep their number: a file system writes in as many places at once
-    /// on a small disk as on a large one, and each place needs a block of its own.
-    pub fn scaled(&self, disk_bytes: u64) -> Result<Scaled, Error> {
+    /// Log, open and spare blocks keep their number: a file system writes in as many places at once
+    /// on a small disk as on a large one, and all spare blocks take turns with the blocks that it
+    /// writes. Only if the disk is the `Whole` device do spare blocks shrink with it.
+    pub fn scaled(&self, disk_bytes: u64, extent: Extent) -> Result<Scaled, Error> {
         let unit_bytes = self.unit_bytes_for(disk_bytes);
-        let units = disk_bytes.div_ceil(u64::from(unit_bytes));
-        let logical_units = u32::try_from(units).unwrap_or(u32::MAX);
+        let units_of =
+            |bytes: u64| u32::try_from(bytes.div_ceil(u64::from(unit_bytes))).unwrap_or(u32::MAX);
         let units_per_page = (self.page_bytes / unit_bytes.max(1)).max(1);
-        let mut units_per_block = u32::try_from(self.block_bytes / u64::from(unit_bytes))
-            .unwrap_or(u32::MAX)
-            .max(1)
-            .next_multiple_of(units_per_page);
-        if matches!(self.mapping, Mapping::Page(_)) {
-            let physical = units as f64 / (1.0 - self.spare);
-            while physical / f64::from(units_per_block) < FEWEST_BLOCKS as f64
-                && units_per_block / 2 >= SMALLEST_BLOCK_UNITS
-                && (units_per_block / 2).is_multiple_of(units_per_page)
-            {
-                units_per_block /= 2;
-            }
-        }
-        let mapping = self.mapping_for(disk_bytes);
         let mut geometry = Geometry {
             unit_bytes,
             units_per_page,
-            units_per_block,
+            units_per_block: u32::try_from(self.block_bytes / u64::from(unit_bytes))
+                .unwrap_or(u32::MAX)
+                .max(1)
+                .next_multiple_of(units_per_page),
             blocks: 1,
-            logical_units,
+            logical_units: units_of(disk_bytes),
         };
-        geometry.blocks = self.blocks(&geometry, mapping.reserved_blocks());
+        let (mut whole_units, mut blocks_beyond) = (geometry.logical_units, 0);
+        if matches!(self.mapping, Mapping::Page(_)) {
+            geometry.units_per_block = self.page_mapped_block(&geometry);
+        } else if extent == Extent::Part {
+            whole_units = units_of(self.capacity_bytes);
+            let blocks = whole_units.div_ceil(geometry.units_per_block);
+            blocks_beyond = blocks.saturating_sub(geometry.logical_blocks() as u32);
+        }
+        let mapping = self.mapping_for(disk_bytes);
+        geometry.blocks = self.blocks(&geometry, whole_units, mapping.reserved_blocks());
         geometry.check(mapping.reserved_blocks())?;
         Ok(Scaled {
             geometry,
             mapping,
             buffer_units: u32::try_from(self.buffer_bytes / u64::from(unit_bytes))
                 .unwrap_or(u32::MAX),
+            blocks_beyond,
+            cold_blocks: blocks_beyond,
         })
     }
 
-    /// Returns the number of blocks given by `spare`, but at least the number that the mapping
-    /// needs.
-    fn blocks(&self, geometry: &Geometry, reserved: u32) -> u32 {
+    /// Returns the units of a block of a page-mapped device, of which there are enough.
+    fn page_mapped_block(&self, geometry: &Geometry) -> u32 {
+        let mut units = geometry.units_per_block;
+        let physical = f64::from(geometry.logical_units) / (1.0 - self.spare);
+        while physical / f64::from(units) < FEWEST_BLOCKS as f64
+            && units / 2 >= SMALLEST_BLOCK_UNITS
+            && (units / 2).is_multiple_of(geometry.units_per_page)
+        {
+            units /= 2;
+        }
+        units
+    }
+
+    /// Returns the number of blocks of the disk and the spare ones of `whole_units`, but at least
+    /// the number that the mapping needs.
+    fn blocks(&self, geometry: &Geometry, whole_units: u32, reserved: u32) -> u32 {
         let per_block = f64::from(geometry.units_per_block);
-        let nominal = f64::from(geometry.logical_units) / (1.0 - self.spare) / per_block;
-        let least = geometry.logical_units.div_ceil(geometry.units_per_block);
-        (nominal.round() as u32).max(least.saturating_add(reserved).saturating_add(1))
+        let spare_units = f64::from(whole_units) * self.spare / (1.0 - self.spare);
+        let nominal = ((f64::from(geometry.logical_units) + spare_units) / per_block).round();
+        let least = geometry.logical_blocks() as u32;
+        (nominal as u32).max(least.saturating_add(reserved).saturating_add(1))
     }
 
     fn mapping_for(&self, disk_bytes: u64) -> Mapping {
@@ -169,7 +236,7 @@ mod tests {
 
     #[test]
     fn a_scaled_device_keeps_the_spare_and_has_enough_blocks() {
-        let scaled = SPEC.scaled(4 << 30).unwrap();
+        let scaled = SPEC.scaled(4 << 30, Extent::Part).unwrap();
         assert_eq!(scaled.geometry.logical_units, 1 << 20);
         assert!((scaled.geometry.spare(0) - 0.07).abs() < 1e-3);
         // 64 MiB would be 69 blocks; 16 MiB are 275.
@@ -180,14 +247,14 @@ mod tests {
 
     #[test]
     fn sixteen_tebibytes_fit_with_a_larger_unit() {
-        let scaled = SPEC.scaled(16 << 40).unwrap();
+        let scaled = SPEC.scaled(16 << 40, Extent::Part).unwrap();
         assert_eq!(scaled.geometry.unit_bytes, 8192);
         assert_eq!(scaled.geometry.logical_units, 1 << 31);
         assert!((scaled.geometry.spare(0) - 0.07).abs() < 1e-3);
     }
 
     #[test]
-    fn log_blocks_and_block_sizes_are_not_scaled() {
+    fn log_spare_and_block_sizes_are_not_scaled() {
         let log = Spec {
             mapping: Mapping::Log(LogBlocks {
                 association: Association::Full,
@@ -195,7 +262,7 @@ mod tests {
             }),
             ..SPEC
         };
-        let scaled = log.scaled(1 << 30).unwrap();
+        let scaled = log.scaled(1 << 30, Extent::Part).unwrap();
         assert_eq!(scaled.geometry.units_per_block, 16384);
         assert!(matches!(
             scaled.mapping,
@@ -204,6 +271,9 @@ mod tests {
                 ..
             })
         ));
-        assert!(scaled.geometry.blocks > 16 + 256);
+        // 7 % of 2^40 ÷ 0.93, in blocks of 64 MiB, beside the 16 blocks of the disk.
+        assert_eq!(scaled.geometry.blocks, 1233 + 16);
+        let whole = log.scaled(1 << 30, Extent::Whole).unwrap();
+        assert_eq!(whole.geometry.blocks, 16 + 256 + 1 + 1);
     }
 }

@@ -1,6 +1,6 @@
 //! Time for which requests keep a device busy: the sum of its NAND operations.
 
-use crate::{Counters, Device, Error, NoCharges, Spec, UNATTRIBUTED, Write};
+use crate::{Counters, Device, Error, Extent, NoCharges, Spec, UNATTRIBUTED, Write};
 
 /// Times of NAND operations (data sheets: tR, tPROG, tBERS).
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -28,7 +28,7 @@ pub struct TimedDevice {
 impl TimedDevice {
     /// Creates a device as large as a disk.
     pub fn new(spec: &Spec, timing: Timing, disk_bytes: u64) -> Result<TimedDevice, Error> {
-        let scaled = spec.scaled(disk_bytes)?;
+        let scaled = spec.scaled(disk_bytes, Extent::Part)?;
         let mut device = Device::new(&scaled, NoCharges)?;
         let all_units = scaled.geometry.logical_units;
         device.write_units(Write::new(0, all_units, UNATTRIBUTED))?;

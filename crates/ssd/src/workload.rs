@@ -1,6 +1,6 @@
 //! A stream of host requests, compiled to units once and replayed as often as needed.
 
-use crate::page_map::Valid;
+use crate::{Extent, page_map::Valid};
 
 /// The operation of one step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +34,8 @@ pub struct Workload {
     pub unit_bytes: u32,
     /// Size of the recorded disk in bytes.
     pub disk_bytes: u64,
+    /// Part of the device that the disk stands for.
+    pub extent: Extent,
     /// Requests before the workload: mkfs, mount, preparation.
     pub setup: Vec<Step>,
     /// Requests of the workload.
@@ -130,7 +132,7 @@ impl Workload {
         self.push(part, 0, 0, tag, Kind::Flush);
     }
 
-    /// Returns the same requests on a disk that consists only of the units that the cycle writes,
+    /// Returns the same requests on a device that consists only of the units that the cycle writes,
     /// packed together in order.
     #[must_use]
     pub fn footprint(&self) -> Workload {
@@ -155,6 +157,7 @@ impl Workload {
         };
         Workload {
             disk_bytes: written.count() * u64::from(self.unit_bytes),
+            extent: Extent::Whole,
             setup: self.setup.iter().filter_map(moved).collect(),
             cycle: self.cycle.iter().filter_map(moved).collect(),
             ..self.clone()

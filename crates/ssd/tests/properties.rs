@@ -132,6 +132,8 @@ fn model(geometry: Geometry, mapping: Mapping, buffer_units: u32) -> Scaled {
         geometry,
         mapping,
         buffer_units,
+        blocks_beyond: 0,
+        cold_blocks: 0,
     }
 }
 

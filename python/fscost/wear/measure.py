@@ -296,13 +296,15 @@ def measure(
     per_pass = found["unit_bytes"] / max(found["counted_passes"], 1)
     nand_bytes = found["programmed_units"] * per_pass
     names = None if by is None or source.native is None else _Names(source.native, by)
+    # Cold blocks of the device are not part of the model, and are never erased.
+    mean_erases = found["mean_erases"] * found["blocks"] / (found["blocks"] + found["cold_blocks"])
     least, most = (
         life(
             pe_cycles=cycles,
             nand_bytes=device.values["nand_bytes"],
             nand_write_bytes=nand_bytes,
             host_write_bytes=info["write_bytes"],
-            mean_erases=found["mean_erases"],
+            mean_erases=mean_erases,
             max_erases=found["max_erases"],
             is_levelled=bool(device.values["levelling_gap"]),
         )
