@@ -155,6 +155,7 @@ class Replayed(TypedDict, total=False):
     logical_units: int
     mapped_units: int
     filled_units: int
+    varied_units: int
     passes: int
     counted_passes: int
     host_units: int
@@ -299,7 +300,12 @@ class Workload:
     def footprint(self) -> Workload: ...
     def on_disk(self, disk_bytes: int) -> Workload: ...
     def replay(
-        self, device: Mapping[str, object], fill: float, max_rounds: int, by_tag: bool
+        self,
+        device: Mapping[str, object],
+        fill: float,
+        max_rounds: int,
+        by_tag: bool,
+        varied: bool,
     ) -> Replayed: ...
 
 @final

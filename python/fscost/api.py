@@ -140,21 +140,28 @@ def wear(
     by: _wear.By | str | None = None,
     fill: float = 1.0,
     place: _wear.Place | str = _wear.Place.DISK,
+    repeat: _wear.Repeat | str = _wear.Repeat.VARIED,
     seed: int = 1,
 ) -> dict[str, _wear.Wear]:
     """Compute the wear that a recording causes, by disk (docs/wear.md).
 
     `device` is a name from `fscost devices` or a TOML file. `by` charges NAND bytes to "cause",
     "structure", "path" or "step". `fill` is the share of the device that holds data. `place` is
-    "disk" or "footprint". In the result, sizes are in bytes, for one run of the workload,
-    and `erases` has a count for each block. Raises InputError for an unknown device or a damaged
-    recording.
+    "disk" or "footprint", and `repeat` "varied" or "exact". In the result, sizes are in bytes, for
+    one run of the workload, and `erases` has a count for each block. Raises InputError for an
+    unknown device or a damaged recording.
     """
     found = _wear.find(device)
     charged = None if by is None else _wear.By(by)
     return {
         source.disk: _wear.measure(
-            source, found, by=charged, fill=fill, place=_wear.Place(place), seed=seed
+            source,
+            found,
+            by=charged,
+            fill=fill,
+            place=_wear.Place(place),
+            repeat=_wear.Repeat(repeat),
+            seed=seed,
         )
         for source in _wear.sources(Path(recording), is_explained=charged is not None)
     }

@@ -2,8 +2,8 @@
 
 use crate::{RecordingError, interruptible::interruptible, refused};
 use fscost_ssd::{
-    Association, Collection, LogBlocks, Mapping, Options, PageMapOptions, Replay, Separation, Spec,
-    Timing, UNATTRIBUTED, Wear,
+    Association, Collection, LogBlocks, Mapping, Options, PageMapOptions, Repeat, Replay,
+    Separation, Spec, Timing, UNATTRIBUTED, Wear,
 };
 use fscost_traces::{ErrorKind, Format};
 use fscost_wear::{By, DISCARDS, Group, OTHERS, of_trace};
@@ -220,7 +220,8 @@ impl Workload {
         Workload::new(inner, self.groups.clone())
     }
 
-    /// Play the workload on a device of the disk's size until its write amplification is steady.
+    /// Play the workload on a device of the disk's size until its write amplification is steady. If
+    /// `varied`, passes write other addresses of the same regions (`varied_units` of them).
     /// Counts cover `counted_passes` passes; `erases` (u32, by block) covers all `passes`. With
     /// `by_tag`, `charges` lists `(name, home, write_bytes of one pass, written_units,
     /// padded_units, moved_units, caused_units)` of each group. `name` is an index into the explanation's names,
@@ -233,12 +234,19 @@ impl Workload {
         fill: f64,
         max_rounds: u32,
         by_tag: bool,
+        varied: bool,
     ) -> PyResult<Bound<'py, PyDict>> {
         let spec = device.spec()?;
         let options = Options {
             fill,
             max_rounds,
             by_tag,
+            repeat: if varied {
+                Repeat::Varied
+            } else {
+                Repeat::Exact
+            },
+            seed: device.seed,
         };
         let inner = Arc::clone(&self.inner);
         let replay =
@@ -291,6 +299,7 @@ fn told<'py>(py: Python<'py>, found: &Replay) -> PyResult<Bound<'py, PyDict>> {
         ("logical_units", u64::from(geometry.logical_units)),
         ("mapped_units", found.mapped_units),
         ("filled_units", found.filled_units),
+        ("varied_units", found.varied_units),
         ("passes", found.passes),
         ("counted_passes", found.counted_passes),
         ("host_units", counted.host_units),

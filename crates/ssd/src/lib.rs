@@ -37,6 +37,7 @@ mod replay;
 mod spec;
 mod timed;
 mod translation;
+mod variation;
 mod wear;
 mod workload;
 
@@ -47,7 +48,7 @@ pub use device::Device;
 pub use geometry::{Error, Geometry};
 pub use log_blocks::{Association, LogBlockMap, LogBlocks};
 pub use page_map::{Collection, PageMap, PageMapOptions, Separation};
-pub use replay::{Options, Replay, replay};
+pub use replay::{Options, Repeat, Replay, replay};
 pub use spec::{Extent, Mapping, Scaled, Spec};
 pub use timed::{TimedDevice, Timing};
 pub use translation::{Translation, Write};

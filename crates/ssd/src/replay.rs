@@ -2,7 +2,7 @@
 
 use crate::{
     Charge, Charges, ChargesByTag, Counters, Device, Error, Kind, Mapping, NoCharges, Scaled, Spec,
-    Step, UNATTRIBUTED, Workload, Write,
+    Step, UNATTRIBUTED, Workload, Write, variation::Variation,
 };
 use std::{
     collections::VecDeque,
@@ -38,6 +38,20 @@ pub struct Options {
     pub max_rounds: u32,
     /// True to keep charges by tag.
     pub by_tag: bool,
+    /// How passes differ.
+    pub repeat: Repeat,
+    /// Seed of the differences.
+    pub seed: u64,
+}
+
+/// How the passes of a workload differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Repeat {
+    /// Each writes the same units in the same order.
+    Exact,
+    /// Each writes other units of the same regions. Block mapping is an exception: what it copies
+    /// does not depend on earlier passes.
+    Varied,
 }
 
 /// Effect of a workload on a device. `counted` and `charges` cover the last rounds, which agree
@@ -67,6 +81,8 @@ pub struct Replay {
     pub mapped_units: u64,
     /// Number of units that were filled before the workload began.
     pub filled_units: u64,
+    /// Number of units that passes exchange; 0 if each pass is the same.
+    pub varied_units: u64,
 }
 
 /// Replays a workload on a device of the disk's size: its setup once, then the fill, then its cycle
@@ -107,6 +123,12 @@ fn run<C: Charge + 'static>(
         is_stopped,
         device: Device::new(&scaled, charges)?,
         flushes: !spec.is_power_loss_protected,
+        variation: match (options.repeat, scaled.mapping) {
+            (Repeat::Varied, Mapping::Page(_) | Mapping::Log(_)) => {
+                Variation::of(workload, &scaled.geometry, options.seed, is_stopped)?
+            }
+            _ => None,
+        },
     };
     let mut holds = Holds::new(scaled.geometry.logical_units);
     player.play(&workload.setup)?;
@@ -148,6 +170,9 @@ fn run<C: Charge + 'static>(
         effective_spare: scaled.effective_spare(mapped_units),
         mapped_units,
         filled_units,
+        varied_units: player
+            .variation
+            .map_or(0, |found| found.units().len() as u64),
     })
 }
 
@@ -208,6 +233,7 @@ struct Player<'a, C> {
     is_stopped: &'a AtomicBool,
     device: Device<C>,
     flushes: bool,
+    variation: Option<Variation>,
 }
 
 impl<C: Charge + 'static> Player<'_, C> {
@@ -231,18 +257,52 @@ impl<C: Charge + 'static> Player<'_, C> {
     fn round(&mut self, workload: &Workload, round: &Round) -> Result<u64, Error> {
         let before = self.device.counters().programmed_units();
         for passes in 1..round.passes {
-            self.play(&workload.cycle)?;
+            self.pass(&workload.cycle)?;
             let programmed = self.device.counters().programmed_units() - before;
             if programmed + passes * round.trimmed_by_pass >= round.units {
                 return Ok(passes);
             }
         }
-        self.play(&workload.cycle)?;
+        self.pass(&workload.cycle)?;
         Ok(round.passes.max(1))
+    }
+
+    /// Plays the cycle at the addresses of a pass.
+    fn pass(&mut self, cycle: &[Step]) -> Result<(), Error> {
+        let Some(mut variation) = self.variation.take() else {
+            return self.play(cycle);
+        };
+        for step in cycle {
+            match step.kind {
+                Kind::Write => {
+                    self.go_on()?;
+                    variation.moved(step, |first, count| {
+                        self.device.write_units(Write::new(first, count, step.tag))
+                    })?;
+                }
+                Kind::Trim | Kind::Flush => self.play(std::slice::from_ref(step))?,
+            }
+        }
+        variation.shuffle();
+        self.variation = Some(variation);
+        Ok(())
     }
 
     /// Writes empty units that the workload will not write, until the device is filled.
     fn fill(&mut self, holds: &mut Holds, workload: &Workload, fill: f64) -> Result<u64, Error> {
+        // Data that other passes rewrite.
+        let mut filled = 0;
+        if let Some(variation) = self.variation.take() {
+            for &unit in variation.units() {
+                if !holds.is_set(unit) {
+                    self.go_on()?;
+                    holds.set(unit, 1, true);
+                    self.device.write_units(Write::new(unit, 1, UNATTRIBUTED))?;
+                    filled += 1;
+                }
+            }
+            self.variation = Some(variation);
+        }
         let mut later = holds.clone();
         later.play(&workload.cycle);
         let logical = f64::from(self.device.geometry().logical_units);
@@ -252,7 +312,6 @@ impl<C: Charge + 'static> Player<'_, C> {
         for step in workload.cycle.iter().filter(|s| s.kind == Kind::Trim) {
             later.set(step.first, step.count, true);
         }
-        let mut filled = 0;
         while let Some((first, count)) = later.next_gap(left.min(FILL_UNITS)) {
             self.go_on()?;
             later.set(first, count, true);
@@ -307,6 +366,10 @@ impl Holds {
                 Kind::Flush => {}
             }
         }
+    }
+
+    fn is_set(&self, unit: u32) -> bool {
+        self.bits.is_set(unit)
     }
 
     fn set(&mut self, first: u32, count: u32, holds: bool) {

@@ -1,7 +1,7 @@
 //! The answer must not depend on the size of the recorded disk.
 #![allow(missing_docs, clippy::unwrap_used)]
 
-use fscost_ssd::{Association, LogBlocks, Mapping, Options, Part, Spec, Workload, replay};
+use fscost_ssd::{Association, LogBlocks, Mapping, Options, Part, Repeat, Spec, Workload, replay};
 use std::sync::atomic::AtomicBool;
 
 const MIB: u64 = 1 << 20;
@@ -38,6 +38,8 @@ const OPTIONS: Options = Options {
     fill: 1.0,
     max_rounds: 8,
     by_tag: false,
+    repeat: Repeat::Varied,
+    seed: 1,
 };
 
 /// Each stream fills a log block in order, which then replaces the data block (a switch merge, Kim

@@ -17,7 +17,7 @@ from fscost.quantity import parse_duration_s, parse_size_bytes
 if TYPE_CHECKING:
     from fscost.cli.output.members import Loaded
     from fscost.cli.output.wear import Entry
-    from fscost.wear import By, Device, Place, Shape, Source
+    from fscost.wear import By, Device, Place, Repeat, Shape, Source
 
 FormatName = Literal[
     "blkparse",
@@ -38,6 +38,8 @@ ByName = Literal["cause", "structure", "path", "step"]
 """The values of `wear.By`."""
 PlaceName = Literal["disk", "footprint"]
 """The values of `wear.Place`."""
+RepeatName = Literal["varied", "exact"]
+"""The values of `wear.Repeat`."""
 TOP = 8
 _MOST_STEPS = 200
 
@@ -86,6 +88,13 @@ class Options:
         default="disk",
         help=(
             "Size of the modelled device: that of the recorded disk, or of all addresses written."
+        ),
+    )
+    repeat: RepeatName = option(
+        default="varied",
+        help=(
+            "Repeat the workload at other addresses of the same regions, or at exactly the same"
+            " addresses (docs/wear.md)."
         ),
     )
     runs_per_day: float | None = option(
@@ -170,7 +179,7 @@ def wear(options: Options) -> None:
     counters = None if options.now is None else room.read_counters(options.now)
     place = room.Place(options.place)
     variants = [("", device, fill)] if sweep is None else _variants(sweep, device, fill)
-    models = _Models(variants, place, options.seed, options.disk)
+    models = _Models(variants, place, room.Repeat(options.repeat), options.seed, options.disk)
     charged: room.By | None = None
     loads: Sequence[Loaded] = ()
     is_trace = options.format is not None or not (source.is_dir() or room.is_recording(source))
@@ -240,6 +249,7 @@ class _Models:
 
     variants: "Sequence[tuple[str, Device, float]]"
     place: "Place"
+    repeat: "Repeat"
     seed: int
     disk: str | None
 
@@ -323,6 +333,7 @@ class _Models:
                     by=by,
                     fill=fill,
                     place=self.place,
+                    repeat=self.repeat,
                     seed=self.seed,
                     program_write_bytes=program_write_bytes,
                 ),

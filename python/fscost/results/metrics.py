@@ -192,6 +192,12 @@ METRICS: dict[str, Metric] = {
             " (docs/wear.md)",
         ),
         Metric(
+            "exact_nand_write_bytes",
+            "bytes",
+            Combine.ONLY,
+            "the same if each run wrote the same addresses in the same order",
+        ),
+        Metric(
             "lifetime_runs",
             "count",
             Combine.ONLY,

@@ -22,6 +22,7 @@ from fscost.view.grid import Grid, plain
 from fscost.view.kernels import by_kernel
 from fscost.view.per import Per, parse_per
 from fscost.view.phases import phases
+from fscost.view.repetition import span
 from fscost.view.summary import SPACE, headline, label, legend, ranking, table
 from fscost.view.times import disk_times, live_times, models
 from fscost.view.units import human_bytes, human_seconds
@@ -158,7 +159,16 @@ def _one_of(known: Sequence[str], name: str, option: str) -> str:
 def _worn(rows: Sequence[Row]) -> list[str]:
     if not any(row.metric == "nand_write_bytes" for row in rows):
         return []
-    return ["NAND, lasts: replayed on the device of --ssd (docs/wear.md), at the baseline's speed."]
+    totals = {(row.profile, row.metric): row.median for row in rows if row.phase == TOTAL}
+    spans = (
+        (profile, span(nand, exact, totals.get((profile, "host_write_bytes"), 0)))
+        for (profile, metric), nand in totals.items()
+        if metric == wear.NAND and (exact := totals.get((profile, wear.EXACT))) is not None
+    )
+    return [
+        "NAND, lasts: replayed on the device of --ssd (docs/wear.md), at the baseline's speed.",
+        *(f"{plain(profile)}: {text}" for profile, text in spans if text is not None),
+    ]
 
 
 def _space(summary: Grid) -> list[str]:

@@ -3,7 +3,7 @@ by cause."""
 
 from fscost.wear.array import Shape, of_options
 from fscost.wear.array import parse as parse_array
-from fscost.wear.columns import replayed, with_years, worn
+from fscost.wear.columns import EXACT, NAND, replayed, with_years, worn
 from fscost.wear.counters import Counters
 from fscost.wear.counters import read as read_counters
 from fscost.wear.device import (
@@ -19,6 +19,7 @@ from fscost.wear.measure import (
     By,
     Charge,
     Place,
+    Repeat,
     Source,
     Wear,
     is_recording,
@@ -30,6 +31,8 @@ from fscost.wear.measure import (
 from fscost.wear.times import ArrayLoad, Times, array_load, has_timing, times
 
 __all__ = [
+    "EXACT",
+    "NAND",
     "PARAMETERS",
     "ArrayLoad",
     "By",
@@ -40,6 +43,7 @@ __all__ = [
     "Life",
     "Parameter",
     "Place",
+    "Repeat",
     "Shape",
     "Source",
     "Times",

@@ -9,7 +9,17 @@ from fscost import analyze
 from fscost.analyze.groups import NO_FILE
 from fscost.errors import InputError
 from fscost.wear.device import Device
-from fscost.wear.measure import COLD, DISCARDS, NOTHING, REST, By, Source, Wear, measure
+from fscost.wear.measure import (
+    COLD,
+    DISCARDS,
+    NOTHING,
+    REST,
+    By,
+    Source,
+    Wear,
+    exact_nand_bytes,
+    measure,
+)
 
 SPECIAL = (REST, DISCARDS, COLD)
 """Groups of charges that do not occur in an explanation."""
@@ -36,6 +46,8 @@ class GroupWear:
     lifetime_runs: float | None
     lifetime_years: float | None
     runs_per_day: float | None
+    exact_nand_write_bytes: float | None = None
+    """NAND bytes if repetitions wrote the same addresses; None if that makes no difference."""
 
     def others(self, names: Sequence[str], *, is_special: bool) -> Iterator[tuple[str, float]]:
         """Yield the groups with NAND bytes that are not among these names; with `is_special`, only
@@ -49,6 +61,7 @@ class GroupWear:
         return {
             "ssd": self.device,
             "nand_write_bytes": self.nand_write_bytes,
+            "exact_nand_write_bytes": self.exact_nand_write_bytes,
             "lifetime_runs": self.lifetime_runs,
             "lifetime_years": self.lifetime_years,
             "runs_per_day": self.runs_per_day,
@@ -89,4 +102,5 @@ def grouped(disks: Mapping[str, Wear], device: Device, rate: float | None) -> Gr
         lifetime_runs=None if first is None else first.runs,
         lifetime_years=None if first is None else first.years(rate),
         runs_per_day=rate,
+        exact_nand_write_bytes=exact_nand_bytes(disks.values()),
     )

@@ -1,6 +1,6 @@
 """Replay of a recorded disk on a device: programs and erases of one run, charged to causes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -17,7 +17,7 @@ from fscost.wear.device import Device
 from fscost.wear.life import Life, life, runs_per_day
 
 if TYPE_CHECKING:
-    from fscost._native import Explanation, Workload, WorkloadInfo
+    from fscost._native import Explanation, Replayed, Workload, WorkloadInfo
 
 MOST_ROUNDS = 64
 MOST_UNITS = 32 << 20
@@ -47,6 +47,13 @@ class Place(StrEnum):
 
     DISK = "disk"
     FOOTPRINT = "footprint"
+
+
+class Repeat(StrEnum):
+    """Addresses of each repetition: others of the same regions, or the same."""
+
+    VARIED = "varied"
+    EXACT = "exact"
 
 
 @dataclass(frozen=True)
@@ -103,11 +110,21 @@ class Wear:
     charges: Sequence[Charge] = ()
     life_most: Life | None = None
     """Life if blocks survive the most cycles that are plausible; None if no range is known."""
+    exact_nand_write_bytes: float | None = None
+    """NAND bytes if each repetition wrote the same addresses in the same order; None if it did, or
+    if that makes no difference."""
 
     @property
     def device_amplification(self) -> float | None:
         """NAND bytes ÷ host bytes."""
         return self.nand_write_bytes / self.host_write_bytes if self.host_write_bytes else None
+
+    @property
+    def exact_amplification(self) -> float | None:
+        """`device_amplification` of exact repetitions."""
+        if self.exact_nand_write_bytes is None or not self.host_write_bytes:
+            return None
+        return self.exact_nand_write_bytes / self.host_write_bytes
 
     @property
     def stack_amplification(self) -> float | None:
@@ -276,6 +293,7 @@ def measure(
     by: By | None = None,
     fill: float = 1.0,
     place: Place = Place.DISK,
+    repeat: Repeat = Repeat.VARIED,
     seed: int = 1,
     program_write_bytes: int | None = None,
 ) -> Wear:
@@ -287,27 +305,23 @@ def measure(
             if place is Place.FOOTPRINT:
                 workload = workload.footprint()
             _check_size(source, workload.info())
-            found = workload.replay(model, fill, MOST_ROUNDS, by is not None)
+            is_varied = repeat is Repeat.VARIED
+            found = workload.replay(model, fill, MOST_ROUNDS, by is not None, is_varied)
+            exact = (
+                workload.replay(model, fill, MOST_ROUNDS, False, False)
+                if found["varied_units"]
+                else None
+            )
         except ValueError as error:
             raise InputError(
                 f"{device.origin or device.name}: {error}", "see docs/wear.md, Devices"
             ) from None
     info = workload.info()
     per_pass = found["unit_bytes"] / max(found["counted_passes"], 1)
-    nand_bytes = found["programmed_units"] * per_pass
+    exact_bytes = None if exact is None else _programmed_bytes(exact)
     names = None if by is None or source.native is None else _Names(source.native, by)
-    # Cold blocks of the device are not part of the model, and are never erased.
-    mean_erases = found["mean_erases"] * found["blocks"] / (found["blocks"] + found["cold_blocks"])
     least, most = (
-        life(
-            pe_cycles=cycles,
-            nand_bytes=device.values["nand_bytes"],
-            nand_write_bytes=nand_bytes,
-            host_write_bytes=info["write_bytes"],
-            mean_erases=mean_erases,
-            max_erases=found["max_erases"],
-            is_levelled=bool(device.values["levelling_gap"]),
-        )
+        _life(device, cycles, found, info["write_bytes"])
         for cycles in (device.values["pe_cycles"], device.most_pe_cycles)
     )
     return Wear(
@@ -318,7 +332,7 @@ def measure(
         trim_bytes=info["trim_bytes"],
         flushes=info["flushes"],
         program_write_bytes=program_write_bytes,
-        nand_write_bytes=nand_bytes,
+        nand_write_bytes=_programmed_bytes(found),
         copy_bytes=found["copied_units"] * per_pass,
         levelling_bytes=found["levelled_units"] * per_pass,
         padding_bytes=found["padded_units"] * per_pass,
@@ -336,6 +350,39 @@ def measure(
         life=least,
         charges=_charges(found["charges"], per_pass, names) if names is not None else (),
         life_most=most if device.values["pe_cycles_most"] else None,
+        exact_nand_write_bytes=exact_bytes,
+    )
+
+
+def _life(device: Device, pe_cycles: int, found: "Replayed", host_write_bytes: int) -> Life:
+    # Cold blocks of the device are not part of the model, and are never erased.
+    blocks = found["blocks"] + found["cold_blocks"]
+    return life(
+        pe_cycles=pe_cycles,
+        nand_bytes=device.values["nand_bytes"],
+        nand_write_bytes=_programmed_bytes(found),
+        host_write_bytes=host_write_bytes,
+        mean_erases=found["mean_erases"] * found["blocks"] / blocks,
+        max_erases=found["max_erases"],
+        is_levelled=bool(device.values["levelling_gap"]),
+    )
+
+
+def _programmed_bytes(found: "Replayed") -> float:
+    """Return the NAND bytes of one pass."""
+    return found["programmed_units"] * found["unit_bytes"] / max(found["counted_passes"], 1)
+
+
+def exact_nand_bytes(disks: Iterable[Wear]) -> float | None:
+    """Return the NAND bytes of exact repetitions on all disks; None if they make no difference."""
+    found = list(disks)
+    if all(each.exact_nand_write_bytes is None for each in found):
+        return None
+    return sum(
+        each.nand_write_bytes
+        if each.exact_nand_write_bytes is None
+        else each.exact_nand_write_bytes
+        for each in found
     )
 
 

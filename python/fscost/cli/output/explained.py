@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from fscost.analyze import By, Group, Journal, Report
 from fscost.analyze.commits import Why
 from fscost.view.grid import plain
+from fscost.view.repetition import span
 from fscost.view.units import human_bytes, human_years
 
 if TYPE_CHECKING:
@@ -98,10 +99,11 @@ def _life(worn: "GroupWear") -> str:
         f"{worn.device}: {human_bytes(worn.nand_write_bytes)} of NAND, {ratio:.2f} times the bytes"
         " written"
     )
-    if worn.lifetime_years is None:
-        return told
-    rate = f"{worn.runs_per_day:,.0f} runs a day, back to back"
-    return f"{told}; lasts {human_years(worn.lifetime_years)} at {rate}"
+    if worn.lifetime_years is not None:
+        rate = f"{worn.runs_per_day:,.0f} runs a day, back to back"
+        told += f"; lasts {human_years(worn.lifetime_years)} at {rate}"
+    assumed = span(worn.nand_write_bytes, worn.exact_nand_write_bytes, worn.host_write_bytes)
+    return told if assumed is None else f"{told}. {assumed}"
 
 
 def _table(report: Report, width: int | None, worn: "GroupWear | None") -> Iterator[str]:

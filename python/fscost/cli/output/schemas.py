@@ -231,6 +231,7 @@ class Explained(_Object):
     journal: Pairs | None
     ssd: str | None = None
     nand_write_bytes: float | None = None
+    exact_nand_write_bytes: float | None = None
     lifetime_runs: float | None = None
     lifetime_years: float | None = None
     runs_per_day: float | None = None

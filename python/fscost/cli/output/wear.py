@@ -24,6 +24,7 @@ _METRICS = (
     "program_write_bytes",
     "nand_write_bytes",
     "device_amplification",
+    "exact_amplification",
     "stack_amplification",
     "copy_bytes",
     "levelling_bytes",
@@ -247,7 +248,7 @@ def _notes(report: Report) -> Iterator[str]:
     setup, workload = ("", "trace") if report.is_trace else ("setup once, ", "workload")
     yield (
         f"Preconditioning: {setup}{first.filled * 100:.0f} % of the device filled with data that is"
-        f" never rewritten, then the {workload} up to {most:,} times, {settled}."
+        f" never rewritten, then the {workload} up to {most:,} times{_repeated(report)}, {settled}."
     )
     whole = "" if report.is_sweep else "; total WA: NAND bytes ÷ bytes that the programs wrote"
     yield f"WA: NAND bytes ÷ host bytes{whole}."
@@ -266,6 +267,12 @@ def _notes(report: Report) -> Iterator[str]:
         if report.per_day_bytes is not None:
             how = f"with which the first row writes {decimal_bytes(report.per_day_bytes)}"
         yield f"lasts: at {_count(rate)} runs of the {workload} a day, {how}."
+
+
+def _repeated(report: Report) -> str:
+    """Tell how repetitions differ."""
+    is_varied = any(each.wear.exact_nand_write_bytes is not None for each in report.entries)
+    return " at other addresses of the same regions" if is_varied else ""
 
 
 def _size(report: Report) -> str:

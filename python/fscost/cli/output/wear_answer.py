@@ -1,12 +1,14 @@
 """The answer of `fscost wear`: how long the device lasts, what limits it, and what is left of the
 user's own device."""
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from fscost import stats
 from fscost.view.grid import plain
+from fscost.view.repetition import span
 from fscost.view.units import decimal_bytes, human_share, human_years
 from fscost.wear import Counters, Device, Life, Wear
 
@@ -82,6 +84,7 @@ class Answer:
         yield plain(f"Lasts {self._span(known)} {self.at}{self._cycles()}.")
         yield from self._now()
         yield f"Limited by {_limit(self.rows[0], self.device)}"
+        yield from self._assumed()
         yield from self._believe()
 
     def _span(self, known: Sequence[tuple[float, Row]]) -> str:
@@ -154,6 +157,22 @@ class Answer:
                     " model. If it has always had this workload, believe its own counters, and divide the"
                     " model's life by that."
                 )
+
+    def _assumed(self) -> Iterator[str]:
+        """Yield that exact repetitions would give another answer, for the row where it differs
+        most."""
+        found = [
+            (abs(math.log(wear.nand_write_bytes / exact)), row.name, wear)
+            for row in self.rows
+            for wear in row.wears
+            if (exact := wear.exact_nand_write_bytes) and wear.nand_write_bytes
+        ]
+        if not found:
+            return
+        _, name, wear = max(found, key=lambda each: each[0])
+        text = span(wear.nand_write_bytes, wear.exact_nand_write_bytes, wear.host_write_bytes)
+        if text is not None:
+            yield plain(f"{name}: {text}" if len(self.rows) > 1 else text)
 
     def _believe(self) -> Iterator[str]:
         """Yield which endurance to believe, the rated or the computed one."""

@@ -51,6 +51,7 @@ _HEADERS = {
     "host_write_bytes": "host bytes",
     "nand_write_bytes": "NAND bytes",
     "device_amplification": "WA of the device",
+    "exact_amplification": "… if runs repeat exactly",
     "lifetime_write_bytes": "host bytes until worn out",
     "lifetime_runs": "runs until worn out",
 }
