@@ -34,7 +34,7 @@ struct Log {
     physical: u32,
     /// BAST: logical block that the log block belongs to.
     logical: u32,
-    /// Logical unit at each position.
+    /// Logical unit at each position; `NOWHERE` is padding.
     units: Vec<u32>,
     /// True if each unit is at its own position in its block, so that the log block can become the
     /// data block.
@@ -131,15 +131,16 @@ impl<C: Charge> LogBlockMap<C> {
         let units = self.nand.geometry.units_per_block;
         let base = log.physical * units;
         let newest = |map: &[u32], place: u32, unit: u32| map[unit as usize] == base + place;
-        let all_newest = (0..)
-            .zip(&log.units)
-            .all(|(place, &unit)| newest(&self.map, place, unit));
-        if log.in_place && all_newest && !log.units.is_empty() {
+        let all_newest = || {
+            let mut places = (0..).zip(&log.units);
+            places.all(|(place, &unit)| newest(&self.map, place, unit))
+        };
+        if log.in_place && !log.units.is_empty() && all_newest() {
             self.complete_in_place(&log);
             return;
         }
         for (place, &unit) in (0..).zip(&log.units) {
-            if newest(&self.map, place, unit) {
+            if unit != NOWHERE && newest(&self.map, place, unit) {
                 self.merge_block(unit / units);
             }
         }
@@ -223,6 +224,22 @@ impl<C: Charge> Translation for LogBlockMap<C> {
         self.holds.clear_range(first, count);
     }
 
-    /// Does nothing: units are programmed as they are written.
-    fn flush(&mut self, _: u16) {}
+    /// Pads the open page of each log block. The next unit goes to the next page, and the block can
+    /// no longer become a data block.
+    fn flush(&mut self, tag: u16) {
+        let geometry = self.nand.geometry;
+        for log in &mut self.logs {
+            let next = log.units.len() as u32;
+            let padding = next.next_multiple_of(geometry.units_per_page) - next;
+            if padding == 0 {
+                continue;
+            }
+            log.in_place = false;
+            log.units
+                .extend(std::iter::repeat_n(NOWHERE, padding as usize));
+            let place = log.physical * geometry.units_per_block + next;
+            self.nand.charges.padded(place, padding, tag);
+            self.nand.counters.padded_units += u64::from(padding);
+        }
+    }
 }

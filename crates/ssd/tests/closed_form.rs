@@ -332,6 +332,47 @@ fn closed_form_whole_blocks_of_log_blocks_are_switched_without_copies() {
     assert_eq!(done.copied_units, (256 - 8) * u64::from(b - 8));
 }
 
+/// A flush after each unit leaves the second half of its page empty, so that log blocks hold half
+/// as many units: FAST has the amplification of half the log blocks, each of half the units.
+#[test]
+fn closed_form_flushes_pad_the_pages_of_log_blocks() {
+    let (m, logs) = (1024, 64);
+    let options = LogBlocks {
+        association: Association::Full,
+        log_blocks: logs,
+    };
+    let geometry = Geometry {
+        units_per_page: 2,
+        ..block_geometry(m, logs, BLOCK_UNITS)
+    };
+    let mut device = LogBlockMap::new(geometry, options, NoCharges).unwrap();
+    fill(&mut device);
+    let mut rng = Rng::with_seed(1);
+    let mut random_writes = |count| {
+        let before = device.counters();
+        for _ in 0..count {
+            device.write_all(&[extent(rng.u32(0..geometry.logical_units), 1)]);
+            device.flush(0);
+        }
+        device.counters() - before
+    };
+    random_writes(10_000);
+    let did = random_writes(100_000);
+    assert_eq!(did.padded_units, did.host_units);
+    let (b, held, m) = (
+        f64::from(BLOCK_UNITS),
+        f64::from(BLOCK_UNITS) / 2.0,
+        f64::from(m),
+    );
+    let merges = m / (m + f64::from(logs) * held - (held - 1.0) / 2.0);
+    assert_close(
+        "padded",
+        did.write_amplification().unwrap(),
+        2.0 + b * merges,
+        1.5e-2,
+    );
+}
+
 fn extent(first: u32, count: u32) -> Write {
     Write {
         first,
