@@ -61,3 +61,14 @@ def test_a_wrong_field_is_refused_by_name(line: str, says: str) -> None:
         read(GOOD + line)
     assert error.value.what.startswith(says)
     assert error.value.remedy
+
+
+def test_a_write_buffer_is_described_once() -> None:
+    """Four devices had one in [latency] alone, so that writes of 512 bytes in order had WA 42."""
+    text = GOOD + '[latency]\nmodel = "flash"\nbuffer_bytes = 65536\n'
+    assert read(text).values["buffer_bytes"] == 65536
+    assert read(GOOD + "buffer_bytes = 0\n" + text[len(GOOD) :]).values["buffer_bytes"] == 0
+    for each in devices.catalogue():
+        sections = [set(section.values) for section in each.sections.values()]
+        twice = set.intersection(*sections) if len(sections) > 1 else set()
+        assert not twice & {"buffer_bytes", "power_loss_protection"}, each.name

@@ -9,6 +9,8 @@ from fscost.errors import InputError, did_you_mean
 
 _MOST_BYTES = 16 << 40
 """Largest capacity: 16 TiB."""
+_SHARED = ("buffer_bytes", "power_loss_protection")
+"""Fields that the section [latency] has too."""
 _WORDS = {
     "mapping": ("page", "block", "bast", "fast"),
     "collection": ("greedy", "fifo", "random", "choices"),
@@ -94,7 +96,8 @@ PARAMETERS = {
         Parameter(
             "buffer_bytes",
             int,
-            "bytes of write buffer; data rewritten in it is programmed once",
+            "bytes of write buffer, by default that of [latency]; data rewritten in it is programmed"
+            " once",
             0,
             0,
             1 << 36,
@@ -180,8 +183,9 @@ def of_file(file: devices.Device) -> Device:
     """Read the section [wear] of a device; an InputError names the file, the field and the
     remedy."""
     section = file.section("wear")
+    shared = _shared(file)
     values: dict[str, Any] = {}
-    for key, found in section.values.items():
+    for key, found in {**shared.values, **section.values}.items():
         if key not in PARAMETERS:
             raise _wrong(
                 file.origin,
@@ -195,7 +199,18 @@ def of_file(file: devices.Device) -> Device:
             raise _wrong(file.origin, each.name, "is missing", f"add it: {each.meaning}")
     given = {key: each.default for key, each in PARAMETERS.items()} | values
     _check_together(file.origin, given)
-    return Device(file.name, file.summary, file.kind, given, section.sources, file.origin)
+    sources = {**shared.sources, **section.sources}
+    return Device(file.name, file.summary, file.kind, given, sources, file.origin)
+
+
+def _shared(file: devices.Device) -> devices.Section:
+    """Return what the section [latency] says about the write buffer. There is one buffer, so that
+    [wear] need not describe it again."""
+    latency = file.sections.get("latency", devices.Section({}, {}))
+    return devices.Section(
+        {name: latency.values[name] for name in _SHARED if name in latency.values},
+        {name: latency.sources[name] for name in _SHARED if name in latency.sources},
+    )
 
 
 def _value(file: str, parameter: Parameter, found: Any) -> Any:
