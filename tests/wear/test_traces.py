@@ -73,3 +73,17 @@ def test_what_wears_nothing_is_told(
     arguments = [str(tmp_path / "t"), "--ssd", "nvme-datacentre", "--disk-size", "64M"]
     fscost([*arguments, "--per-day", "1GB"], standalone_mode=False)
     assert f"No wear: {says}" in capsys.readouterr().out
+
+
+def test_stray_addresses_and_missing_times_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The model of a card of 32 GB had 95 GiB, and a trace without times "no wear"."""
+    (tmp_path / "t").write_text(
+        "fio version 2 iolog\na add\na write 0 4096\na write 102000000000 4096\na close\n"
+    )
+    fscost = command("wear").main
+    fscost([str(tmp_path / "t"), "--ssd", "sd-card-32gb"], standalone_mode=False)
+    said = " ".join(capsys.readouterr().out.split())
+    assert "runs of the workload, if its NAND endures 3,000 cycles. The trace has no times" in said
+    assert "Caution: the disk has 102 GB, more than the device (32 GB)" in said

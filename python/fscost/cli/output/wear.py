@@ -239,6 +239,7 @@ def _notes(report: Report) -> Iterator[str]:
             f" {human_share(device.spare)}, so WA is too low and the life too long. Use a"
             f" {remedy}."
         )
+    yield from _beyond(report)
     settled = (
         "until steady"
         if all(each.wear.is_steady for each in report.entries)
@@ -267,6 +268,18 @@ def _notes(report: Report) -> Iterator[str]:
         if report.per_day_bytes is not None:
             how = f"with which the first row writes {decimal_bytes(report.per_day_bytes)}"
         yield f"lasts: at {_count(rate)} runs of the {workload} a day, {how}."
+
+
+def _beyond(report: Report) -> Iterator[str]:
+    """Warn of addresses that the device does not have."""
+    largest = max((each.wear.disk_bytes for each in report.entries), default=0)
+    capacity = report.device.values["capacity_bytes"]
+    if largest > capacity and not report.is_sweep:
+        remedy = ", or --disk-size if the trace has stray addresses" if report.is_trace else ""
+        yield (
+            f"Caution: the disk has {decimal_bytes(largest)}, more than the device"
+            f" ({decimal_bytes(capacity)}). Name a larger device{remedy}."
+        )
 
 
 def _repeated(report: Report) -> str:

@@ -72,7 +72,8 @@ class Answer:
             for row in self.rows
             if (years := self.years(row, lambda wear: wear.life)) is not None
         ]
-        if not known:
+        runs = self.rows[0].median(lambda wear: wear.life.runs)
+        if runs is None and not known:
             writes = any(wear.host_write_bytes for row in self.rows for wear in row.wears)
             yield (
                 "No wear: the device's write buffer holds all that this workload writes."
@@ -81,7 +82,13 @@ class Answer:
             )
             yield from self._now()
             return
-        yield plain(f"Lasts {self._span(known)} {self.at}{self._cycles()}.")
+        if known:
+            yield plain(f"Lasts {self._span(known)} {self.at}{self._cycles()}.")
+        else:
+            yield (
+                f"Lasts {runs:,.0f} runs of the workload{self._cycles()}. The trace has no times:"
+                " --per-day 40GB or --runs-per-day N gives years."
+            )
         yield from self._now()
         yield f"Limited by {_limit(self.rows[0], self.device)}"
         yield from self._assumed()
