@@ -51,12 +51,11 @@ def test_a_live_run_and_its_replay_agree(fscost: Run, tmp_path: Path, model: str
     [least] = [each for each in replayed(latency.Waits.FLUSHES) if each["name"] == "run"]
     outside_s = least["recorded_ns"] / 1e9 - total["wall_s"]
     assert outside_s >= 0, "the recorded interval ends at marks, outside of what wall_s times"
-    assert total["least_wall_s"] == pytest.approx(least["modelled_ns"] / 1e9 - outside_s)
-    assert total["least_wall_s"] > 0
-    if model == "nvme":
-        # A hard disk chooses among the requests that it holds. With others, because they need not
-        # wait for each other, it may take another way, which may be longer.
-        assert total["least_wall_s"] <= total["wall_s"]
+    # A hard disk that may choose among more requests may take a longer way; the run itself is then
+    # the better order.
+    bound_s = min(total["wall_s"], least["modelled_ns"] / 1e9 - outside_s)
+    assert total["least_wall_s"] == pytest.approx(bound_s)
+    assert 0 < total["least_wall_s"] <= total["wall_s"]
     shown = fscost("show", "run", columns=200).stdout
     assert re.search(
         r"Time on these models; at least: .*\nprofile +time +at least\next4 +\S+ ", shown

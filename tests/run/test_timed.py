@@ -42,6 +42,12 @@ def test_the_lower_bound_is_of_the_time_that_wall_s_measures(
     assert least_wall_s(interval, wall_s) == pytest.approx(least)
 
 
+def test_the_lower_bound_is_at_most_the_time_itself() -> None:
+    """A drive that reorders its queue may take longer with more requests to choose from."""
+    interval = {"recorded_ns": 650_000_000, "modelled_ns": 700_000_000}
+    assert least_wall_s(interval, 0.5) == 0.5
+
+
 def test_a_histogram_counts_every_request_once() -> None:
     found = _histogram(np.array([1, 2, 3, 4, 5, 1024]))
     assert found["at_most_ns"] == [1 << power for power in range(11)]

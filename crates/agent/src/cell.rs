@@ -221,6 +221,7 @@ impl Cell {
                 &counters,
                 calls.as_ref(),
                 self.plan.commit_s,
+                self.plan.is_emulated.then_some(asked_ns),
             )?,
             None => None,
         };

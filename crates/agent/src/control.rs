@@ -109,7 +109,9 @@ impl Control {
     /// Returns the time of the mark, which the server read from CLOCK_MONOTONIC.
     ///
     /// `measured` says whether the interval that begins here counts towards totals. The mark that
-    /// ends the last interval begins none.
+    /// ends the last interval begins none. `virtual_ns` is the time by a clock that counts
+    /// instructions: the server stamps requests by the host's clock, which says nothing about the
+    /// guest.
     pub fn mark(
         &self,
         name: &str,
@@ -117,6 +119,7 @@ impl Control {
         kernel: &BTreeMap<String, Counters>,
         sync_calls: Option<&Calls>,
         commit_s: Option<u64>,
+        virtual_ns: Option<u64>,
     ) -> Result<Option<u64>> {
         let mut detail = json!({ "kernel": kernel });
         if let Some(measured) = measured {
@@ -127,6 +130,9 @@ impl Control {
         }
         if let Some(calls) = sync_calls {
             detail["sync_calls"] = json!(calls);
+        }
+        if let Some(virtual_ns) = virtual_ns {
+            detail["virtual_ns"] = json!(virtual_ns);
         }
         self.tell(&ToServer::Mark { name, detail })?;
         match self.receive(ANSWER_LIMIT)?.0 {
@@ -298,7 +304,14 @@ mod tests {
             after_us: vec![10, 20],
         };
         control
-            .mark("clone", Some(true), &counters, Some(&calls), Some(30))
+            .mark(
+                "clone",
+                Some(true),
+                &counters,
+                Some(&calls),
+                Some(30),
+                Some(7),
+            )
             .unwrap();
         let mut text = [0; 1000];
         let (_, length) = rustix::net::recv(&server, &mut text[..], RecvFlags::empty()).unwrap();
@@ -307,6 +320,7 @@ mod tests {
         assert_eq!(told["mark"]["detail"]["kernel"]["main"]["write_bytes"], 0);
         assert_eq!(told["mark"]["detail"]["commit_s"], 30);
         assert_eq!(told["mark"]["detail"]["measured"], true);
+        assert_eq!(told["mark"]["detail"]["virtual_ns"], 7);
     }
 
     #[test]
@@ -325,7 +339,7 @@ mod tests {
         );
         assert_eq!(
             control
-                .mark("x", None, &BTreeMap::new(), None, None)
+                .mark("x", None, &BTreeMap::new(), None, None, None)
                 .unwrap_err()
                 .kind,
             Kind::HostDiskFull
@@ -343,7 +357,7 @@ mod tests {
         assert_eq!(control.trouble().unwrap().kind, Kind::DiskServer);
         assert_eq!(
             control
-                .mark("x", None, &BTreeMap::new(), None, None)
+                .mark("x", None, &BTreeMap::new(), None, None, None)
                 .unwrap_err()
                 .kind,
             Kind::DiskServer

@@ -185,7 +185,8 @@ impl Recording {
     /// [{"busy_ns", "read", "write", "flush", "discard"}]}]`, the last four as `{"buckets":
     /// [(least, most, count)], "sum_ns", "max_ns"}`. `models` holds the file name and text of each
     /// disk's model. `completions` holds pairs of 64-bit numbers: a request of the recording, and
-    /// the time at which its live model completed it.
+    /// the time at which its live model completed it. `None` if the recording does not tell how
+    /// much time passed between requests.
     #[pyo3(signature = (models, waits, seed, completions=None))]
     fn replay<'py>(
         &self,
@@ -194,15 +195,18 @@ impl Recording {
         waits: Vec<String>,
         seed: u64,
         completions: Option<&[u8]>,
-    ) -> PyResult<Vec<Vec<Bound<'py, PyDict>>>> {
+    ) -> PyResult<Option<Vec<Vec<Bound<'py, PyDict>>>>> {
         let (models, waits) = replay::parsed(&models, &waits)?;
         let completions = replay::pairs(completions.unwrap_or_default());
         let inner = Arc::clone(&self.inner);
         let found = working(py, move || {
             let requests = fscost_replay::Requests::completed(&inner, &completions)?;
-            Ok(replay::all(&requests, &models, &waits, seed))
+            let replayed = requests
+                .has_time()
+                .then(|| replay::all(&requests, &models, &waits, seed));
+            Ok(replayed)
         })?;
-        replay::intervals(py, &found)
+        found.map(|found| replay::intervals(py, &found)).transpose()
     }
 
     /// Return the state from which a mount would recover disks that hold the events completed by

@@ -26,7 +26,7 @@ pub enum Waits {
 pub struct IntervalTimes {
     /// Name of the interval; `before` for requests before the first mark.
     pub name: String,
-    /// Duration in the recording.
+    /// Duration in the recording, by the clock of the program.
     pub recorded_ns: u64,
     /// Duration on the models.
     pub modelled_ns: u64,
@@ -62,7 +62,7 @@ impl Requests {
 /// The latest completion that was waited for, in the recording and in the model.
 #[derive(Debug, Clone, Copy, Default)]
 struct Waited {
-    recorded_ns: u64,
+    answered_ns: u64,
     modelled_ns: u64,
     /// Largest [`Item::idle_ns`] of the completions waited for.
     idle_ns: u64,
@@ -75,7 +75,7 @@ impl Waited {
     /// before the item or only the idle part.
     fn then_ns(&self, item: &Item, waits: Waits) -> u64 {
         let think_ns = match waits {
-            Waits::ForAll => item.submit_ns.saturating_sub(self.recorded_ns),
+            Waits::ForAll => item.asked_ns.saturating_sub(self.answered_ns),
             Waits::ForFlushes => item.idle_ns.saturating_sub(self.idle_ns),
         };
         self.modelled_ns.saturating_add(think_ns)
@@ -113,7 +113,7 @@ impl Replay<'_> {
                 continue;
             }
             self.ran.pass(place, self.now_ns);
-            found.push(self.interval(name, &mut begin, item.submit_ns));
+            found.push(self.interval(name, &mut begin, item.asked_ns));
             name = names.next().map_or("", String::as_str);
         }
         // A truncated recording has no mark at its end.
@@ -121,7 +121,7 @@ impl Replay<'_> {
         if items.last().is_some_and(|last| last.op.is_some()) {
             let end = Item::end(items);
             self.wait(items.len(), &end);
-            found.push(self.interval(name, &mut begin, end.submit_ns));
+            found.push(self.interval(name, &mut begin, end.asked_ns));
         }
         found
     }
@@ -185,7 +185,7 @@ impl Replay<'_> {
                     Some(disk) if completed.op.is_some() => disk.wait_for(at, &mut self.ran),
                     _ => self.ran.completion_ns(at as usize).unwrap_or(u64::MAX),
                 };
-                waited.recorded_ns = completed.complete_ns;
+                waited.answered_ns = completed.answered_ns;
                 waited.idle_ns = waited.idle_ns.max(completed.idle_ns);
                 waited.modelled_ns = waited.modelled_ns.max(modelled_ns);
             }

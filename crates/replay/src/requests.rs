@@ -9,7 +9,12 @@ use std::{collections::HashMap, hash::BuildHasher};
 pub(crate) struct Item {
     pub(crate) submit_ns: u64,
     pub(crate) complete_ns: u64,
-    /// Idle time before the submission, without any request in flight: the program's own time.
+    /// Submission and completion by the clock of the program, which may differ from that of the
+    /// recording.
+    pub(crate) asked_ns: u64,
+    pub(crate) answered_ns: u64,
+    /// Idle time before the submission, without any request in flight: the program's own time, by
+    /// its own clock.
     pub(crate) idle_ns: u64,
     /// Rank in the order of completion.
     pub(crate) rank: u32,
@@ -29,6 +34,8 @@ impl Item {
         Item {
             submit_ns: end_ns,
             complete_ns: end_ns,
+            asked_ns: end_ns,
+            answered_ns: end_ns,
             idle_ns: items.last().map_or(0, |item| item.idle_ns),
             ..Item::default()
         }
@@ -51,12 +58,20 @@ pub struct Requests {
     pub(crate) names: Vec<String>,
     /// Size of each disk.
     pub(crate) disk_bytes: Vec<u64>,
+    has_time: bool,
 }
 
 impl Requests {
     /// Reads a recording. Contents of writes are skipped.
     pub fn of(recording: &Recording) -> Result<Requests> {
         Self::completed(recording, &HashMap::new())
+    }
+
+    /// False if the time between requests is unknown: the recording is not in real time, and not
+    /// every mark has the time of an emulated guest.
+    #[must_use]
+    pub fn has_time(&self) -> bool {
+        self.has_time
     }
 
     /// Reads a recording of disks with device models. `completed` contains the completion times
@@ -75,13 +90,16 @@ impl Requests {
         }
         let mut items = Vec::new();
         let mut names = Vec::new();
+        let mut clock = Vec::new();
         let mut marks = MarkReader::default();
         let mut number = 0;
         recording.for_each_frame(false, |_, frame| {
             for event in &frame.events {
                 let op = op(event.op);
                 if op.is_none() {
-                    names.push(marks.mark_of(frame, event)?.name);
+                    let mark = marks.mark_of(frame, event)?;
+                    clock.push(mark.detail["virtual_ns"].as_u64());
+                    names.push(mark.name);
                 }
                 let mut item = item(event, op, items.len() as u32);
                 if op.is_some() {
@@ -101,7 +119,13 @@ impl Requests {
         items.sort_by_key(|item| item.submit_ns);
         let disks = recording.header().disks.iter();
         let disk_bytes = disks.map(|disk| disk.size_bytes).collect();
-        Ok(Self::sorted(items, names, disk_bytes))
+        let mut requests = Self::sorted(items, names, disk_bytes);
+        if recording.header().begin_unix_ns == 0 {
+            let clock: Option<Vec<u64>> = clock.into_iter().collect();
+            requests.has_time =
+                clock.is_some_and(|clock| virtual_time(&mut requests.items, &clock));
+        }
+        Ok(requests)
     }
 
     /// Creates requests that complete at once, in any order of submission. Their times begin with
@@ -126,14 +150,48 @@ impl Requests {
             idle_ns += item.submit_ns.saturating_sub(busy_until_ns);
             busy_until_ns = item.complete_ns.max(busy_until_ns);
             item.idle_ns = idle_ns;
+            (item.asked_ns, item.answered_ns) = (item.submit_ns, item.complete_ns);
         }
         Requests {
             items,
             completions,
             names,
             disk_bytes,
+            has_time: true,
         }
     }
+}
+
+/// Gives all items times by an emulated guest's clock, which `clock` holds for each mark. Returns
+/// false if that clock does not cover all items, or went backwards.
+///
+/// The guest executes nothing while a request is in flight, because the disk server has precedence
+/// on their common processor. In an interval, its clock therefore advances in proportion to the
+/// recorded time without any request in flight.
+fn virtual_time(items: &mut [Item], clock: &[u64]) -> bool {
+    let is_covered = items.last().is_some_and(|item| item.op.is_none());
+    if !is_covered || !clock.is_sorted() {
+        return false;
+    }
+    let first_ns = clock[0];
+    let (mut begin, mut idle_begin_ns, mut begin_ns) = (0, 0, 0);
+    let marks: Vec<usize> = (0..items.len())
+        .filter(|&at| items[at].op.is_none())
+        .collect();
+    for (end, &mark_ns) in marks.into_iter().zip(clock) {
+        let (idle_end_ns, end_ns) = (items[end].idle_ns, mark_ns - first_ns);
+        let idle_ns = (idle_end_ns - idle_begin_ns).max(1);
+        for item in &mut items[begin..end] {
+            let share = u128::from(item.idle_ns - idle_begin_ns) * u128::from(end_ns - begin_ns);
+            item.idle_ns = begin_ns + (share / u128::from(idle_ns)) as u64;
+        }
+        items[end].idle_ns = end_ns;
+        (begin, idle_begin_ns, begin_ns) = (end + 1, idle_end_ns, end_ns);
+    }
+    for item in items {
+        (item.asked_ns, item.answered_ns) = (item.idle_ns, item.idle_ns);
+    }
+    true
 }
 
 /// Ranks items by completion, which differs from the recording's order.
@@ -166,6 +224,8 @@ fn item(event: &Event, op: Option<Op>, rank: u32) -> Item {
             event.submit_ns
         },
         complete_ns: event.complete_ns,
+        asked_ns: 0,
+        answered_ns: 0,
         idle_ns: 0,
         rank,
         offset_bytes: event.offset,

@@ -14,6 +14,8 @@ const US: u64 = 1000;
 enum Entry {
     Request(Event),
     Mark(u64, &'static str),
+    /// A mark of an emulated guest, with the microseconds of its clock.
+    Guest(u64, &'static str, u64),
 }
 
 fn count(latencies: &Histogram) -> u64 {
@@ -58,6 +60,13 @@ fn recorded(disks: usize, entries: &[Entry]) -> Requests {
                 let mark = Mark {
                     name: (*name).to_owned(),
                     detail: serde_json::Value::Null,
+                };
+                writer.mark(&mark, us * US).unwrap();
+            }
+            Entry::Guest(us, name, virtual_us) => {
+                let mark = Mark {
+                    name: (*name).to_owned(),
+                    detail: serde_json::json!({ "virtual_ns": virtual_us * US }),
                 };
                 writer.mark(&mark, us * US).unwrap();
             }
@@ -106,6 +115,66 @@ fn the_time_between_requests_is_kept() {
     // On ram, what is left is the time between requests.
     let ram = requests.replay(&[], Waits::ForAll, 1);
     assert_eq!(total_us(&ram), 2 * 990 + 90);
+}
+
+#[test]
+fn think_time_follows_the_clock_of_an_emulated_guest_in_each_interval() {
+    let entries = [
+        request(0, Op::Write, 5, 10),
+        Entry::Guest(20, "slow", 1000),
+        request(0, Op::Write, 120, 130),
+        request(0, Op::Write, 320, 340),
+        request(0, Op::Write, 330, 350),
+        Entry::Guest(450, "fast", 1039),
+        request(0, Op::Write, 500, 550),
+        Entry::Guest(550, "end", 1239),
+    ];
+    let requests = recorded(1, &entries);
+    assert!(requests.has_time());
+    let found = replay(&requests, Waits::ForAll);
+    let us = |of: fn(&IntervalTimes) -> u64| found.iter().map(|each| of(each) / US).collect();
+    // The guest's time, whatever the emulation took.
+    let recorded_us: Vec<u64> = us(|each| each.recorded_ns);
+    assert_eq!(recorded_us, [0, 39, 200]);
+    // A tenth of 100, 190 and 100 without a request; the second and third write of 100 overlap, as
+    // they did. Then four times 50, and a write.
+    let modelled_us: Vec<u64> = us(|each| each.modelled_ns);
+    assert_eq!(modelled_us, [100, 10 + 100 + 19 + 100 + 10, 300]);
+    // Nothing but the marks waits for the writes.
+    let least = replay(&requests, Waits::ForFlushes);
+    assert_eq!(least[1].modelled_ns / US, 10 + 19 + 100 + 10);
+}
+
+#[test]
+fn a_recording_whose_times_are_of_no_clock_has_no_time() {
+    let write = || request(0, Op::Write, 1, 2);
+    let all = [
+        Entry::Guest(0, "one", 5),
+        write(),
+        Entry::Guest(9, "end", 6),
+    ];
+    assert!(recorded(1, &all).has_time());
+    assert!(!recorded(1, &[Entry::Mark(0, "one"), write(), Entry::Mark(9, "end")]).has_time());
+    // A cell that failed, a recording cut off, and a clock that went backwards.
+    assert!(
+        !recorded(
+            1,
+            &[Entry::Guest(0, "one", 5), write(), Entry::Mark(9, "failed")]
+        )
+        .has_time()
+    );
+    assert!(!recorded(1, &[Entry::Guest(0, "one", 5), write()]).has_time());
+    assert!(
+        !recorded(
+            1,
+            &[
+                Entry::Guest(0, "one", 5),
+                write(),
+                Entry::Guest(9, "end", 4)
+            ]
+        )
+        .has_time()
+    );
 }
 
 #[test]

@@ -1,6 +1,6 @@
 """Replay of recordings on device models, to find the time the disks would take."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -96,7 +96,8 @@ class Replay:
 
     recorded_s: float
     least_s: float
-    """Lower bound of the time: only flushes and FUA order requests."""
+    """Least time of the replays that keep to the recording's flushes and FUA: the one in which
+    nothing else orders requests, or that of `closed_s`."""
     closed_s: float
     """Time of the replay *in order*: each request waits for all requests that completed before its
     submission in the recording."""
@@ -118,6 +119,18 @@ def parse_models(asked: Sequence[str]) -> dict[str, Model]:
     return found
 
 
+@dataclass(frozen=True)
+class Times:
+    """Times of one interval: recorded, by the program's clock, and replayed. `least_s` is the least
+    of the replays that keep to the recording's flushes and FUA: the one in which nothing else
+    orders requests, or the one in order. A drive that reorders its queue may find a longer way when
+    it has more to choose from."""
+
+    recorded_s: float
+    least_s: float
+    in_order_s: float
+
+
 def replay(
     recording: Path,
     models: Mapping[str, Model],
@@ -131,7 +144,13 @@ def replay(
     phases = set(measured or analyze.measured_phases(recording))
     with capture.opened(recording) as source:
         both = source.replay(_texts(chosen), _BOTH, seed)
-    return _of_both(names, chosen, [_within(phases, found) for found in both])
+    if both is None:
+        raise InputError(
+            f"{recording} does not tell how much time passed between requests: an emulated guest's"
+            " requests are stamped by the host's clock, and its marks lack the guest's",
+            "record the run again with this version of fscost, or natively (--lab native)",
+        )
+    return _joined(names, chosen, _times(both), both[1], phases)
 
 
 def replay_trace(
@@ -147,8 +166,7 @@ def replay_trace(
             )
         chosen = _chosen(path, names, models)
         both = source.replay(_texts(chosen), _BOTH, seed)
-    totals = [(sum(each["modelled_ns"] for each in found) / 1e9, found) for found in both]
-    return _of_both(names, chosen, totals)
+    return _joined(names, chosen, _times(both), both[1], {each["name"] for each in both[1]})
 
 
 _BOTH: Final = (Waits.FLUSHES.value, Waits.ALL.value)
@@ -168,25 +186,37 @@ def _texts(chosen: Sequence[Model]) -> list[tuple[str, str]]:
     return [(each.origin, each.text) for each in chosen]
 
 
-def _of_both(
+def _times(both: "Sequence[Sequence[ReplayedInterval]]") -> list[Times]:
+    """Join the replays of each interval under both assumptions."""
+    found = []
+    for least, in_order in zip(*both, strict=True):
+        least_s, in_order_s = (each["modelled_ns"] / 1e9 for each in (least, in_order))
+        found.append(Times(in_order["recorded_ns"] / 1e9, min(least_s, in_order_s), in_order_s))
+    return found
+
+
+def _joined(
     names: Sequence[str],
     chosen: Sequence[Model],
-    both: "Sequence[tuple[float, list[ReplayedInterval]]]",
+    times: Sequence[Times],
+    in_order: "Sequence[ReplayedInterval]",
+    phases: Collection[str],
 ) -> Replay:
-    """Join the replays under both assumptions."""
-    (least, _), (closed, intervals) = both
+    """Join the intervals of these phases."""
+    both = [pair for pair in zip(times, in_order, strict=True) if pair[1]["name"] in phases]
+    closed_s = sum(time.in_order_s for time, _ in both)
     disks = [
         DiskTimes(
             name,
             chosen[at].name,
-            closed,
-            sum(each["disks"][at]["busy_ns"] for each in intervals) / 1e9,
-            {op: _latencies(each["disks"][at][op] for each in intervals) for op in OPS},
+            closed_s,
+            sum(each["disks"][at]["busy_ns"] for _, each in both) / 1e9,
+            {op: _latencies(each["disks"][at][op] for _, each in both) for op in OPS},
         )
         for at, name in enumerate(names)
     ]
-    recorded_s = sum(each["recorded_ns"] for each in intervals) / 1e9
-    return Replay(recorded_s, least, closed, disks)
+    recorded_s = sum(time.recorded_s for time, _ in both)
+    return Replay(recorded_s, sum(time.least_s for time, _ in both), closed_s, disks)
 
 
 def live(
@@ -200,16 +230,9 @@ def live(
     of each disk's model. `completions`: pairs of 64-bit numbers, a request and the time at which
     its model completed it."""
     with capture.opened(recording) as source:
-        [found] = source.replay(list(texts), [waits.value], seed, completions)
-        return found
-
-
-def _within(
-    phases: set[str], intervals: "Sequence[ReplayedInterval]"
-) -> "tuple[float, list[ReplayedInterval]]":
-    """Return the seconds of the phases, and their intervals."""
-    chosen = [each for each in intervals if each["name"] in phases]
-    return sum(each["modelled_ns"] for each in chosen) / 1e9, chosen
+        found = source.replay(list(texts), [waits.value], seed, completions)
+    assert found is not None, "a live run is recorded in real time"
+    return found[0]
 
 
 def _latencies(found: "Iterable[Histogram]") -> Latencies:

@@ -174,7 +174,7 @@ METRICS: dict[str, Metric] = {
             "s",
             Combine.SUM,
             "lower bound of the time on modelled disks: a replay of the requests in which only"
-            " flushes and FUA make others wait",
+            " flushes and FUA make others wait, or wall_s if that is less",
         ),
         Metric(
             "modelled_elapsed_s",
