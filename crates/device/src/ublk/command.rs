@@ -5,15 +5,16 @@ use super::{
     ring::{Happened, Ring},
 };
 use rustix::{fd::AsFd as _, io::Errno, ioctl::Opcode};
-use std::{collections::BTreeSet, fs::File, time::Duration};
+use std::{collections::BTreeSet, fs::File, os::unix::fs::MetadataExt as _, time::Duration};
 
 const PATH: &str = "/dev/ublk-control";
 const CHAR_DEVICES: &str = "/sys/class/ublk-char";
 /// Time limit of a command. Commands that need no request to be served take milliseconds.
 const LIMIT: Duration = Duration::from_secs(10);
-/// Tag in the upper half of a device's private flags, which marks devices of fscost. The lower half
-/// holds the server's pid.
-const OURS: u64 = 0x6673_636f << 32;
+/// Tag in the upper bits of a device's private flags, which marks devices of fscost.
+const OURS: u64 = 0x19b << 54;
+/// Bits of a process ID: `PID_MAX_LIMIT` of Linux is 2^22.
+const PID_BITS: u32 = 22;
 /// Ring entries for everything in flight other than the requests of the disks.
 const OTHER_ENTRIES: u32 = 8;
 
@@ -63,7 +64,7 @@ impl Control {
             max_io_buf_bytes: most_bytes,
             dev_id: p::ANY_DEVICE,
             flags: p::F_USER_COPY | p::F_CMD_IOCTL_ENCODE,
-            ublksrv_flags: OURS | u64::from(std::process::id()),
+            ublksrv_flags: flags_of(own_namespace(), std::process::id()),
             ..DevInfo::default()
         };
         let added = self.run_with_info(p::ADD_DEV, p::ANY_DEVICE, &mut info);
@@ -121,12 +122,12 @@ impl Control {
         left
     }
 
-    /// Returns the server's process ID of a device that fscost has created.
+    /// Returns the server's process ID of a device that fscost has created in this PID namespace.
     fn server_of(&mut self, device: u32) -> Option<u32> {
         let mut info = DevInfo::default();
         self.run_with_info(p::GET_DEV_INFO, device, &mut info)
             .ok()?;
-        (info.ublksrv_flags >> 32 == OURS >> 32).then_some(info.ublksrv_flags as u32)
+        server_in(info.ublksrv_flags, own_namespace())
     }
 
     /// Run a command that reads and fills `info`.
@@ -165,6 +166,23 @@ impl Control {
     }
 }
 
+/// Private flags of a device: the tag, the PID namespace of its server, and the process ID there.
+fn flags_of(namespace: u32, process: u32) -> u64 {
+    OURS | u64::from(namespace) << PID_BITS | u64::from(process)
+}
+
+/// Returns the server's process ID, if it is one of this namespace. Another container's process IDs
+/// say nothing here: its server may be alive.
+fn server_in(flags: u64, namespace: u32) -> Option<u32> {
+    let process = (flags & ((1 << PID_BITS) - 1)) as u32;
+    (flags == flags_of(namespace, process)).then_some(process)
+}
+
+/// Number of this PID namespace (namespaces(7)), 0 if procfs is missing.
+fn own_namespace() -> u32 {
+    std::fs::metadata("/proc/self/ns/pid").map_or(0, |found| found.ino() as u32)
+}
+
 /// True if a process has ended, even if it was not reaped.
 fn is_gone(process: u32) -> bool {
     let Ok(stat) = std::fs::read_to_string(format!("/proc/{process}/stat")) else {
@@ -199,6 +217,18 @@ pub fn unsupported_reason() -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_server_of_another_pid_namespace_is_not_ours_to_judge() {
+        let (here, there) = (own_namespace(), own_namespace() ^ 1);
+        let most = (1 << PID_BITS) - 1;
+        assert_ne!(here, 0);
+        assert_eq!(server_in(flags_of(here, most), here), Some(most));
+        assert_eq!(server_in(flags_of(there, 7), here), None);
+        // Another program's flags, and those of fscost 0.1, which named no namespace.
+        assert_eq!(server_in(2, here), None);
+        assert_eq!(server_in(0x6673_636f << 32 | 7, here), None);
+    }
 
     #[test]
     fn a_process_is_gone_once_it_has_ended() {
