@@ -5,11 +5,16 @@ import os
 import pty
 import signal
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
+
+import pytest
 
 from fscost.cli import signals
 
 from .conftest import PROGRAM
+
+Start = Callable[..., "subprocess.Popen[str]"]
 
 
 def read_until(terminal: int, words: str) -> None:
@@ -42,6 +47,20 @@ def test_a_closed_terminal_ends_a_run_as_ctrl_c_does(tmp_path: Path) -> None:
         "interrupted by SIGHUP",
     )
     assert [each.name for each in (tmp_path / "here" / "cells").iterdir()] == ["ext4.0"]
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_a_setup_that_is_interrupted_is_cleaned_up(
+    start: Start, tmp_path: Path, number: signal.Signals, status: int
+) -> None:
+    """It may have made something already, such as a database that it started."""
+    setup = f"echo made >log; kill -{number} $PPID; while kill -0 $PPID; do sleep 0.1; done"
+    options = ("--setup", setup, "--cleanup", "echo cleaned >>log", "--on", "ext4")
+    process = start("compare", "--lab", "fake", *options, "--", "true")
+    _, said = process.communicate()
+    assert (tmp_path / "log").read_text() == "made\ncleaned\n", said
+    assert process.returncode == status
+    assert f"fscost: terminated by {number.name}" in said
 
 
 def test_nohup_lets_a_run_go_on() -> None:

@@ -14,7 +14,7 @@ from typer.exceptions import TyperException
 
 from fscost.cli import signals
 from fscost.cli.help import Command
-from fscost.cli.usage import READER_GONE, Commands, explained
+from fscost.cli.usage import READER_GONE, Commands, Interrupted, explained
 from fscost.errors import DefectError, FscostError, HostError, Terminated
 from fscost.view.grid import plain
 
@@ -149,6 +149,8 @@ def main() -> None:
         _check_memory_limit()
         try:
             code = app(prog_name="fscost", standalone_mode=False)
+        except Interrupted as ended:
+            raise ended.interrupt from None
         finally:
             sys.stdout.flush()
         sys.exit(code or 0)

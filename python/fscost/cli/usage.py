@@ -56,6 +56,15 @@ def run_path(text: str) -> Path:
     return path
 
 
+class Interrupted(Exception):  # noqa: N818  # No error: it carries Ctrl-C or another signal.
+    """Carrier of a KeyboardInterrupt out of a command. Typer would end the program with status 130
+    and without a word, whatever the signal was."""
+
+    def __init__(self, interrupt: KeyboardInterrupt) -> None:
+        super().__init__()
+        self.interrupt = interrupt
+
+
 class Commands(Group):
     """Group of commands with fscost's error for an unknown command.
 
@@ -77,7 +86,10 @@ class Commands(Group):
 
     def invoke(self, ctx: Any) -> Any:
         with _until_the_reader_goes():
-            return super().invoke(ctx)
+            try:
+                return super().invoke(ctx)
+            except KeyboardInterrupt as interrupt:
+                raise Interrupted(interrupt) from None
 
 
 def group(summary: str) -> typer.Typer:

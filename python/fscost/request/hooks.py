@@ -13,11 +13,15 @@ STDERR = 2
 def around(
     setup: Sequence[str], cleanup: Sequence[str], say: Callable[[str], None]
 ) -> Iterator[None]:
-    """Run `setup`, then the block, then `cleanup`. `cleanup` runs however the block ends, but not
-    if `setup` fails."""
-    for command in setup:
-        _run("--setup", command, say)
+    """Run `setup`, then the block, then `cleanup`. `cleanup` runs however the block ends, and if a
+    signal ends `setup`, but not if `setup` fails."""
     try:
+        try:
+            for command in setup:
+                _run("--setup", command, say)
+        except InputError:
+            cleanup = ()
+            raise
         yield
     finally:
         for command in cleanup:
