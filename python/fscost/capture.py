@@ -47,6 +47,7 @@ _REMEDIES = {
     ),
     "malformed": "check that place in the file, or name another format with --format",
     "corrupt": VERIFY,
+    "too-large": "name a shorter one (docs/limits.md)",
 }
 """Remedies by kind of the native module's error. A kind that is not listed has none: it reports a
 caller's mistake."""

@@ -178,6 +178,8 @@ def _what(error: "ErrorDetails") -> str:
             return "is missing"
         case "string_too_short" | "too_short":
             return "is empty"
+        case "too_long":
+            return f"has more than {error['ctx']['max_length']} entries"
         case "string_unicode":
             return "holds a string or name that is not valid Unicode"
         case "finite_number":

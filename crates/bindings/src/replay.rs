@@ -1,13 +1,14 @@
 //! Replays of recordings on latency models of devices, as dictionaries.
 
 use crate::{
+    interruptible::interruptible,
     refused,
     wear::{format_of, unreadable},
 };
 use fscost_latency::Model;
 use fscost_replay::{DiskTimes, Histogram, IntervalTimes, Requests, Traced, Waits};
 use pyo3::{prelude::*, types::PyDict};
-use std::{collections::HashMap, path::PathBuf, thread};
+use std::{collections::HashMap, path::PathBuf, sync::Arc, thread};
 
 /// Replays requests with each assumption of `waits`, on threads of their own.
 pub fn all(
@@ -45,7 +46,7 @@ pub fn intervals<'py>(py: Python<'py>, found: &[Vec<IntervalTimes>]) -> PyResult
 /// A block trace of another tool, to be replayed on models.
 #[pyclass(frozen, module = "fscost._native")]
 pub struct TracedRequests {
-    inner: Traced,
+    inner: Arc<Traced>,
 }
 
 #[pymethods]
@@ -55,9 +56,8 @@ impl TracedRequests {
     #[pyo3(signature = (path, form=None))]
     fn new(py: Python<'_>, path: PathBuf, form: Option<&str>) -> PyResult<TracedRequests> {
         let format = format_of(form)?;
-        let inner = py
-            .detach(|| fscost_replay::of_trace(&path, format))
-            .map_err(unreadable)?;
+        let read = move |_: &_| fscost_replay::of_trace(&path, format);
+        let inner = Arc::new(interruptible(py, read)?.map_err(unreadable)?);
         Ok(TracedRequests { inner })
     }
 
@@ -75,7 +75,9 @@ impl TracedRequests {
         seed: u64,
     ) -> PyResult<Intervals<'py>> {
         let (models, waits) = parsed(&models, &waits)?;
-        let found = py.detach(|| all(&self.inner.requests, &models, &waits, seed));
+        let inner = Arc::clone(&self.inner);
+        let replay = move |_: &_| all(&inner.requests, &models, &waits, seed);
+        let found = interruptible(py, replay)?;
         intervals(py, &found)
     }
 }

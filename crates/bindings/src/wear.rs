@@ -185,6 +185,7 @@ pub fn unreadable(error: fscost_traces::Error) -> PyErr {
         ErrorKind::Io => "io",
         ErrorKind::Format => "format",
         ErrorKind::Malformed => "malformed",
+        ErrorKind::TooLarge => "too-large",
     };
     RecordingError::new_err((error.to_string(), kind))
 }
@@ -207,8 +208,10 @@ impl Workload {
 
     /// Return the same requests on a disk that has only the units that the workload writes, packed
     /// together in the same order.
-    fn footprint(&self, py: Python<'_>) -> Workload {
-        Workload::new(py.detach(|| self.inner.footprint()), self.groups.clone())
+    fn footprint(&self, py: Python<'_>) -> PyResult<Workload> {
+        let inner = Arc::clone(&self.inner);
+        let found = interruptible(py, move |_| inner.footprint())?;
+        Ok(Workload::new(found, self.groups.clone()))
     }
 
     /// Return the same requests on a disk of another size, which must hold them.

@@ -4,6 +4,10 @@ use fscost_latency::Op;
 use fscost_recording::{self as recording, Event, MarkReader, Recording, Result};
 use std::{collections::HashMap, hash::BuildHasher};
 
+/// Maximum number of requests and marks that are replayed. A replay takes about 100 bytes for each,
+/// and a few kilobytes of a file can hold a hundred thousand.
+pub(crate) const MOST_REQUESTS: usize = 1 << 25;
+
 /// A request or a mark.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Item {
@@ -83,9 +87,10 @@ impl Requests {
     ) -> Result<Requests> {
         let frames = recording.frames().iter();
         let count: usize = frames.map(|frame| frame.event_count as usize).sum();
-        if u32::try_from(count).is_err() {
-            return Err(recording::Error::invalid(
-                "a recording of more than 4 billion requests cannot be replayed".to_owned(),
+        if count > MOST_REQUESTS {
+            return Err(recording::Error::new(
+                recording::ErrorKind::TooLarge,
+                format!("{count} requests, and at most {MOST_REQUESTS} can be replayed"),
             ));
         }
         let mut items = Vec::new();

@@ -1,6 +1,9 @@
 //! The requests of a trace of another tool, which has one time for each: when it was issued.
 
-use crate::{Requests, requests::Item};
+use crate::{
+    Requests,
+    requests::{Item, MOST_REQUESTS},
+};
 use fscost_latency::Op;
 use fscost_traces::{Error, ErrorKind, Format, Kind, Place, Result, Trace};
 use std::path::Path;
@@ -21,9 +24,12 @@ pub fn of_trace(path: &Path, format: Option<Format>) -> Result<Traced> {
     let mut items = Vec::new();
     let mut disk_bytes: Vec<u64> = Vec::new();
     while let Some(request) = trace.next_request()? {
-        let disk = u16::try_from(request.disk).map_err(|_| too_many(path, "disks"))?;
-        if items.len() >= u32::MAX as usize {
-            return Err(too_many(path, "requests"));
+        let disk = u16::try_from(request.disk).map_err(|_| {
+            let most = usize::from(u16::MAX) + 1;
+            too_many(path, "disks", most)
+        })?;
+        if items.len() == MOST_REQUESTS {
+            return Err(too_many(path, "requests", MOST_REQUESTS));
         }
         let index = usize::from(disk);
         if disk_bytes.len() <= index {
@@ -58,11 +64,11 @@ fn op(kind: Kind) -> Op {
     }
 }
 
-fn too_many(path: &Path, what: &str) -> Error {
+fn too_many(path: &Path, what: &str, most: usize) -> Error {
     Error {
-        kind: ErrorKind::Format,
+        kind: ErrorKind::TooLarge,
         path: path.to_owned(),
         place: Place::File,
-        cause: format!("too many {what} to replay").into(),
+        cause: format!("more than {most} {what}: so many cannot be replayed").into(),
     }
 }

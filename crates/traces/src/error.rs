@@ -15,6 +15,8 @@ pub enum ErrorKind {
     Format,
     /// A line or record does not follow its format.
     Malformed,
+    /// The trace has more requests than its reader can hold.
+    TooLarge,
 }
 
 /// Position that an error refers to.

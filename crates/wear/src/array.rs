@@ -1,7 +1,7 @@
 //! Workloads of the members of an array that a recorded disk stands for.
 
 use crate::{
-    UNEXPLAINED,
+    UNEXPLAINED, check,
     members::{Next, OnArray, for_each_request},
     part_of,
 };
@@ -21,6 +21,7 @@ pub fn of_array(
     let of_member = |&bytes: &u64| Workload::new(spec.unit_bytes_for(bytes), bytes);
     let mut workloads: Vec<Workload> = array.geometry.member_bytes.iter().map(of_member).collect();
     let mut part = part_of("before", measured);
+    let mut steps = 0;
     for_each_request(recording, Some(array), |next| {
         let request = match next {
             Next::Request(request) => request,
@@ -35,10 +36,11 @@ pub fn of_array(
                 Operation::Write => workload.write(part, offset, [(bytes, UNEXPLAINED)]),
                 Operation::Discard => workload.trim(part, offset, bytes, UNEXPLAINED),
                 Operation::Flush => workload.flush(part, UNEXPLAINED),
-                Operation::Read | Operation::Preread => {}
+                Operation::Read | Operation::Preread => return Ok(()),
             }
+            steps += 1;
         }
-        Ok(())
+        check(steps)
     })?;
     Ok(workloads)
 }

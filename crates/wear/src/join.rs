@@ -1,6 +1,6 @@
 //! Requests joined with the rows that explain them, in one pass over both.
 
-use crate::{By, DISCARDS, Group, OTHERS, UNEXPLAINED, groups::Groups, part_of};
+use crate::{By, DISCARDS, Group, OTHERS, UNEXPLAINED, check, groups::Groups, part_of};
 use fscost_explain::{Row, RowIter, Table};
 use fscost_recording::{Event, MarkReader, Op, Recording, Result};
 use fscost_ssd::{Part, Workload};
@@ -56,6 +56,7 @@ pub fn of_recording(
             }
             number += 1;
         }
+        check(workload.setup.len() + workload.cycle.len())?;
         Ok(true)
     })?;
     let groups = groups.map(|found| found.groups).unwrap_or_default();

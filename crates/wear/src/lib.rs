@@ -22,12 +22,16 @@ pub use members::OnArray;
 pub use times::{IntervalTimes, MemberTimes, times};
 pub use traces::{TracedDisk, of_trace};
 
-use fscost_recording::Error;
+use fscost_recording::{Error, ErrorKind};
 use fscost_ssd::Part;
 
 /// Tag of all requests that are not explained: those to members of an array, those of traces, which
 /// do not contain the owner of a page, and those of a recording without an explanation.
 const UNEXPLAINED: u16 = 0;
+
+/// Maximum steps that the workloads of a recording or trace hold in memory: 768 MiB. A few
+/// kilobytes of a file can hold a hundred thousand requests.
+const MOST_STEPS: usize = 1 << 26;
 
 /// Returns the part of a workload to which an interval belongs. `measured` names those of the
 /// workload itself.
@@ -35,6 +39,17 @@ fn part_of(interval: &str, measured: &[String]) -> Part {
     match measured.iter().any(|each| each == interval) {
         true => Part::Cycle,
         false => Part::Setup,
+    }
+}
+
+/// Checks the number of steps of all workloads.
+fn check(steps: usize) -> Result<(), Error> {
+    match steps <= MOST_STEPS {
+        true => Ok(()),
+        false => Err(Error::new(
+            ErrorKind::TooLarge,
+            format!("more than {MOST_STEPS} requests, which no model of an SSD can hold"),
+        )),
     }
 }
 

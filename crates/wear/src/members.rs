@@ -5,6 +5,10 @@ use crate::refused;
 use fscost_raid::{Array, Geometry, MemberRequest, Operation, RowCounts, WritePath};
 use fscost_recording::{Event, MarkReader, Op, Recording, Result};
 
+/// Largest part of a request that an array serves at once: 64 times what md sends to a member. Zeroes
+/// for a terabyte become hundreds of millions of the members' requests.
+const PART_BYTES: u64 = 64 * (1280 << 10);
+
 /// A recorded disk that stands for an array device.
 #[derive(Debug, Clone)]
 pub struct OnArray {
@@ -50,8 +54,11 @@ pub fn for_each_request(
                 walk.hand_out(&mut each)?;
                 each(Next::Interval(marks.mark_of(frame, event)?.name))?;
             } else {
-                walk.add(event)?;
-                walk.hand_out(&mut each)?;
+                let most_bytes = walk.array.as_ref().map_or(u64::MAX, |_| PART_BYTES);
+                for part in parts(*event, most_bytes) {
+                    walk.add(&part)?;
+                    walk.hand_out(&mut each)?;
+                }
             }
         }
         Ok(true)
@@ -60,6 +67,18 @@ pub fn for_each_request(
     walk.hand_out(&mut each)?;
     let rows = walk.array.map(|(array, _)| array.rows());
     Ok(rows.unwrap_or_default())
+}
+
+/// Divides a request to an array, so that few of the members' requests are in memory at once.
+fn parts(event: Event, most_bytes: u64) -> impl Iterator<Item = Event> {
+    let step = usize::try_from(most_bytes).unwrap_or(usize::MAX);
+    let begins = (0..event.length.max(1)).step_by(step);
+    begins.map(move |at| Event {
+        offset: event.offset + at,
+        length: most_bytes.min(event.length - at),
+        fua: event.fua && event.length - at <= most_bytes,
+        ..event
+    })
 }
 
 struct Walk<'a> {
@@ -119,5 +138,45 @@ fn of_disk(event: &Event) -> MemberRequest {
         offset: event.offset,
         bytes: event.length,
         redundant_bytes: 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(op: Op, length: u64) -> Event {
+        Event {
+            submit_ns: 0,
+            complete_ns: 0,
+            offset: 512,
+            length,
+            content_offset: 0,
+            disk: 0,
+            op,
+            fua: op == Op::WriteZeroes,
+        }
+    }
+
+    #[test]
+    fn a_large_request_is_divided_without_a_gap_and_is_durable_at_its_end() {
+        let zeroes = request(Op::WriteZeroes, 3 * PART_BYTES + 512);
+        let found: Vec<_> = parts(zeroes, PART_BYTES).collect();
+        assert_eq!(found.len(), 4);
+        let mut end = zeroes.offset;
+        for (number, part) in found.iter().enumerate() {
+            assert_eq!(part.offset, end);
+            assert_eq!(part.fua, number == 3);
+            end += part.length;
+        }
+        assert_eq!(end, zeroes.offset + zeroes.length);
+    }
+
+    #[test]
+    fn small_requests_and_flushes_stay_whole() {
+        let flush = request(Op::Flush, 0);
+        let whole = request(Op::Discard, 3 * PART_BYTES);
+        assert_eq!(parts(flush, PART_BYTES).collect::<Vec<_>>(), [flush]);
+        assert_eq!(parts(whole, u64::MAX).collect::<Vec<_>>(), [whole]);
     }
 }

@@ -1,8 +1,8 @@
 //! A trace of another tool as workloads, one for each of its disks.
 
-use crate::UNEXPLAINED;
+use crate::{MOST_STEPS, UNEXPLAINED};
 use fscost_ssd::{Part, Spec, Workload};
-use fscost_traces::{Format, Kind, Result, Trace};
+use fscost_traces::{Error, ErrorKind, Format, Kind, Place, Result, Trace};
 use std::path::Path;
 
 /// One disk of a trace.
@@ -27,12 +27,25 @@ pub fn of_trace(
 ) -> Result<(Format, Vec<TracedDisk>)> {
     let mut trace = Trace::open(path, format)?;
     let mut disks: Vec<Reading> = Vec::new();
+    let mut steps = 0;
     while let Some(request) = trace.next_request()? {
         let index = request.disk as usize;
         while disks.len() <= index {
             disks.push(Reading::new(spec.unit_bytes));
         }
         let disk = &mut disks[index];
+        steps += usize::from(request.kind != Kind::Read) + usize::from(request.fua);
+        if steps > MOST_STEPS {
+            return Err(Error {
+                kind: ErrorKind::TooLarge,
+                path: path.to_owned(),
+                place: Place::File,
+                cause: format!(
+                    "more than {MOST_STEPS} requests, which no model of an SSD can hold"
+                )
+                .into(),
+            });
+        }
         let (offset, length) = (request.offset_bytes, request.length_bytes);
         disk.end = disk.end.max(offset + length);
         let workload = &mut disk.workload;

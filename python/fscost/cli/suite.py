@@ -11,6 +11,7 @@ from fscost.request import Request, with_range
 from fscost.run import slug
 
 LONGEST_BYTES = 1 << 20
+MOST_WORKLOADS = 256
 _RENAMED = {"profiles": "on", "builtin": "workload"}
 _BOUNDS = ("min_repetitions", "max_repetitions")
 _HERE = ("command", "prepare", "setup", "conclude", "cleanup", "env")
@@ -140,7 +141,7 @@ class Suite(_Options):
     """Prefix of each run's name."""
     lab: Literal["native", "vm"] | None = None
     """Lab: this kernel as root, or guests."""
-    workloads: dict[str, WorkloadEntry] = Field(min_length=1)
+    workloads: dict[str, WorkloadEntry] = Field(min_length=1, max_length=MOST_WORKLOADS)
     """Workloads by name."""
 
 

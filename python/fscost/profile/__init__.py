@@ -2,7 +2,7 @@
 
 from fscost.errors import InputError, did_you_mean
 from fscost.profile.array import on_array, without_array
-from fscost.profile.braces import expand
+from fscost.profile.braces import expand, expand_all
 from fscost.profile.disks import parse_disk, with_run_disks
 from fscost.profile.families import (
     LATER,
@@ -24,6 +24,7 @@ __all__ = [
     "Profile",
     "catalogue",
     "expand",
+    "expand_all",
     "on_kernels",
     "parse_disk",
     "plan_format",

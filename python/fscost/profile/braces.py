@@ -1,6 +1,7 @@
 """Brace expansion of profile spellings, as in a shell: `ext4 -o commit={5,30}`."""
 
 import re
+from collections.abc import Iterable
 
 from fscost.errors import InputError
 
@@ -10,7 +11,7 @@ _CHOICE = re.compile(r"\{([^{}]*,[^{}]*)\}")
 
 _MOST = 1000
 _LONGEST = 4096
-"""Maximum number of profiles from one spelling, and its maximum length: 26 braces of two choices in
+"""Maximum number of profiles of a run, and maximum length of a spelling: 26 braces of two choices in
 one argument would be 67 million profiles."""
 
 
@@ -34,5 +35,17 @@ def expand(spelling: str) -> list[str]:
         if len(found) > _MOST:
             raise InputError(
                 f"{spelling} expands to more than {_MOST} profiles", "write fewer choices in braces"
+            )
+    return found
+
+
+def expand_all(spellings: Iterable[str]) -> list[str]:
+    """Return every combination of all spellings. InputError if there are too many in all."""
+    found: list[str] = []
+    for spelling in spellings:
+        found += expand(spelling)
+        if len(found) > _MOST:
+            raise InputError(
+                f"the profiles expand to more than {_MOST}", "write fewer choices in braces"
             )
     return found

@@ -184,7 +184,7 @@ def to_spec(
         chosen = workload.filled(chosen, request.fill)
     if request.per is not None:
         parse_per(request.per)
-    spellings = [text for each in request.on or DEFAULT_PROFILES for text in profile.expand(each)]
+    spellings = profile.expand_all(request.on or DEFAULT_PROFILES)
     found = [_sectors(profile.resolve(text), request) for text in spellings]
     found = list(profile.with_run_disks(found, [profile.parse_disk(each) for each in request.disk]))
     profiles = tuple(each for one in found for each in profile.on_kernels(one, request.kernel))
