@@ -52,7 +52,7 @@ impl Inode {
         self.logged.as_ref().or(self.home.as_ref())
     }
 
-    /// Returns whether the inode is an open file without a name: unlinked, or made with `O_TMPFILE`.
+    /// Returns whether the inode is an open file without a name: unlinked or made with `O_TMPFILE`.
     fn is_unlinked(&self) -> bool {
         let core = self.latest().map(|version| version.core);
         core.is_some_and(|core| core.mode != 0 && core.links == 0)
