@@ -47,7 +47,8 @@ def test_pages_are_conserved_by_each_grouping(run: tuple[Path, Any], device: str
         (source,) = wear.sources(recording, is_explained=True)
         explained = analyze.explain(recording).within(source.measured).sums("cause").to_pylist()
         totals = set()
-        for by in wear.By:
+        # Groupings do not depend on the device: one with all of them suffices.
+        for by in wear.By if device == COLUMN else (wear.By.CAUSE,):
             found = wear.measure(source, wear.find(device), by=by)
             assert found.host_write_bytes == values[profile, "total", "device_write_bytes"]
             assert sum(each.host_write_bytes for each in found.charges) == found.host_write_bytes
