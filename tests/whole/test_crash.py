@@ -3,6 +3,7 @@
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ PROGRAM = (
     "-c",
     "import sys; sys.argv[0] = 'fscost'; from fscost.cli import main; main()",
 )
+RESULTS = ("cells", "inputs", "manifest.json", "samples.parquet")
 FEW = ("--rounds", "2", "--cuts", "6", "--states", "8", "--wait")
 
 
@@ -26,7 +28,7 @@ def start(folder: Path, *words: str) -> "subprocess.Popen[str]":
 
 
 def left_behind(folder: Path) -> list[str]:
-    """Return mounts, loop devices and folders that remain of a run."""
+    """Return mounts, loop devices and files that remain of a run, beside its results."""
     mounts = Path("/proc/self/mountinfo").read_text().splitlines()
     loops = subprocess.run(
         ["losetup", "--list", "--noheadings", "--output", "BACK-FILE"],
@@ -35,7 +37,13 @@ def left_behind(folder: Path) -> list[str]:
         text=True,
     ).stdout.splitlines()
     found = [line for line in (*mounts, *loops) if str(folder) in line]
-    return [*found, *map(str, folder.glob("*/crash-*"))]
+    return [*found, *more_files(folder)]
+
+
+def more_files(folder: Path) -> list[str]:
+    """Return the files of runs that are no results."""
+    runs = [manifest.parent for manifest in folder.rglob("manifest.json")]
+    return [str(each) for run in runs for each in run.iterdir() if each.name not in RESULTS]
 
 
 def test_barriers_and_journals_decide_what_survives(tmp_path: Path) -> None:
@@ -137,16 +145,20 @@ def test_bytes_and_safety_stand_in_one_table(tmp_path: Path) -> None:
     assert left_behind(tmp_path) == []
 
 
-def test_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -9)])
+def test_a_signal_leaves_nothing_behind(tmp_path: Path, number: signal.Signals, code: int) -> None:
     run = start(tmp_path, "--on", "ext4", "--on", "ext3", "--on", "btrfs", "-o", "here")
     assert run.stderr is not None
     for line in run.stderr:
         if line.startswith("ext4: ") and line.endswith("states\n"):
             break
-    run.send_signal(signal.SIGINT)
+    run.send_signal(number)
     out, err = run.communicate()
-    assert run.returncode == 130, (out, err)
+    assert run.returncode == code, (out, err)
     assert "Traceback" not in err
+    assert more_files(tmp_path) == []
+    while number == signal.SIGKILL and left_behind(tmp_path):
+        time.sleep(0.1)  # The programs that examine states end with their standard input.
     assert left_behind(tmp_path) == []
 
 

@@ -1,10 +1,8 @@
 """Examination of the states of a run of `fscost crash`, and of one state."""
 
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -60,8 +58,7 @@ class Earlier:
             raise InputError(wrong, f"name one with --profile: {', '.join(sources)}")
         source, device = sources[name], self._findings.device
         state = chosen(self._findings, name, number).state
-        with _folder(self._results) as folder:
-            outcome = examined(source, device, state, folder)
+        outcome = examined(source, device, state, self._results.folder)
         if image is not None:
             _export(source, device, state, image)
         shown = state_view(name, number, outcome, pieces(source.recording, device, state))
@@ -126,11 +123,10 @@ def _explored(results: RunResults, workload: str, limits: "Limits") -> "Found":
 
     found: dict[str, Exploration] = {}
     controls: dict[str, Control] = {}
-    with _folder(results) as folder:
-        for profile, source in _sources(results, workload):
-            found[profile] = explore(source, limits, folder, _progress(profile))
-            if not controls or not any(each.tried for each in controls.values()):
-                controls = {profile: control(source, limits, folder)}
+    for profile, source in _sources(results, workload):
+        found[profile] = explore(source, limits, results.folder, _progress(profile))
+        if not controls or not any(each.tried for each in controls.values()):
+            controls = {profile: control(source, limits, results.folder)}
     states.save(results.folder, states.findings(workload, limits.device, found))
     return found, controls
 
@@ -164,13 +160,6 @@ def examine(results: RunResults, workload: str, limits: "Limits", *, is_json: bo
     print(f"Recordings: {results.folder}")
     if shown.next_state is not None:
         print(f"What that state lost: fscost crash {results.folder} {shown.next_state}")
-
-
-@contextmanager
-def _folder(results: RunResults) -> Iterator[Path]:
-    """Make a folder in which programs mount states."""
-    with tempfile.TemporaryDirectory(dir=results.folder, prefix="crash-") as name:
-        yield Path(name)
 
 
 def _export(source: "Source", device: str, state: "State", image: Path) -> None:

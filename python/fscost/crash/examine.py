@@ -117,10 +117,11 @@ def main() -> None:
     """Answer jobs until standard input ends."""
     about = json.loads(sys.stdin.readline())
     folder = Path(about["folder"])
+    place = _Place(folder / "image", folder / "root")
+    # The recording is opened before the mount hides it.
+    examiner = _Examiner(about, place)
     subprocess.run(["mount", "-t", "tmpfs", "fscost-crash", folder], check=True)
-    root = folder / "root"
-    root.mkdir()
-    examiner = _Examiner(about, _Place(folder / "image", root))
+    place.root.mkdir()
     for line in sys.stdin:
         sys.stdout.write(f"{json.dumps(examiner.examine(json.loads(line)))}\n")
         sys.stdout.flush()

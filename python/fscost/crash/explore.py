@@ -6,7 +6,6 @@ import os
 import re
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -160,7 +159,8 @@ def explore(
     folder: Path,
     say: Callable[[int, int], None] = lambda done, of: None,
 ) -> Exploration:
-    """Examine the states of all cuts. `folder` exists and is empty; the programs mount in it."""
+    """Examine the states of all cuts. The programs mount over `folder`, each in a namespace of its
+    own, so that SIGKILL leaves nothing behind: the folder may be that of the run."""
     crash = capture.crash(found.recording)
     cuts = crash.cuts(found.begin_ns, found.end_ns, limits.cuts)
     plan = _planned(crash, cuts, limits)
@@ -299,24 +299,23 @@ def _program(about: Mapping[str, Any], folder: Path) -> Iterator[tuple[IO[str], 
     unshare = tool("unshare")
     if unshare is None:
         raise HostError("unshare is missing", "apt install util-linux")
-    with tempfile.TemporaryDirectory(dir=folder) as place:
-        words = [str(unshare), "--mount", "--propagation", "private", "--"]
-        words += [sys.executable, "-P", "-m", "fscost.crash.examine"]
-        # Ctrl-C is for the caller: it lets the program finish its state and unmount.
-        with subprocess.Popen(
-            words,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        ) as process:
-            try:
-                assert process.stdin is not None
-                assert process.stdout is not None
-                process.stdin.write(f"{json.dumps({**about, 'folder': place})}\n")
-                process.stdin.flush()
-                yield process.stdin, process.stdout
-                process.stdin.close()
-                process.wait()
-            finally:
-                process.kill()
+    words = [str(unshare), "--mount", "--propagation", "private", "--"]
+    words += [sys.executable, "-P", "-m", "fscost.crash.examine"]
+    # Ctrl-C is for the caller: it lets the program finish its state and unmount.
+    with subprocess.Popen(
+        words,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        try:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            process.stdin.write(f"{json.dumps({**about, 'folder': str(folder)})}\n")
+            process.stdin.flush()
+            yield process.stdin, process.stdout
+            process.stdin.close()
+            process.wait()
+        finally:
+            process.kill()
