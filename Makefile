@@ -103,7 +103,7 @@ test-python:
 	$(ALONE) $(BIN)/python -m pytest --numprocesses $(WORKERS) $(PYTEST)
 
 .PHONY: fuzz
-fuzz: system ## Run each fuzz target until an input violates an invariant: SECONDS=600 for each of TARGETS="ext xfs btrfs others arrays strip ondisk recording dm_log_writes trace_FORMAT latency"
+fuzz: system ## Run each fuzz target until an input violates an invariant: SECONDS=600 for each of TARGETS="ext xfs btrfs others arrays strip ondisk recording dm_log_writes trace_FORMAT latency wear raid replay nbd fuse"
 	@fuzz/run $(SECONDS) $(TARGETS)
 
 .PHONY: soak

@@ -9,7 +9,9 @@ mod damage;
 mod memory;
 mod models;
 mod ondisk;
+mod protocols;
 mod repair;
+mod requests;
 mod seed;
 mod trace;
 
@@ -18,7 +20,6 @@ use check::{explain_all, open_all};
 use damage::Damage;
 use fscost_recording::{Output, Recording, dm_log_writes};
 use fscost_strip::Names;
-use seed::Seed;
 use std::path::Path;
 
 pub use trace::{
@@ -33,11 +34,14 @@ const MEMORY_BYTES: usize = 256 << 20;
 #[global_allocator]
 static ALLOCATOR: memory::Limited = memory::Limited::new();
 
+/// First number of a seed that is cut short: half of the numbers of a byte.
+const FIRST_SHORT: u8 = 128;
+
 /// Function that runs on an input, and returns if all checks pass.
 pub type Target = fn(&[u8]);
 
 /// All targets by name.
-pub const TARGETS: [(&str, Target); 20] = [
+pub const TARGETS: [(&str, Target); 25] = [
     ("ext", ext),
     ("xfs", xfs),
     ("btrfs", btrfs),
@@ -57,6 +61,11 @@ pub const TARGETS: [(&str, Target); 20] = [
     ("trace_systor17", trace_systor17),
     ("trace_tencent", trace_tencent),
     ("latency", latency),
+    ("wear", requests::wear),
+    ("raid", requests::raid),
+    ("replay", requests::replay),
+    ("nbd", protocols::nbd),
+    ("fuse", protocols::fuse),
     ("canary", canary),
 ];
 
@@ -105,8 +114,7 @@ pub fn strip(input: &[u8]) {
         return;
     };
     let names = [Names::Replace, Names::Extensions, Names::Keep][usize::from(names) % 3];
-    let seeds = ["ext", "xfs", "btrfs"].into_iter().flat_map(seed::of);
-    damaged(&seeds.collect::<Vec<_>>(), input, |folder, damaged| {
+    damaged(&["ext", "xfs", "btrfs"], input, |folder, damaged| {
         let path = folder.join("stripped");
         fscost_strip::strip(damaged, new(&path), names, &[7; 32]).expect("a whole recording");
         let stripped = Recording::open(&path).expect("what was just written");
@@ -116,18 +124,30 @@ pub fn strip(input: &[u8]) {
 }
 
 fn family(name: &str, input: &[u8]) {
-    let seeds: Vec<_> = seed::of(name).iter().collect();
-    damaged(&seeds, input, |_, damaged| explain_all(damaged));
+    damaged(&[name], input, |_, damaged| explain_all(damaged));
 }
 
-fn damaged(seeds: &[&Seed], input: &[u8], check: impl FnOnce(&Path, &Recording)) {
+fn damaged(families: &[&str], input: &[u8], check: impl FnOnce(&Path, &Recording)) {
     let Ok(damage) = Damage::arbitrary_take_rest(Unstructured::new(input)) else {
         return;
     };
     if std::env::var_os("FSCOST_FUZZ_PRINT").is_some() {
         eprintln!("{damage:#?}");
     }
-    let seed = seeds[usize::from(damage.seed) % seeds.len()];
+    // The corpus has inputs for both. A fuzzer that mutates is quick only with short seeds.
+    let is_short = damage.seed >= FIRST_SHORT;
+    if !is_short && std::env::var_os("FSCOST_FUZZ_SHORT").is_some() {
+        return;
+    }
+    let seeds = families.iter().flat_map(|family| {
+        if is_short {
+            seed::short(family)
+        } else {
+            seed::of(family)
+        }
+    });
+    let seeds: Vec<_> = seeds.collect();
+    let seed = seeds[usize::from(damage.seed % FIRST_SHORT) % seeds.len()];
     bounded(|folder| {
         let path = folder.join("damaged");
         seed.with(&damage).write(&path);

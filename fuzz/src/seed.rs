@@ -8,6 +8,10 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
+/// Limits of a short seed.
+const SHORT_EVENTS: usize = 300;
+const SHORT_BYTES: usize = 1 << 20;
+
 /// A recording in memory.
 #[derive(Clone)]
 pub struct Seed {
@@ -37,6 +41,17 @@ pub fn of(family: &str) -> &'static [Seed] {
     let seeds: &'static [Seed] = Box::leak(seeds.into_boxed_slice());
     read.insert(family.to_owned(), seeds);
     seeds
+}
+
+/// Returns the beginning of each seed, up to its first measured step. Large writes of zeroes become
+/// requests without content. An execution takes a tenth of the time of a whole seed.
+pub fn short(family: &str) -> &'static [Seed] {
+    static CUT: Mutex<Option<HashMap<String, &'static [Seed]>>> = Mutex::new(None);
+    let mut cut = CUT.lock().unwrap_or_else(PoisonError::into_inner);
+    let cut = cut.get_or_insert_default();
+    let family = family.to_owned();
+    cut.entry(family)
+        .or_insert_with_key(|family| of(family).iter().map(Seed::cut).collect::<Vec<_>>().leak())
 }
 
 /// Returns the seed files of a family. Those of ext are its test data.
@@ -84,6 +99,37 @@ impl Seed {
         walk.expect("a whole seed");
         Seed {
             header: recording.header().clone(),
+            entries,
+        }
+    }
+
+    /// Returns the seed up to its first step, or to a limit of events and content.
+    fn cut(&self) -> Seed {
+        let mut entries = Vec::new();
+        let (mut bytes, mut marks) = (0, 0);
+        for entry in &self.entries {
+            let mut entry = entry.clone();
+            if entry.event.op == Op::Write && entry.content.iter().all(|&byte| byte == 0) {
+                entry.event.op = Op::WriteZeroes;
+                entry.content.clear();
+            }
+            bytes += entry.content.len();
+            marks += usize::from(entry.mark.is_some());
+            if entries.len() >= SHORT_EVENTS || bytes > SHORT_BYTES {
+                break;
+            }
+            entries.push(entry);
+        }
+        if std::env::var_os("FSCOST_FUZZ_PRINT").is_some() {
+            let whole: usize = self.entries.iter().map(|entry| entry.content.len()).sum();
+            eprintln!(
+                "{} of {} events, {bytes} of {whole} bytes, {marks} marks",
+                entries.len(),
+                self.entries.len()
+            );
+        }
+        Seed {
+            header: self.header.clone(),
             entries,
         }
     }

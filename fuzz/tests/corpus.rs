@@ -118,3 +118,28 @@ fn trace_tencent() {
 fn latency() {
     run("latency");
 }
+
+#[test]
+fn wear() {
+    run("wear");
+}
+
+#[test]
+fn raid() {
+    run("raid");
+}
+
+#[test]
+fn replay() {
+    run("replay");
+}
+
+#[test]
+fn nbd() {
+    run("nbd");
+}
+
+#[test]
+fn fuse() {
+    run("fuse");
+}

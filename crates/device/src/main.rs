@@ -1,21 +1,11 @@
 //! `fscost-disk`: serves recorded disks. Started by `fscost-agent` or, for guests, by the VM lab;
 //! see `docs/cell-protocol.md`.
 
-mod confine;
-mod control;
-mod errno;
-mod fuse;
-mod nbd;
-mod pressure;
-mod real;
-mod server;
-mod store;
-mod syscalls;
-mod timing;
-mod ublk;
-
 use clap::{Parser, Subcommand, ValueEnum};
-use confine::{Confinement, die_with_parent};
+use fscost_device::{
+    confine::{Confinement, die_with_parent},
+    control, fuse, nbd, pressure, real, server, store, timing, ublk,
+};
 use fscost_recording::{DiskInfo, Header, Room, Writer};
 use rustix::fd::{FromRawFd as _, OwnedFd, RawFd};
 use std::{

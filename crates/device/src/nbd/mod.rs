@@ -6,10 +6,10 @@
 //! FUA.
 //! Each connection has a thread. The store is behind one lock, so that the log has one order.
 
-mod handshake;
+pub mod handshake;
 mod protocol;
 mod server;
-mod shared;
-mod transmission;
+pub mod shared;
+pub mod transmission;
 
 pub use server::{Address, serve};
