@@ -1,5 +1,5 @@
-"""Suites and device files with damage anywhere: each is read, or refused by one error that names the
-file."""
+"""Suites and device files with damage anywhere: each is read, or refused by one error that names
+it."""
 
 import re
 from pathlib import Path

@@ -18,8 +18,8 @@ from fscost import devices
 from .conftest import Ended
 
 ESCAPE = "\x1b]8;;http://x\x07\x1b]52;c;aGk=\x07\x1b[2J\u202e\u200b<b>"
-"""Makes a link, writes the clipboard, clears the screen, turns the text around, has no width, and is
-markup."""
+"""Makes a link, writes the clipboard, clears the screen, turns the text around, has no width, and
+is markup."""
 HOSTILE = "=x" + ESCAPE
 TRACES = {
     "msr": f"128166372003061629,{HOSTILE},0,Write,4096,4096,1\n",

@@ -5,8 +5,8 @@ use crate::refused;
 use fscost_raid::{Array, Geometry, MemberRequest, Operation, RowCounts, WritePath};
 use fscost_recording::{Event, MarkReader, Op, Recording, Result};
 
-/// Largest part of a request that an array serves at once: 64 times what md sends to a member. Zeroes
-/// for a terabyte become hundreds of millions of the members' requests.
+/// Largest part of a request that an array serves at once: 64 times what md sends to a member.
+/// Zeroes for a terabyte become hundreds of millions of the members' requests.
 const PART_BYTES: u64 = 64 * (1280 << 10);
 
 /// A recorded disk that stands for an array device.

@@ -11,8 +11,8 @@ _CHOICE = re.compile(r"\{([^{}]*,[^{}]*)\}")
 
 _MOST = 1000
 _LONGEST = 4096
-"""Maximum number of profiles of a run, and maximum length of a spelling: 26 braces of two choices in
-one argument would be 67 million profiles."""
+"""Maximum number of profiles of a run, and maximum length of a spelling: 26 braces of two choices
+in one argument would be 67 million profiles."""
 
 
 def expand(spelling: str) -> list[str]:
