@@ -137,9 +137,9 @@ def profiles(folder: Path, is_over: bool) -> tuple[str, ...]:
 LIMITS = {
     "marks": Limit(marks, "more than 8 MiB of marks", 100 * MIB),
     "disks": Limit(disks, "the number of disks is 65, not 1 to 64", 300 * MIB),
-    "requests to replay": Limit(replayed, "and at most 33554432 can be replayed", 3600 * MIB),
+    "requests to replay": Limit(replayed, "and at most 33554432 can be replayed", 5600 * MIB),
     "line": Limit(line, "line 2: the line is longer than 65536 bytes", 300 * MIB),
-    "manifest": Limit(manifest, "larger than 32 MiB", 1100 * MIB, (2,)),
+    "manifest": Limit(manifest, "larger than 32 MiB", 3000 * MIB, (2,)),
     "samples": Limit(samples, "claims 4000001 samples", 1100 * MIB, (0, 2)),
     "counters": Limit(now, "larger than 4 MiB", 300 * MIB, (2,)),
     "device": Limit(device, "larger than 1 MiB", 300 * MIB, (2,)),
@@ -148,7 +148,7 @@ LIMITS = {
     "profiles": Limit(profiles, "the profiles expand to more than 1000", 300 * MIB, (0, 2)),
 }
 READ_FIRST = {
-    "requests of a trace": Limit(replayed_trace, "more than 33554432 requests", 3600 * MIB),
+    "requests of a trace": Limit(replayed_trace, "more than 33554432 requests", 5600 * MIB),
     "requests of a trace on an SSD": Limit(worn_trace, "more than 67108864 requests", 2600 * MIB),
 }
 """Limits that are known only after most of the input was read, which takes long."""
