@@ -16,7 +16,7 @@ PROGRAM = (
     "-c",
     "import sys; sys.argv[0] = 'fscost'; from fscost.cli import main; main()",
 )
-RESULTS = ("cells", "inputs", "manifest.json", "samples.parquet")
+RESULTS = ("cells", "crash", "crash.json", "manifest.json", "samples.parquet")
 FEW = ("--rounds", "2", "--cuts", "6", "--states", "8", "--wait")
 
 
