@@ -9,7 +9,8 @@ use fscost_raid::{
 use fscost_recording::{DiskInfo, Event, Header, Mark, Op, Recording, SECTOR_BYTES, Writer};
 use fscost_replay::{Requests, Waits};
 use fscost_ssd::{
-    Association, Collection, LogBlocks, Mapping, Options, PageMapOptions, Separation, Spec, Timing,
+    Association, Collection, LogBlocks, Mapping, Options, PageMapOptions, Repeat, Separation, Spec,
+    Timing,
 };
 use fscost_wear::{OnArray, Wanted};
 use std::path::Path;
@@ -114,6 +115,11 @@ pub fn wear(input: &[u8]) {
                 fill,
                 max_rounds: 2,
                 by_tag: drive.fill & 1 == 1,
+                repeat: match drive.fill & 2 {
+                    0 => Repeat::Exact,
+                    _ => Repeat::Varied,
+                },
+                seed: u64::from(drive.streams),
             };
             let Ok(done) = fscost_ssd::replay(&spec, workload, &options, &AtomicBool::new(false))
             else {

@@ -17,7 +17,7 @@ Run = Callable[..., Any]
             "--min-repetitions '1.5' is not a whole number",
             "fscost compare --help",
         ),
-        (["compare", "--csvv", "x"], "unknown option --csvv", "did you mean --csv?"),
+        (["compare", "--csvv", "x"], "unknown option --csvv", "did you mean --csv or --crash?"),
         (
             ["compare", "--runs", "3"],
             "unknown option --runs",

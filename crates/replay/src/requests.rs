@@ -125,7 +125,10 @@ impl Requests {
         let disks = recording.header().disks.iter();
         let disk_bytes = disks.map(|disk| disk.size_bytes).collect();
         let mut requests = Self::sorted(items, names, disk_bytes);
-        if recording.header().begin_unix_ns == 0 {
+        // A log of dm-log-writes has no times, so there is none between its requests.
+        let is_untimed = |item: &Item| item.submit_ns == item.complete_ns;
+        let is_untimed = requests.items.iter().all(is_untimed);
+        if recording.header().begin_unix_ns == 0 && !is_untimed {
             let clock: Option<Vec<u64>> = clock.into_iter().collect();
             requests.has_time =
                 clock.is_some_and(|clock| virtual_time(&mut requests.items, &clock));

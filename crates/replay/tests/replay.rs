@@ -155,6 +155,8 @@ fn a_recording_whose_times_are_of_no_clock_has_no_time() {
     ];
     assert!(recorded(1, &all).has_time());
     assert!(!recorded(1, &[Entry::Mark(0, "one"), write(), Entry::Mark(9, "end")]).has_time());
+    // A log of dm-log-writes has no times at all.
+    assert!(recorded(1, &[Entry::Mark(0, "one"), request(0, Op::Write, 7, 7)]).has_time());
     // A cell that failed, a recording cut off, and a clock that went backwards.
     assert!(
         !recorded(

@@ -31,7 +31,7 @@ class Asked:
         Path | None,
         typer.Argument(
             parser=some_path,
-            metavar="[RUN]",
+            metavar="RUN",
             help="A run of this command, to examine again. (default: measure the profiles)",
             show_default=False,
         ),
