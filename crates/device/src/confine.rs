@@ -12,7 +12,7 @@ const UNUSED: (u32, u32) = (65533, 65533);
 
 /// The limits of a serving process.
 pub struct Confinement {
-    /// User and group to become; root becomes [`UNUSED`] without them.
+    /// User and group to become; root becomes `UNUSED` without them.
     pub user: Option<(u32, u32)>,
     /// Process with which this one ends.
     pub ppid: Option<u32>,

@@ -84,7 +84,7 @@ impl Control {
         set.map_err(|errno| format!("setting the parameters of a ublk device: {errno}"))
     }
 
-    /// Begin a command without content; [`Happened::Commanded`] reports its end.
+    /// Begin a command without content; `Happened::Commanded` reports its end.
     pub fn begin(&mut self, code: Opcode, device: u32) {
         let command = CtrlCmd {
             // START_DEV needs the process ID of the server.
