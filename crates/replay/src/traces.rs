@@ -69,6 +69,6 @@ fn too_many(path: &Path, what: &str, most: usize) -> Error {
         kind: ErrorKind::TooLarge,
         path: path.to_owned(),
         place: Place::File,
-        cause: format!("more than {most} {what}: so many cannot be replayed").into(),
+        cause: format!("at most {most} {what} can be replayed, and the trace has more").into(),
     }
 }

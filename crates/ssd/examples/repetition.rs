@@ -1,5 +1,5 @@
-//! Prints the write amplification of short traces that are repeated, beside that of a workload
-//! that goes on, as a table in Markdown (docs/wear.md).
+//! Prints the write amplification of short traces that are repeated, beside that of a
+//! long one, as a table in Markdown (docs/wear.md).
 #![allow(missing_docs, clippy::unwrap_used, clippy::print_stdout)]
 
 #[path = "../tests/common/mod.rs"]
@@ -12,12 +12,12 @@ use fscost_ssd::{Collection, Repeat};
 use traces::{TEN_NINETY, UNIFORM, amplification, spec, trace, utilisation};
 
 const DEVICES: [f64; 8] = [0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0];
-/// Device writes of a trace that is as good as one that goes on.
+/// Device writes of the long trace.
 const LONG: f64 = 60.0;
 
 fn main() {
     let heads = DEVICES.map(|each| format!(" {each} |")).concat();
-    println!("| device writes in the trace |{heads} goes on |");
+    println!("| device writes in the trace |{heads} long |");
     println!("|---|{}--:|", "--:|".repeat(DEVICES.len()));
     let (small, large) = (
         spec(0.09, Collection::Greedy),

@@ -14,7 +14,7 @@ pub enum Extent {
     /// The disk is the part of the device that the workload uses.
     #[default]
     Part,
-    /// The disk is the whole device at a smaller scale: the workload uses all of it.
+    /// The disk stands for the whole device, at a smaller scale.
     Whole,
 }
 

@@ -1,5 +1,5 @@
-//! Short traces of known distributions, repeated: write amplification must be that of a workload
-//! that goes on. `examples/repetition.rs` prints the whole table.
+//! Short traces of known distributions, repeated: write amplification must be that of a long
+//! trace. `examples/repetition.rs` prints the whole table.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod common;

@@ -46,11 +46,13 @@ fn part_of(interval: &str, measured: &[String]) -> Part {
 fn check(steps: usize) -> Result<(), Error> {
     match steps <= MOST_STEPS {
         true => Ok(()),
-        false => Err(Error::new(
-            ErrorKind::TooLarge,
-            format!("more than {MOST_STEPS} requests, which no model of an SSD can hold"),
-        )),
+        false => Err(Error::new(ErrorKind::TooLarge, too_many())),
     }
+}
+
+/// Describes a recording or trace with more than [`MOST_STEPS`].
+fn too_many() -> String {
+    format!("the model of an SSD can hold at most {MOST_STEPS} requests, and here are more")
 }
 
 /// Converts the error of a model that cannot run.

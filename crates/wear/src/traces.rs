@@ -1,6 +1,6 @@
 //! A trace of another tool as workloads, one for each of its disks.
 
-use crate::{MOST_STEPS, UNEXPLAINED};
+use crate::{MOST_STEPS, UNEXPLAINED, too_many};
 use fscost_ssd::{Part, Spec, Workload};
 use fscost_traces::{Error, ErrorKind, Format, Kind, Place, Result, Trace};
 use std::path::Path;
@@ -40,10 +40,7 @@ pub fn of_trace(
                 kind: ErrorKind::TooLarge,
                 path: path.to_owned(),
                 place: Place::File,
-                cause: format!(
-                    "more than {MOST_STEPS} requests, which no model of an SSD can hold"
-                )
-                .into(),
+                cause: too_many().into(),
             });
         }
         let (offset, length) = (request.offset_bytes, request.length_bytes);

@@ -7,8 +7,8 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
-/// Writes that continue one of so many earlier ones belong to the same extent: file systems write
-/// in a few places at a time.
+/// Number of recent writes that a later one can continue, as part of the same extent: file systems
+/// write in a few places at a time.
 const OPEN_EXTENTS: usize = 16;
 /// Units of the smallest region that is examined.
 const LEAF_UNITS: u32 = 16;

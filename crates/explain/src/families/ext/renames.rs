@@ -33,7 +33,7 @@ impl State {
         }
     }
 
-    /// Records the parent of a directory that this block of it names, if it is the first.
+    /// Records the parent that `..` names, if the content is the first block of this directory.
     pub(super) fn see_parent(&mut self, directory: u32, content: &[u8]) {
         if let Some(parent) = directory::parent(content) {
             self.names.see_parent(directory, parent);
