@@ -7,10 +7,13 @@ import signal
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from fscost.cli import signals
+from fscost.errors import Terminated
+from fscost.request import hooks
 
 from .conftest import PROGRAM
 
@@ -73,3 +76,28 @@ def test_nohup_lets_a_run_go_on() -> None:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def test_a_signal_while_a_command_starts_ends_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python then knows no process that it could end."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    class Interrupted(subprocess.Popen[bytes]):
+        def __init__(self, command: list[str], **options: Any) -> None:
+            super().__init__(command, **options)
+            started.append(self)
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    before = {each: signal.getsignal(each) for each in (signal.SIGHUP, signal.SIGTERM)}
+    monkeypatch.setattr(subprocess, "Popen", Interrupted)
+    try:
+        signals.raise_terminated()
+        with pytest.raises(Terminated), hooks.around(["exec sleep 1000"], [], str):
+            pass
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    (process,) = started
+    ended = process.poll()
+    process.kill()
+    assert ended == -signal.SIGKILL

@@ -17,7 +17,7 @@ from typing import IO, TYPE_CHECKING, Any
 from fscost import capture
 from fscost.crash.promises import EMPTIED
 from fscost.errors import HostError, InputError
-from fscost.host import tool
+from fscost.host import interrupts, tool
 
 if TYPE_CHECKING:
     from fscost._native import Crash
@@ -302,14 +302,18 @@ def _program(about: Mapping[str, Any], folder: Path) -> Iterator[tuple[IO[str], 
     words = [str(unshare), "--mount", "--propagation", "private", "--"]
     words += [sys.executable, "-P", "-m", "fscost.crash.examine"]
     # Ctrl-C is for the caller: it lets the program finish its state and unmount.
-    with subprocess.Popen(
-        words,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    ) as process:
+    with (
+        interrupts.held() as release,
+        subprocess.Popen(
+            words,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        ) as process,
+    ):
         try:
+            release()
             assert process.stdin is not None
             assert process.stdout is not None
             process.stdin.write(f"{json.dumps({**about, 'folder': str(folder)})}\n")

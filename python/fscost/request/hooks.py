@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from fscost.errors import InputError
+from fscost.host import interrupts
 
 STDERR = 2
 
@@ -34,11 +35,17 @@ def _run(option: str, command: str, say: Callable[[str], None]) -> None:
     if not command.strip() or "\0" in command:
         raise InputError(f"{option} {command!r} is not a command", "give a shell command")
     say(f"{option} {command}")
-    ended = subprocess.run(["/bin/sh", "-c", command], stdin=subprocess.DEVNULL, stdout=STDERR)
-    if ended.returncode:
-        how = (
-            f"was ended by signal {-ended.returncode}"
-            if ended.returncode < 0
-            else f"exited with status {ended.returncode}"
-        )
+    shell = ["/bin/sh", "-c", command]
+    with (
+        interrupts.held() as release,
+        subprocess.Popen(shell, stdin=subprocess.DEVNULL, stdout=STDERR) as process,
+    ):
+        try:
+            release()
+            status = process.wait()
+        except BaseException:
+            process.kill()
+            raise
+    if status:
+        how = f"was ended by signal {-status}" if status < 0 else f"exited with status {status}"
         raise InputError(f"{option} {command!r} {how}", "see what it printed above")

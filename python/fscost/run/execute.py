@@ -9,6 +9,7 @@ from typing import Literal
 from fscost import files, matrix
 from fscost.errors import FscostError, HostError, Terminated
 from fscost.host import smart
+from fscost.host.interrupts import Interrupts, noted
 from fscost.lab.base import Lab, LabOptions
 from fscost.matrix import Cell
 from fscost.results import CELLS, INPUTS, CellRecord, RunResults, RunStore, Skipped
@@ -16,7 +17,6 @@ from fscost.run import disturbed
 from fscost.run import folder as run_folder
 from fscost.run.estimate import check_host, estimate, fewer_recordings
 from fscost.run.executor import Ran, Starts, run_cells
-from fscost.run.interrupts import Interrupts, noted
 from fscost.run.listener import Listener
 from fscost.run.lock import HOST, exclusive
 from fscost.run.measure import Task

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fscost import files
-from fscost.host import search_path
+from fscost.host import interrupts, search_path
 from fscost.lab.cell.events import MAX_EVENTS, Event, ProtocolError, parse
 from fscost.lab.cell.lines import Lines
 
@@ -31,7 +31,11 @@ def run_agent(
     Raises ProtocolError if the stream is damaged, too long, or continues past the deadline.
     Whatever happens, Ctrl-C included, the agent and its children have ended when this returns.
     """
-    with _plan_file(plan) as stdin, files.growing(errors) as stderr:
+    with (
+        _plan_file(plan) as stdin,
+        files.growing(errors) as stderr,
+        interrupts.held() as release,
+    ):
         # The agent gets a new session, so that Ctrl-C in the terminal reaches only fscost, which
         # shuts the agent down cleanly.
         process = subprocess.Popen(
@@ -45,6 +49,7 @@ def run_agent(
             start_new_session=True,
         )
         try:
+            release()
             assert process.stdout is not None
             lines = Lines(process.stdout.fileno())
             for number, line in enumerate(lines.until(time.monotonic() + deadline_s)):

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from fscost.errors import HostError
-from fscost.host import install_command, tool
+from fscost.host import install_command, interrupts, tool
 from fscost.lab.vm import confinement
 from fscost.lab.vm.confinement import ENVIRONMENT, Confinement, Share
 from fscost.lab.vm.qmp import Monitor
@@ -192,20 +192,22 @@ class Qemu:
         ]
         for share in shares:
             command += share_arguments(share.tag, confined.place(share))
-        self._process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            pass_fds=(*theirs.values(), *descriptors),
-            env=ENVIRONMENT,
-            # Ctrl-C in the terminal reaches only fscost. QEMU gets no session of its own, because
-            # the scheduler would then group it apart from the disk server (autogroups, sched(7)).
-            process_group=0,
-            cwd="/",
-        )
         self._running = running or Running()
-        self._running.add(self)
+        with interrupts.held():
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                pass_fds=(*theirs.values(), *descriptors),
+                env=ENVIRONMENT,
+                # Ctrl-C in the terminal reaches only fscost. QEMU gets no session of its own,
+                # because the scheduler would then group it apart from the disk server (autogroups,
+                # sched(7)).
+                process_group=0,
+                cwd="/",
+            )
+            self._running.add(self)
         for _, end in pairs.values():
             end.close()
         self.events, self.control = pairs["events"][0], pairs["control"][0]

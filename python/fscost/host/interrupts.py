@@ -68,3 +68,36 @@ def noted() -> Iterator[Interrupts]:
             if signal.getsignal(number) is noting:
                 signal.signal(number, handler)
     interrupts.check()
+
+
+@contextmanager
+def held() -> Iterator[Callable[[], None]]:
+    """Hold signals back until the block calls the function that it receives, or ends.
+
+    A handler that raises while a child starts would leave a child that nobody knows, and so nobody
+    ends. The block starts the child, and calls the function where it can end the child.
+    """
+    arrived: list[int] = []
+    kept: dict[int, Callable[[int, FrameType | None], Any]] = {}
+    if threading.current_thread() is threading.main_thread():
+        for number in _SIGNALS:
+            handler = signal.getsignal(number)
+            if callable(handler):
+                kept[number] = handler
+                signal.signal(number, lambda number, frame: arrived.append(number))
+
+    def release() -> None:
+        for number, handler in kept.items():
+            signal.signal(number, handler)
+        kept.clear()
+        while arrived:
+            number = arrived.pop(0)
+            # A handler may have replaced itself, to ignore further signals.
+            current = signal.getsignal(number)
+            if callable(current):
+                current(number, None)
+
+    try:
+        yield release
+    finally:
+        release()
