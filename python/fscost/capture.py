@@ -364,13 +364,13 @@ def recovery(
         return _open(recording).recovery(at_ns, lost)
 
 
-def crash(recording: Path, without: int | None = None) -> "Crash":
-    """Read a recording whose disks lose their power. `without` is the number of a flush that is
+def crash(recording: Path, without: Sequence[int] = ()) -> "Crash":
+    """Read a recording whose disks lose their power. `without` are the numbers of flushes that are
     left out, for a control."""
     from fscost import _native
 
     with opened(recording) as source:
-        return _native.Crash(source, without)
+        return _native.Crash(source, list(without))
 
 
 def requests(recording: Path) -> "Iterator[pa.RecordBatch]":

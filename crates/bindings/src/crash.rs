@@ -45,14 +45,14 @@ impl Device {
 
 #[pymethods]
 impl Crash {
-    /// Read a recording. `without` is the number of a flush to leave out, for a control.
+    /// Read a recording. `without` are the numbers of flushes to leave out, for a control.
     #[new]
-    #[pyo3(signature = (recording, without=None))]
-    fn new(py: Python<'_>, recording: &Recording, without: Option<u64>) -> PyResult<Self> {
+    #[pyo3(signature = (recording, without=Vec::new()))]
+    fn new(py: Python<'_>, recording: &Recording, without: Vec<u64>) -> PyResult<Self> {
         let recording = Arc::clone(recording.inner());
         let inner = Arc::clone(&recording);
         let (requests, contents) = working(py, move || {
-            Ok((Requests::read(&inner, without)?, Contents::read(&inner)?))
+            Ok((Requests::read(&inner, &without)?, Contents::read(&inner)?))
         })?;
         Ok(Self {
             recording,
@@ -64,11 +64,6 @@ impl Crash {
     /// Return at most `most` instants, in nanoseconds, at which to cut the power.
     fn cuts(&self, begin_ns: u64, end_ns: u64, most: usize) -> Vec<u64> {
         self.requests.cuts(begin_ns, end_ns, most)
-    }
-
-    /// Return the numbers of the flushes that ended within the interval.
-    fn flushes(&self, begin_ns: u64, end_ns: u64) -> Vec<u64> {
-        self.requests.flushes(begin_ns, end_ns)
     }
 
     /// Return what a power cut at an instant may lose: `[(event, disk, offset, length)]`.

@@ -1,6 +1,7 @@
 //! The changes and flushes of a recording, with the instant from which each change is durable.
 
 use fscost_recording::{Event, Op, Recording, Result};
+use std::collections::HashMap;
 
 /// An instant that never comes.
 const NEVER: u64 = u64::MAX;
@@ -25,16 +26,15 @@ pub struct Requests {
 
 #[derive(Debug, Clone, Copy)]
 struct Flush {
-    number: u64,
     disk: u16,
     submit_ns: u64,
     complete_ns: u64,
 }
 
 impl Requests {
-    /// Reads the requests of a recording. `without` is the number of a flush that is left out, as
-    /// if the file system had not sent it: a checker that does not notice is worth nothing.
-    pub fn read(recording: &Recording, without: Option<u64>) -> Result<Requests> {
+    /// Reads the requests of a recording. `without` are the numbers of flushes to leave out, as
+    /// if the file system had not sent them: a checker that does not notice is worth nothing.
+    pub fn read(recording: &Recording, without: &[u64]) -> Result<Requests> {
         let mut changes = Vec::new();
         let mut flushes = Vec::new();
         let mut number = 0;
@@ -47,9 +47,8 @@ impl Requests {
                         number,
                         durable_ns: NEVER,
                     });
-                } else if event.op == Op::Flush && without != Some(number) {
+                } else if event.op == Op::Flush && !without.contains(&number) {
                     flushes.push(Flush {
-                        number,
                         disk: event.disk,
                         submit_ns: event.submit_ns,
                         complete_ns: event.complete_ns,
@@ -67,23 +66,26 @@ impl Requests {
     /// Finds the instant from which each change is durable: the earliest end of a flush that was
     /// submitted after the change had completed, and its own end if it was a FUA write.
     fn find_durable(&mut self) {
-        let mut by_submit: Vec<Flush> = self.flushes.clone();
-        by_submit.sort_by_key(|flush| flush.submit_ns);
-        // The earliest end of this flush and all later ones of its disk.
-        let mut earliest = vec![NEVER; by_submit.len()];
-        let mut of_disk = std::collections::HashMap::new();
-        for (place, flush) in by_submit.iter().enumerate().rev() {
-            let least = of_disk.entry(flush.disk).or_insert(NEVER);
-            *least = (*least).min(flush.complete_ns);
-            earliest[place] = *least;
+        // Of each disk, by the time of submission: the earliest end of this flush and all later
+        // ones.
+        let mut of_disks: HashMap<u16, Vec<(u64, u64)>> = HashMap::new();
+        for flush in &self.flushes {
+            let ends = of_disks.entry(flush.disk).or_default();
+            ends.push((flush.submit_ns, flush.complete_ns));
+        }
+        for ends in of_disks.values_mut() {
+            ends.sort_unstable();
+            let mut earliest = NEVER;
+            for (_, end) in ends.iter_mut().rev() {
+                earliest = earliest.min(*end);
+                *end = earliest;
+            }
         }
         for change in &mut self.changes {
             let event = &change.event;
-            let from = by_submit.partition_point(|flush| flush.submit_ns < event.complete_ns);
-            let flushed = by_submit[from..]
-                .iter()
-                .position(|flush| flush.disk == event.disk)
-                .map_or(NEVER, |place| earliest[from + place]);
+            let ends = of_disks.get(&event.disk).map_or(&[][..], Vec::as_slice);
+            let from = ends.partition_point(|&(submit_ns, _)| submit_ns < event.complete_ns);
+            let flushed = ends.get(from).map_or(NEVER, |&(_, end)| end);
             let own = match event.fua {
                 true => event.complete_ns,
                 false => NEVER,
@@ -110,16 +112,6 @@ impl Requests {
         }
         (1..=most)
             .map(|number| found[number * count / most - 1])
-            .collect()
-    }
-
-    /// Returns the numbers of the flushes that ended in `begin_ns..end_ns`.
-    pub fn flushes(&self, begin_ns: u64, end_ns: u64) -> Vec<u64> {
-        let within = |flush: &&Flush| (begin_ns..end_ns).contains(&flush.complete_ns);
-        self.flushes
-            .iter()
-            .filter(within)
-            .map(|flush| flush.number)
             .collect()
     }
 }

@@ -84,7 +84,7 @@ fn recorded(entries: &[Entry]) -> (tempfile::TempDir, Recording) {
 
 /// The first byte of each of the first units of `disk`.
 fn bytes(recording: &Recording, at_ns: u64, disk: u16, kept: &[u32], units: u64) -> Vec<u8> {
-    let requests = Requests::read(recording, None).unwrap();
+    let requests = Requests::read(recording, &[]).unwrap();
     let cut = requests.cut(at_ns, UNIT, false);
     let mut found = image(recording, &cut, disk, kept).unwrap();
     (0..units)
@@ -97,7 +97,7 @@ fn bytes(recording: &Recording, at_ns: u64, disk: u16, kept: &[u32], units: u64)
 }
 
 fn pending_events(recording: &Recording, at_ns: u64) -> Vec<u64> {
-    let requests = Requests::read(recording, None).unwrap();
+    let requests = Requests::read(recording, &[]).unwrap();
     let cut = requests.cut(at_ns, UNIT, false);
     cut.pending.iter().map(|unit| unit.event).collect()
 }
@@ -157,7 +157,7 @@ fn a_request_is_cut_into_atomic_units() {
     let mut long = write(1, 9, 0, 10);
     long.units = 3;
     let (_folder, recording) = recorded(&[long]);
-    let requests = Requests::read(&recording, None).unwrap();
+    let requests = Requests::read(&recording, &[]).unwrap();
     assert_eq!(requests.cut(10, UNIT, false).pending.len(), 3);
     assert_eq!(requests.cut(10, 512, false).pending.len(), 24);
     assert_eq!(bytes(&recording, 10, 0, &[1], 4), [0, 0, 9, 0]);
@@ -175,7 +175,7 @@ fn a_pending_discard_may_be_kept_or_lost() {
 #[test]
 fn a_protected_device_loses_requests_in_flight_alone() {
     let (_folder, recording) = recorded(&[write(0, 1, 0, 10), write(1, 2, 5, 20)]);
-    let requests = Requests::read(&recording, None).unwrap();
+    let requests = Requests::read(&recording, &[]).unwrap();
     let pending = requests.cut(15, UNIT, true).pending;
     assert_eq!(
         pending.iter().map(|unit| unit.event).collect::<Vec<_>>(),
@@ -186,9 +186,8 @@ fn a_protected_device_loses_requests_in_flight_alone() {
 #[test]
 fn without_a_flush_its_writes_stay_pending() {
     let (_folder, recording) = recorded(&[write(0, 1, 0, 10), flush(20, 30)]);
-    let all = Requests::read(&recording, None).unwrap();
-    assert_eq!(all.flushes(0, 100), [1]);
-    let fewer = Requests::read(&recording, Some(1)).unwrap();
+    let all = Requests::read(&recording, &[]).unwrap();
+    let fewer = Requests::read(&recording, &[1]).unwrap();
     assert_eq!(all.cut(50, UNIT, false).pending.len(), 0);
     assert_eq!(fewer.cut(50, UNIT, false).pending.len(), 1);
 }
@@ -199,7 +198,7 @@ fn the_kinds_come_in_order_and_in_order_has_prefixes_alone() {
         .map(|unit| write(unit, 1 + unit as u8, unit, 10 + unit))
         .collect();
     let (_folder, recording) = recorded(&entries);
-    let requests = Requests::read(&recording, None).unwrap();
+    let requests = Requests::read(&recording, &[]).unwrap();
     let cut = requests.cut(20, UNIT, false);
     let found = choices(&cut, Model::Reorder, 100, 1);
     assert_eq!(found.len(), 16, "every subset of four units");
@@ -219,7 +218,7 @@ fn equal_images_have_equal_identities() {
     // The second write of the unit hides the first, and a write of zeros equals no write.
     let entries = [write(0, 1, 0, 10), write(0, 2, 1, 11), write(1, 0, 2, 12)];
     let (_folder, recording) = recorded(&entries);
-    let requests = Requests::read(&recording, None).unwrap();
+    let requests = Requests::read(&recording, &[]).unwrap();
     let contents = Contents::read(&recording).unwrap();
     let cut = requests.cut(20, UNIT, false);
     let of = |kept: &[u32]| identity(&recording, &contents, &cut, kept);
@@ -270,7 +269,7 @@ proptest! {
     ) {
         let entries = entries(&drawn);
         let (_folder, recording) = recorded(&entries);
-        let requests = Requests::read(&recording, None).unwrap();
+        let requests = Requests::read(&recording, &[]).unwrap();
         let cut = requests.cut(at, UNIT, false);
         let is_picked = |place: &u32| picks >> (place % 64) & 1 == 1;
         let kept: Vec<u32> = (0..cut.pending.len() as u32).filter(is_picked).collect();

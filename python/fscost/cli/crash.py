@@ -67,7 +67,9 @@ class Asked:
         metavar="NAME", help="With --state: the profile. (default: the only one)"
     )
     image: Path | None = option(
-        parser=some_path, metavar="FILE", help="With --state: write that disk, sparse."
+        parser=some_path,
+        metavar="FILE",
+        help="With --state: write that disk, sparse (others: FILE.NAME).",
     )
     trust: shared.TrustRecordings = False
     out: options.Out = None
@@ -117,7 +119,7 @@ def crash(asked: Asked) -> None:
         sys.argv,
     )
     for each in found.spec.profiles:
-        _check(each.name, each.type, len(each.disks))
+        _check(each.name, each.type, is_array=each.array is not None)
     with alone("native", wait=asked.wait):
         outcome = execute(found)
         if outcome.interrupted:
@@ -131,7 +133,7 @@ def _check_known(name: str, value: str, known: Collection[str]) -> None:
         raise InputError(f"{name} {value!r} is unknown", f"one of: {', '.join(known)}")
 
 
-def _check(name: str, type_: str, disks: int) -> None:
+def _check(name: str, type_: str, *, is_array: bool) -> None:
     from fscost.crash.explore import TYPES
 
     if type_ not in TYPES:
@@ -139,5 +141,5 @@ def _check(name: str, type_: str, disks: int) -> None:
             f"{name}: this kernel cannot examine states of {type_}",
             f"name profiles of {', '.join(TYPES)}",
         )
-    if disks != 1:
-        raise InputError(f"{name} has {disks} disks", "name profiles on one disk")
+    if is_array:
+        raise InputError(f"{name} is on an md array", "name profiles on disks of their own")

@@ -43,7 +43,7 @@ class Earlier:
         examine(self._results, self._findings.workload, limits, is_json=is_json)
 
     def show(self, number: int, profile: str | None, image: Path | None, *, is_json: bool) -> None:
-        """Examine one state again, show its blocks, and write its disk to a new file."""
+        """Examine one state again, show its blocks, and write its disks to new files."""
         from fscost.crash.explore import examined
         from fscost.crash.pieces import pieces
         from fscost.crash.states import chosen
@@ -102,7 +102,7 @@ def beside(profiles: Sequence["Profile"], folder: Path, seed: int) -> Prepared |
     whose states can be examined here; None if there are none."""
     from fscost.crash.explore import TYPES
 
-    names = [each.name for each in profiles if each.type in TYPES and len(each.disks) == 1]
+    names = [each.name for each in profiles if each.type in TYPES and not each.array]
     if not names:
         return None
     asked = request(names, _BESIDE, _ROUNDS, seed)
@@ -166,8 +166,10 @@ def _export(source: "Source", device: str, state: "State", image: Path) -> None:
     from fscost import capture
 
     crash = capture.crash(source.recording)
-    with files.creating(image) as out:
-        crash.export(state.at_ns, device, state.kept, 0, out.fileno(), image)
+    for number, disk in enumerate(source.disks):
+        path = image if number == 0 else image.with_name(f"{image.name}.{disk.name}")
+        with files.creating(path) as out:
+            crash.export(state.at_ns, device, state.kept, number, out.fileno(), path)
 
 
 def _progress(profile: str) -> Callable[[int, int], None]:
@@ -183,7 +185,7 @@ def _progress(profile: str) -> Callable[[int, int], None]:
 
 
 def _sources(results: RunResults, workload: str) -> "Iterator[tuple[str, Source]]":
-    from fscost.crash.explore import source
+    from fscost.crash.explore import Mounted, source
     from fscost.results import kept_recording
 
     profiles = {str(profile["name"]): profile for profile in results.manifest.profiles}
@@ -191,8 +193,13 @@ def _sources(results: RunResults, workload: str) -> "Iterator[tuple[str, Source]
         path, about = kept_recording(results.folder, cell), profiles.get(cell.profile, {})
         if path is None:
             raise HostError(f"{cell.profile} has no recording", "free some space, and try again")
-        type_, options = (str(about.get(name, "")) for name in ("type", "mount_options"))
-        yield cell.profile, source(path, workload, type_, options, _output(results, cell), _PHASE)
+        flags = about.get("mkfs_flags")
+        how = Mounted(
+            str(about.get("type", "")),
+            [str(flag) for flag in flags] if isinstance(flags, list) else [],
+            str(about.get("mount_options", "")),
+        )
+        yield cell.profile, source(path, workload, how, _output(results, cell), _PHASE)
 
 
 def _output(results: RunResults, cell: "CellRecord") -> str:

@@ -7,14 +7,17 @@ behind when it is killed.
 
 import json
 import os
+import re
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from fscost import capture
+from fscost.crash.disks import Disk, attached, check_flags, mount_options
 from fscost.crash.workloads import WORKLOADS
 from fscost.host import tool
 
@@ -35,7 +38,7 @@ def family(type_: str) -> str:
 
 @dataclass(frozen=True)
 class _Place:
-    image: Path
+    images: Path
     root: Path
 
 
@@ -44,24 +47,25 @@ class _Examiner:
         self._type, self._options = str(about["type"]), str(about["options"])
         self._device = str(about["device"])
         self._broken = WORKLOADS[str(about["workload"])].broken
+        self._disks = [Disk(**disk) for disk in about["disks"]]
         self._place = place
         self._words: list[str] = []
-        self._crash = capture.crash(Path(about["recording"]), about.get("without"))
+        self._crash = capture.crash(Path(about["recording"]), about["without"])
 
     def examine(self, job: Mapping[str, Any]) -> dict[str, Any]:
         """Mount the state as a machine that starts again would, read everything that was promised,
         and check the file system. If that finds errors, repair the state and look again."""
         self._words = []
-        self._write(job)
-        found = self._look(job["kept_promises"])
+        with self._state(job) as devices:
+            found = self._look(devices, job["kept_promises"])
         if found["mounts"] and found["is_clean"]:
             return {**found, "needs_repair": False, "words": self._words}
         repair = _REPAIRS.get(family(self._type))
         if repair is None:
             return {**found, "needs_repair": True, "words": self._words}
-        self._write(job)
-        status = self._run([*repair, str(self._place.image)])
-        after = self._look(job["kept_promises"])
+        with self._state(job) as devices:
+            status = self._checked(repair, devices)
+            after = self._look(devices, job["kept_promises"])
         return {
             "mounts": after["mounts"],
             "is_clean": after["is_clean"] and status in _REPAIRED,
@@ -70,29 +74,45 @@ class _Examiner:
             "words": self._words,
         }
 
-    def _write(self, job: Mapping[str, Any]) -> None:
-        self._place.image.unlink(missing_ok=True)
-        with self._place.image.open("xb") as file:
-            self._crash.export(
-                job["at_ns"], self._device, job["kept"], 0, file.fileno(), self._place.image
-            )
+    @contextmanager
+    def _state(self, job: Mapping[str, Any]) -> Iterator[list[Path]]:
+        """Make the disks of a state, each behind a loop device."""
+        with ExitStack() as stack:
+            devices = []
+            for number, disk in enumerate(self._disks):
+                image = self._place.images / disk.name
+                with image.open("xb") as file:
+                    self._crash.export(
+                        job["at_ns"], self._device, job["kept"], number, file.fileno(), image
+                    )
+                stack.callback(image.unlink)
+                devices.append(stack.enter_context(attached(image, disk.sector_bytes)))
+            yield devices
+            if self._type == "btrfs":
+                # It keeps the disks of each identity in mind, and all states share one.
+                forget = ["btrfs", "device", "scan", "--forget", *map(str, devices)]
+                subprocess.run(forget, capture_output=True, check=False)
 
-    def _look(self, kept: Mapping[str, int]) -> dict[str, Any]:
+    def _look(self, devices: Sequence[Path], kept: Mapping[str, int]) -> dict[str, Any]:
         # Several states of one xfs may be mounted at a time, and they share its identity (xfs(5)).
-        shared = "nouuid" if self._type == "xfs" else ""
-        options = ",".join(filter(None, ["loop", shared, self._options]))
-        mount = ["mount", "-t", self._type, "-o", options]
-        if self._run([*mount, str(self._place.image), str(self._place.root)]) != 0:
+        shared = ["nouuid"] if self._type == "xfs" else []
+        given = [self._options] if self._options else []
+        options = ",".join([*shared, *mount_options(self._disks, devices), *given])
+        mount = ["mount", "-t", self._type, *(["-o", options] if options else [])]
+        if self._run([*mount, str(devices[0]), str(self._place.root)], devices) != 0:
             return {"mounts": False, "is_clean": False, "broken": []}
         try:
             broken = [list(each) for each in self._broken(self._place.root, kept)]
         finally:
-            unmounted = self._run(["umount", str(self._place.root)])
-        check = CHECKS[family(self._type)]
-        is_clean = unmounted == 0 and self._run([*check, str(self._place.image)]) == 0
+            unmounted = self._run(["umount", str(self._place.root)], devices)
+        is_clean = unmounted == 0 and self._checked(CHECKS[family(self._type)], devices) == 0
         return {"mounts": True, "is_clean": is_clean, "broken": broken}
 
-    def _run(self, words: Sequence[str]) -> int:
+    def _checked(self, check: Sequence[str], devices: Sequence[Path]) -> int:
+        words = [*check, *check_flags(self._disks, devices), str(devices[0])]
+        return self._run(words, devices)
+
+    def _run(self, words: Sequence[str], devices: Sequence[Path]) -> int:
         """Run a program, and keep its name, its exit status and what it said, if it failed."""
         program = tool(words[0])
         if program is None:
@@ -106,10 +126,13 @@ class _Examiner:
             check=False,
         )
         if done.returncode != 0:
-            lines = done.stdout.decode(errors="replace").splitlines()
-            said = [line.replace(f"{self._place.image}", "DISK") for line in lines if line.strip()]
+            said = done.stdout.decode(errors="replace")
+            for disk, device in zip(self._disks, devices, strict=True):
+                name = f"DISK {disk.name}" if len(devices) > 1 else "DISK"
+                said = re.sub(rf"{re.escape(str(device))}\b", name, said)
+            lines = [line for line in said.splitlines() if line.strip()]
             self._words.append(f"{words[0]} ended with {done.returncode}:")
-            self._words.extend(f"  {line}" for line in said[:_MOST_LINES])
+            self._words.extend(f"  {line}" for line in lines[:_MOST_LINES])
         return done.returncode
 
 
@@ -117,10 +140,11 @@ def main() -> None:
     """Answer jobs until standard input ends."""
     about = json.loads(sys.stdin.readline())
     folder = Path(about["folder"])
-    place = _Place(folder / "image", folder / "root")
+    place = _Place(folder / "images", folder / "root")
     # The recording is opened before the mount hides it.
     examiner = _Examiner(about, place)
     subprocess.run(["mount", "-t", "tmpfs", "fscost-crash", folder], check=True)
+    place.images.mkdir()
     place.root.mkdir()
     for line in sys.stdin:
         sys.stdout.write(f"{json.dumps(examiner.examine(json.loads(line)))}\n")

@@ -9,12 +9,13 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from queue import Empty, Queue
 from typing import IO, TYPE_CHECKING, Any
 
 from fscost import capture
+from fscost.crash.disks import Disk, uses
 from fscost.crash.promises import EMPTIED
 from fscost.errors import HostError, InputError
 from fscost.host import interrupts, tool
@@ -43,12 +44,13 @@ _WORKERS = 3 * (os.cpu_count() or 1)
 @dataclass(frozen=True)
 class Source:
     """A recording of a workload. `promises`: instant, kind and number of each, in order; `begin_ns`
-    and `end_ns`: the measured phase."""
+    and `end_ns`: the measured phase. `disks`: in the order of the recording."""
 
     recording: Path
     workload: str
     type: str
     options: str
+    disks: Sequence[Disk]
     promises: Sequence[tuple[int, str, int]]
     begin_ns: int
     end_ns: int
@@ -115,33 +117,58 @@ class _Plan:
     tried: int = 0
 
 
-def source(
-    recording: Path, workload: str, type_: str, options: str, output: str, phase: str
-) -> Source:
+@dataclass(frozen=True)
+class Mounted:
+    """How a profile was made and mounted: what its states need."""
+
+    type: str
+    mkfs_flags: Sequence[str]
+    options: str
+
+
+def source(recording: Path, workload: str, how: Mounted, output: str, phase: str) -> Source:
     """Read what a cell of the workload promised, and when. `output`: the text that its commands
     printed."""
-    if type_ not in TYPES:
+    if how.type not in TYPES:
         raise InputError(
-            f"this kernel cannot examine states of {type_ or 'no file system'}",
+            f"this kernel cannot examine states of {how.type or 'no file system'}",
             f"name profiles of {', '.join(TYPES)}",
         )
     with capture.opened(recording) as opened:
         info, marks = opened.info(), opened.marks()
-    if len(info["disks"]) != 1:
-        raise InputError(f"{recording} has {len(info['disks'])} disks", "name profiles on one disk")
+    names = [str(disk["name"]) for disk in info["disks"]]
+    options = uses(how.type, how.mkfs_flags, names)
+    if unknown := [name for name in names[1:] if name not in options]:
+        raise InputError(
+            f"{recording}: nothing says how to mount disk {unknown[0]!r}",
+            "name profiles without that disk",
+        )
+    disks = [
+        Disk(str(disk["name"]), int(disk["logical_block_bytes"]), options.get(disk["name"], ""))
+        for disk in info["disks"]
+    ]
     begin_unix_ns = info["begin_unix_ns"]
     if not begin_unix_ns:
         raise InputError(f"{recording} has no times of this machine", "use --lab native")
     bounds = [at_ns for at_ns, _, _ in marks]
-    names = [name for _, name, _ in marks]
-    if phase not in names or names.index(phase) + 1 >= len(names):
+    phases = [name for _, name, _ in marks]
+    if phase not in phases or phases.index(phase) + 1 >= len(phases):
         raise InputError(f"{recording} has no phase {phase!r}", "run `fscost crash` again")
-    place = names.index(phase)
+    place = phases.index(phase)
     promises = [
         (int(at_ns) - begin_unix_ns, kind, int(number))
         for at_ns, kind, number in _KEPT.findall(output)
     ]
-    return Source(recording, workload, type_, options, promises, bounds[place], bounds[place + 1])
+    return Source(
+        recording,
+        workload,
+        how.type,
+        how.options,
+        disks,
+        promises,
+        bounds[place],
+        bounds[place + 1],
+    )
 
 
 def kept_at(promises: Sequence[tuple[int, str, int]], at_ns: int) -> dict[str, int]:
@@ -164,53 +191,70 @@ def explore(
     crash = capture.crash(found.recording)
     cuts = crash.cuts(found.begin_ns, found.end_ns, limits.cuts)
     plan = _planned(crash, cuts, limits)
-    outcomes = _examined(found, plan, limits, folder, None, say)
+    outcomes = _examined(found, plan, limits, folder, (), say)
     return Exploration(outcomes, len(cuts), plan.tried)
 
 
 def examined(found: Source, device: str, state: State, folder: Path) -> Outcome:
     """Examine one state."""
     plan = _Plan([state])
-    [outcome] = _examined(found, plan, Limits(device=device), folder, None, lambda done, of: None)
+    [outcome] = _examined(found, plan, Limits(device=device), folder, (), lambda done, of: None)
     return outcome
 
 
 def control(found: Source, limits: Limits, folder: Path) -> Control:
     """Leave one flush at a time out of the recording, as if the file system had not sent it. A
     check that does not notice a missing barrier says nothing about a file system."""
-    whole = capture.crash(found.recording)
-    flushes = whole.flushes(found.begin_ns, found.end_ns)
-    ends = dict(_flush_ends(found))
+    flushes = _flushes(found)
     noticed = tried = 0
-    for flush in _before_promises(found, flushes, ends)[:_MOST_CONTROLS]:
-        end_ns = ends[flush]
-        next_ns = min((at for at in ends.values() if at > end_ns), default=found.end_ns)
-        crash = capture.crash(found.recording, flush)
-        cuts = [at for at in crash.cuts(end_ns, next_ns, 1 << 16) if at > end_ns + MARGIN_NS]
+    for without in _before_promises(found, flushes)[:_MOST_CONTROLS]:
+        end_ns = max(each.end_ns for each in without)
+        next_ns = min((each.end_ns for each in flushes if each.end_ns > end_ns), default=None)
+        numbers = [each.event for each in without]
+        crash = capture.crash(found.recording, numbers)
+        cuts = crash.cuts(end_ns, found.end_ns if next_ns is None else next_ns, 1 << 16)
+        cuts = [at for at in cuts if at > end_ns + MARGIN_NS]
         if not cuts:
             continue
         tried += 1
         plan = _planned(crash, cuts[-1:], limits)
-        outcomes = _examined(found, plan, limits, folder, flush, lambda done, of: None)
+        outcomes = _examined(found, plan, limits, folder, numbers, lambda done, of: None)
         noticed += any(each.is_broken or not each.mounts for each in outcomes)
     return Control(tried, noticed)
 
 
-def _flush_ends(found: Source) -> Iterator[tuple[int, int]]:
+@dataclass(frozen=True)
+class _Flush:
+    event: int
+    disk: str
+    end_ns: int
+
+
+def _flushes(found: Source) -> list[_Flush]:
+    flushes = []
     for batch in capture.requests(found.recording):
-        columns = (batch.column(name).to_pylist() for name in ("event", "op", "complete_ns"))
-        for event, op, complete_ns in zip(*columns, strict=True):
-            if op == "flush":
-                yield event, complete_ns
+        columns = (
+            batch.column(name).to_pylist() for name in ("event", "disk", "op", "complete_ns")
+        )
+        for event, disk, op, complete_ns in zip(*columns, strict=True):
+            if op == "flush" and found.begin_ns <= complete_ns < found.end_ns:
+                flushes.append(_Flush(event, disk, complete_ns))
+    return flushes
 
 
-def _before_promises(found: Source, flushes: Sequence[int], ends: Mapping[int, int]) -> list[int]:
-    """Return the last flush before each promise, spread over the workload."""
-    chosen = []
+def _before_promises(found: Source, flushes: Sequence[_Flush]) -> list[list[_Flush]]:
+    """Return the last flush before each promise, spread over the workload. On btrfs, the last of
+    each disk: another disk may hold a copy of what one disk has lost."""
+    chosen: list[list[_Flush]] = []
     for made_ns, _, _ in found.promises:
-        before = [flush for flush in flushes if ends[flush] <= made_ns]
-        if before and before[-1] not in chosen:
-            chosen.append(before[-1])
+        before = sorted(
+            (each for each in flushes if each.end_ns <= made_ns), key=lambda each: each.end_ns
+        )
+        last = before[-1:]
+        if found.type == "btrfs":
+            last = list({each.disk: each for each in before}.values())
+        if last and last not in chosen:
+            chosen.append(last)
     step = max(1, len(chosen) // _MOST_CONTROLS)
     return chosen[::step]
 
@@ -235,7 +279,7 @@ def _examined(
     plan: _Plan,
     limits: Limits,
     folder: Path,
-    without: int | None,
+    without: Sequence[int],
     say: Callable[[int, int], None],
 ) -> list[Outcome]:
     # btrfs tells its disks apart by an identity that all states share: one at a time.
@@ -245,8 +289,9 @@ def _examined(
         "workload": found.workload,
         "type": found.type,
         "options": found.options,
+        "disks": [asdict(disk) for disk in found.disks],
         "device": limits.device,
-        "without": without,
+        "without": list(without),
     }
     waiting: Queue[tuple[int, State]] = Queue()
     for number, state in enumerate(plan.states):

@@ -25,6 +25,7 @@ class Piece:
 
     event: int
     before_ns: int
+    disk: str
     offset: int
     length: int
     is_kept: bool
@@ -45,11 +46,14 @@ def pieces(recording: Path, device: str, state: State) -> list[Piece]:
     rows = _rows(recording, events)
     begun = _begun(recording, events)
     found: list[Piece] = []
-    for place, (event, _, offset, length) in enumerate(pending):
+    with capture.opened(recording) as opened:
+        names = [str(disk["name"]) for disk in opened.info()["disks"]]
+    for place, (event, disk, offset, length) in enumerate(pending):
         structure, cause, path = _explained(rows.get(event, ()), offset, offset + length)
         piece = Piece(
             event,
             state.at_ns - begun.get(event, state.at_ns),
+            names[disk],
             offset,
             length,
             place in kept,

@@ -12,6 +12,7 @@ from fscost.view.units import human_bytes
 
 _MOST_LINES = 40
 _LOST, _KEPT = "lost", "kept"
+_DISK = 2
 
 
 @dataclass(frozen=True)
@@ -30,13 +31,17 @@ def state_view(profile: str, number: int, outcome: Outcome, found: Sequence[Piec
     title = plain(f"{profile}, state {number}: {named(outcome.state)}")
     told = [plain(f"- {words}") for words in faults(outcome)]
     lines = [_line(piece) for piece in found[-_MOST_LINES:]]
-    header = ["fate", "before the cut", "offset", "bytes", "structure", "cause", "file"]
+    header = ["fate", "before the cut", "disk", "offset", "bytes", "structure", "cause", "file"]
     notes = []
     if len(found) > len(lines):
         notes.append(f"Left out: the {len(found) - len(lines):,} oldest; --json has all.")
     notes += [_sum(found), *outcome.words]
     rows = [asdict(piece) for piece in found]
-    grid = Grid("", header, lines, left=(0, 4, 5, 6))
+    left: tuple[int, ...] = (0, 2, 5, 6, 7)
+    if len({piece.disk for piece in found}) < 2:
+        header, lines = _without(_DISK, header), [_without(_DISK, line) for line in lines]
+        left = (0, 4, 5, 6)
+    grid = Grid("", header, lines, left=left)
     return StateView(title, told, grid, [plain(note) for note in notes], rows)
 
 
@@ -44,12 +49,17 @@ def _line(piece: Piece) -> list[str]:
     return [
         _KEPT if piece.is_kept else _LOST,
         f"{piece.before_ns / 1e6:.1f} ms",
+        piece.disk,
         f"{piece.offset:,}",
         human_bytes(piece.length),
         piece.structure or NOTHING,
         piece.cause or NOTHING,
         piece.path or NOTHING,
     ]
+
+
+def _without(place: int, cells: list[str]) -> list[str]:
+    return [*cells[:place], *cells[place + 1 :]]
 
 
 def _sum(found: Sequence[Piece]) -> str:

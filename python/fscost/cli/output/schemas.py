@@ -167,6 +167,7 @@ class CrashPiece(_Object):
     event: int
     before_ns: int
     """Time from the request's submission to the cut."""
+    disk: str
     offset: int
     length: int
     is_kept: bool
