@@ -77,33 +77,58 @@ def test_barriers_and_journals_decide_what_survives(tmp_path: Path) -> None:
     assert left_behind(tmp_path) == []
 
 
+JOURNAL, LOG = "ext4 -J device={disk.journal}", "xfs -l logdev={disk.log}"
+
+
 def test_several_disks_lose_their_power_at_one_instant(tmp_path: Path) -> None:
-    """A journal on another disk is found again by its role, not by the device number of its mkfs.
-    Leaving out one flush breaks a promise; on a mirror, leaving out that of both disks does."""
-    journal, log = "ext4 -J device={disk.journal}", "xfs -l logdev={disk.log}"
-    profiles = (journal, log, f"{journal} -o nobarrier")
-    run = start(
-        tmp_path, *(word for name in profiles for word in ("--on", name)), "--json", "-o", "run"
-    )
+    """A journal on another disk is found again by its role, not by the device number of its
+    mkfs."""
+    profile = f"{JOURNAL} -o nobarrier"
+    run = start(tmp_path, "--on", profile, "--json", "-o", "run")
     out, err = run.communicate()
     assert run.returncode == 0, err
-    rows = {row["profile"]: row for row in valid(out)["rows"]}
-    verdicts = [rows[name]["verdict"] for name in profiles]
-    assert verdicts == ["SAFE", "SAFE", "LOSES-ACKED"]
-    number = rows[profiles[2]]["example"].split()[1].strip(",")
-    words = ("run", "--profile", profiles[2], "--state", number, "--image", "state.img")
-    command = [*PROGRAM, "crash", *words, "--json"]
+    [row] = valid(out)["rows"]
+    assert row["verdict"] == "LOSES-ACKED"
+    number = row["example"].split()[1].strip(",")
+    command = [*PROGRAM, "crash", "run", "--state", number, "--image", "state.img", "--json"]
     told = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True)
     assert {row["disk"] for row in valid(told.stdout)["rows"]} == {"main", "journal"}
     images = [str(tmp_path / name) for name in ("state.img.journal", "state.img")]
     check = ["e2fsck", "-fy", "-j", *images]
     assert subprocess.run(check, check=False, capture_output=True).returncode in (0, 1)
-    mirror = start(tmp_path, "--on", "btrfs-raid1", "--cuts", "3", "--states", "4", "--json")
-    out, err = mirror.communicate()
-    assert mirror.returncode == 0, err
+    assert left_behind(tmp_path) == []
+
+
+def test_a_lost_disk_and_the_ways_back(tmp_path: Path) -> None:
+    """ext4 notices that its journal is empty, and xfs takes an empty log for one that was
+    unmounted (fs/xfs/xfs_log_recover.c, xlog_find_zeroed). A mirror keeps everything."""
+    few = ("--rounds", "1", "--cuts", "3", "--states", "4")
+    run = start(
+        tmp_path,
+        *few,
+        "--on",
+        JOURNAL,
+        "--on",
+        LOG,
+        "--on",
+        "btrfs-raid1",
+        "--lose-disks",
+        "--json",
+    )
+    out, err = run.communicate()
+    assert run.returncode == 0, err
     found = valid(out)
-    assert [row["verdict"] for row in found["rows"]] == ["SAFE"]
-    assert found["controls"][0]["noticed"] > 0
+    assert [row["verdict"] for row in found["rows"]] == ["SAFE"] * 3
+    lost = {(row["profile"], row["disk"], row["how"], row["way"]): row for row in found["lost"]}
+    for profile, disk in ((JOURNAL, "journal"), (LOG, "log"), ("btrfs-raid1", "mirror")):
+        assert lost[profile, disk, "gone", "mount"]["mounts"] == 0
+        backs = [row for row in found["lost"] if row["profile"] == profile and row["clean"]]
+        assert any(row["how"] == "gone" and not row["is_read_only"] for row in backs), profile
+    assert lost[JOURNAL, "journal", "blank", "mount"]["mounts"] == 0
+    silent = lost[LOG, "log", "blank", "mount"]
+    assert silent["mounts"] > silent["whole"]
+    degraded = lost["btrfs-raid1", "main", "gone", "mount -o degraded"]
+    assert degraded["clean"] == degraded["tried"] > 0
     assert left_behind(tmp_path) == []
 
 

@@ -57,6 +57,11 @@ class Asked:
         metavar="NAME",
         help="What survives: reorder-4k, reorder-512, in-order, power-loss-protected.",
     )
+    lose_disks: bool = option(
+        default=False,
+        help="Then lose each disk beside the main one (of btrfs, each disk), and try each way back"
+        " that the manual pages offer.",
+    )
     seed: shared.Seed = 1
     state: int | None = option(
         min=1,
@@ -108,7 +113,7 @@ def crash(asked: Asked) -> None:
         earlier = Earlier(asked.source, trust=asked.trust)
         with alone("native", wait=asked.wait):
             if asked.state is None:
-                earlier.examine(limits, is_json=asked.json)
+                earlier.examine(limits, lose_disks=asked.lose_disks, is_json=asked.json)
             else:
                 earlier.show(asked.state, asked.profile, asked.image, is_json=asked.json)
         return
@@ -124,7 +129,13 @@ def crash(asked: Asked) -> None:
         outcome = execute(found)
         if outcome.interrupted:
             raise typer.Exit(130)
-        examine(outcome.results, asked.workload, limits, is_json=asked.json)
+        examine(
+            outcome.results,
+            asked.workload,
+            limits,
+            lose_disks=asked.lose_disks,
+            is_json=asked.json,
+        )
     raise typer.Exit(outcome.exit_code)
 
 

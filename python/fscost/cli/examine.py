@@ -15,8 +15,10 @@ from fscost.view.crash import FOLDER
 
 if TYPE_CHECKING:
     from fscost.crash.explore import Control, Exploration, Limits, Source, State
+    from fscost.crash.lost import Lost
     from fscost.profile import Profile
     from fscost.results import CellRecord
+    from fscost.view.grid import Grid
 
     Found = tuple[dict[str, Exploration], dict[str, Control]]
 
@@ -38,9 +40,10 @@ class Earlier:
         self._results = load(folder, trust=trust)
         self._findings = states.load(folder)
 
-    def examine(self, limits: "Limits", *, is_json: bool) -> None:
+    def examine(self, limits: "Limits", *, lose_disks: bool, is_json: bool) -> None:
         """Examine its states again, within other limits."""
-        examine(self._results, self._findings.workload, limits, is_json=is_json)
+        workload = self._findings.workload
+        examine(self._results, workload, limits, lose_disks=lose_disks, is_json=is_json)
 
     def show(self, number: int, profile: str | None, image: Path | None, *, is_json: bool) -> None:
         """Examine one state again, show its blocks, and write its disks to new files."""
@@ -131,15 +134,18 @@ def _explored(results: RunResults, workload: str, limits: "Limits") -> "Found":
     return found, controls
 
 
-def examine(results: RunResults, workload: str, limits: "Limits", *, is_json: bool) -> None:
+def examine(
+    results: RunResults, workload: str, limits: "Limits", *, lose_disks: bool, is_json: bool
+) -> None:
     """Examine the states of all profiles, print the verdicts, and keep the states with faults."""
     from fscost.report import document
     from fscost.report.terminal import print_parts
-    from fscost.view.crash import crash_view
+    from fscost.view.crash import crash_view, lost_view
     from fscost.view.run import problems
 
     explored, controls = _explored(results, workload, limits)
     shown = crash_view(results, explored, controls, limits, problems(results))
+    lost = lost_view(_lost(results, workload, limits) if lose_disks else {})
     if is_json:
         controlled = [
             {"profile": profile, "flushes": each.tried, "noticed": each.noticed}
@@ -152,14 +158,29 @@ def examine(results: RunResults, workload: str, limits: "Limits", *, is_json: bo
             "seed": limits.seed,
             "rows": list(shown.rows),
             "controls": controlled,
+            "lost": list(lost.rows),
             "notes": list(shown.notes),
         }
         sys.stdout.write(document.text("crash", value))
         return
-    print_parts(shown.title, [shown.grid, *shown.notes], sys.stdout)
+    lines: list[Grid | str] = [shown.grid, *shown.notes]
+    if lost.rows:
+        lines += [*lost.grids, *lost.notes]
+    print_parts(shown.title, lines, sys.stdout)
     print(f"Recordings: {results.folder}")
     if shown.next_state is not None:
         print(f"What that state lost: fscost crash {results.folder} {shown.next_state}")
+
+
+def _lost(results: RunResults, workload: str, limits: "Limits") -> "dict[str, Sequence[Lost]]":
+    """Lose each disk of the profiles that have several."""
+    from fscost.crash.explore import lost
+
+    return {
+        profile: lost(source, limits, results.folder, _progress(f"{profile}, lost disks"))
+        for profile, source in _sources(results, workload)
+        if len(source.disks) > 1
+    }
 
 
 def _export(source: "Source", device: str, state: "State", image: Path) -> None:

@@ -25,8 +25,14 @@ class Disk:
     """A disk of a profile. `option`: the mount option that names it; the main one has none."""
 
     name: str
+    size_bytes: int
     sector_bytes: int = 512
     option: str = ""
+
+
+def family(type_: str) -> str:
+    """Return the family of a file system type."""
+    return "ext" if type_.startswith("ext") else type_
 
 
 def uses(type_: str, mkfs_flags: Sequence[str], names: Sequence[str]) -> dict[str, str]:
@@ -38,20 +44,21 @@ def uses(type_: str, mkfs_flags: Sequence[str], names: Sequence[str]) -> dict[st
     return {match[2]: _OPTIONS[match[1]] for match in found if match}
 
 
-def check_flags(disks: Sequence[Disk], devices: Sequence[Path]) -> list[str]:
+def check_flags(disks: Sequence[Disk], devices: Sequence[Path | None]) -> list[str]:
     """Return the flags by which the check of a file system finds its other disks."""
     return [
         word
         for disk, device in zip(disks, devices, strict=True)
-        if disk.option in _CHECK_FLAGS
+        if disk.option in _CHECK_FLAGS and device is not None
         for word in (_CHECK_FLAGS[disk.option], str(device))
     ]
 
 
-def mount_options(disks: Sequence[Disk], devices: Sequence[Path]) -> list[str]:
-    """Return the mount options that name the other disks."""
+def mount_options(disks: Sequence[Disk], devices: Sequence[Path | None]) -> list[str]:
+    """Return the mount options that name the other disks. Those of btrfs can be named in any
+    order."""
     pairs = zip(disks, devices, strict=True)
-    return [f"{disk.option}={device}" for disk, device in pairs if disk.option]
+    return [f"{disk.option}={device}" for disk, device in pairs if disk.option and device]
 
 
 @contextmanager

@@ -1,24 +1,18 @@
 """Exploration of a recording: its states after power cuts, examined in programs of their own."""
 
-import contextlib
-import json
-import os
+import itertools
 import re
-import subprocess
-import sys
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from queue import Empty, Queue
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 from fscost import capture
-from fscost.crash.disks import Disk, uses
+from fscost.crash.disks import Disk, family, uses
+from fscost.crash.lost import WAYS, Lost, hows, summed
+from fscost.crash.programs import MOST, answered
 from fscost.crash.promises import EMPTIED
-from fscost.errors import HostError, InputError
-from fscost.host import interrupts, tool
+from fscost.errors import InputError
 
 if TYPE_CHECKING:
     from fscost._native import Crash
@@ -37,8 +31,8 @@ MARGIN_NS = 2_000_000
 followed by a longer pause."""
 _KEPT = re.compile(r"^kept (\d{1,19}) (\w{1,20}) (\d{1,9})$", re.MULTILINE)
 _MOST_CONTROLS = 6
-_WORKERS = 3 * (os.cpu_count() or 1)
-"""Programs that examine states. Most of their time, they wait for mounts to settle."""
+_LOST_CUTS = 3
+"""Instants at which disks are lost."""
 
 
 @dataclass(frozen=True)
@@ -144,7 +138,12 @@ def source(recording: Path, workload: str, how: Mounted, output: str, phase: str
             "name profiles without that disk",
         )
     disks = [
-        Disk(str(disk["name"]), int(disk["logical_block_bytes"]), options.get(disk["name"], ""))
+        Disk(
+            str(disk["name"]),
+            int(disk["size_bytes"]),
+            int(disk["logical_block_bytes"]),
+            options.get(str(disk["name"]), ""),
+        )
         for disk in info["disks"]
     ]
     begin_unix_ns = info["begin_unix_ns"]
@@ -186,8 +185,7 @@ def explore(
     folder: Path,
     say: Callable[[int, int], None] = lambda done, of: None,
 ) -> Exploration:
-    """Examine the states of all cuts. The programs mount over `folder`, each in a namespace of its
-    own, so that SIGKILL leaves nothing behind: the folder may be that of the run."""
+    """Examine the states of all cuts. Programs mount over `folder`, even that of the run."""
     crash = capture.crash(found.recording)
     cuts = crash.cuts(found.begin_ns, found.end_ns, limits.cuts)
     plan = _planned(crash, cuts, limits)
@@ -282,9 +280,74 @@ def _examined(
     without: Sequence[int],
     say: Callable[[int, int], None],
 ) -> list[Outcome]:
-    # btrfs tells its disks apart by an identity that all states share: one at a time.
-    workers = 1 if found.type == "btrfs" else _WORKERS
-    about = {
+    jobs = [_job(found, state) for state in plan.states]
+    about = _about(found, limits, without)
+    return [
+        Outcome(
+            state,
+            told["mounts"],
+            told["is_clean"],
+            told["needs_repair"],
+            [(str(kind), str(where)) for kind, where in told["broken"]],
+            told["words"],
+        )
+        for state, told in zip(
+            plan.states, answered(about, jobs, folder, _programs(found), say), strict=True
+        )
+    ]
+
+
+def lost(
+    found: Source,
+    limits: Limits,
+    folder: Path,
+    say: Callable[[int, int], None] = lambda done, of: None,
+) -> list[Lost]:
+    """Lose each disk beside the main one (of btrfs, each disk) at several instants, in each way in
+    which it can be lost, and try each documented way back."""
+    ways = WAYS[family(found.type)]
+    disks = [number for number in range(len(found.disks)) if number or found.type == "btrfs"]
+    losses = list(itertools.product(disks, hows(family(found.type)), range(len(ways))))
+    states = _few(found, limits)
+    jobs = [
+        {
+            **_job(found, state),
+            "lost": {"number": number, "how": how, "way": way, "begin_ns": found.begin_ns},
+        }
+        for number, how, way in losses
+        for state in states
+    ]
+    answers = answered(_about(found, limits, ()), jobs, folder, _programs(found), say)
+    return [
+        summed(
+            found.disks[number].name,
+            how,
+            ways[way],
+            answers[place * len(states) : (place + 1) * len(states)],
+        )
+        for place, (number, how, way) in enumerate(losses)
+    ]
+
+
+def _few(found: Source, limits: Limits) -> list[State]:
+    """Return few states: at each instant, nothing and everything that was pending survived."""
+    crash = capture.crash(found.recording)
+    states = []
+    for at_ns in crash.cuts(found.begin_ns, found.end_ns, _LOST_CUTS):
+        pending = len(crash.pending(at_ns, limits.device))
+        states.append(State(at_ns, "none", (), pending))
+        if pending:
+            states.append(State(at_ns, "all", tuple(range(pending)), pending))
+    return states
+
+
+def _job(found: Source, state: State) -> dict[str, Any]:
+    kept = kept_at(found.promises, state.at_ns)
+    return {"at_ns": state.at_ns, "kept": list(state.kept), "kept_promises": kept}
+
+
+def _about(found: Source, limits: Limits, without: Sequence[int]) -> dict[str, Any]:
+    return {
         "recording": str(found.recording),
         "workload": found.workload,
         "type": found.type,
@@ -293,78 +356,8 @@ def _examined(
         "device": limits.device,
         "without": list(without),
     }
-    waiting: Queue[tuple[int, State]] = Queue()
-    for number, state in enumerate(plan.states):
-        waiting.put((number, state))
-    outcomes: dict[int, Outcome] = {}
-    lock = threading.Lock()
-    is_stopped = threading.Event()
-
-    def work() -> None:
-        with _program(about, folder) as (jobs, answers):
-            while not is_stopped.is_set():
-                try:
-                    number, state = waiting.get_nowait()
-                except Empty:
-                    return
-                kept = kept_at(found.promises, state.at_ns)
-                outcome = _asked(jobs, answers, state, kept)
-                with lock:
-                    outcomes[number] = outcome
-                    say(len(outcomes), len(plan.states))
-
-    with ThreadPoolExecutor(workers) as pool:
-        try:
-            for each in [pool.submit(work) for _ in range(workers)]:
-                each.result()
-        except BaseException:
-            is_stopped.set()
-            raise
-    return [outcomes[number] for number in sorted(outcomes)]
 
 
-def _asked(jobs: IO[str], answers: IO[str], state: State, kept: Mapping[str, int]) -> Outcome:
-    job = {"at_ns": state.at_ns, "kept": list(state.kept), "kept_promises": dict(kept)}
-    try:
-        jobs.write(f"{json.dumps(job)}\n")
-        jobs.flush()
-        answer = answers.readline()
-    except OSError:
-        answer = ""
-    if not answer:
-        raise HostError("the program that examines states has ended", "see the messages above")
-    told = json.loads(answer)
-    broken = [(str(kind), str(where)) for kind, where in told["broken"]]
-    flags = told["mounts"], told["is_clean"], told["needs_repair"]
-    return Outcome(state, *flags, broken, told["words"])
-
-
-@contextlib.contextmanager
-def _program(about: Mapping[str, Any], folder: Path) -> Iterator[tuple[IO[str], IO[str]]]:
-    unshare = tool("unshare")
-    if unshare is None:
-        raise HostError("unshare is missing", "apt install util-linux")
-    words = [str(unshare), "--mount", "--propagation", "private", "--"]
-    words += [sys.executable, "-P", "-m", "fscost.crash.examine"]
-    # Ctrl-C is for the caller: it lets the program finish its state and unmount.
-    with (
-        interrupts.held() as release,
-        subprocess.Popen(
-            words,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        ) as process,
-    ):
-        try:
-            release()
-            assert process.stdin is not None
-            assert process.stdout is not None
-            process.stdin.write(f"{json.dumps({**about, 'folder': str(folder)})}\n")
-            process.stdin.flush()
-            yield process.stdin, process.stdout
-            process.stdin.close()
-            process.wait()
-        finally:
-            process.kill()
+def _programs(found: Source) -> int:
+    # btrfs tells its disks apart by an identity that all states share: one at a time.
+    return 1 if found.type == "btrfs" else MOST

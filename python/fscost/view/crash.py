@@ -2,11 +2,12 @@
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from fscost.crash import states
 from fscost.crash.explore import DEVICES, Control, Exploration, Limits
+from fscost.crash.lost import HOWS, Lost
 from fscost.crash.verdict import Verdict, judged
 from fscost.errors import InputError
 from fscost.results import TOTAL, RunResults
@@ -35,6 +36,15 @@ class CrashView:
     notes: Sequence[str]
     rows: Sequence[Mapping[str, Any]]
     next_state: str | None
+
+
+@dataclass(frozen=True)
+class LostView:
+    """What is left without a disk. `rows`: for `--json`."""
+
+    grids: Sequence[Grid]
+    notes: Sequence[str]
+    rows: Sequence[Mapping[str, Any]]
 
 
 def crash_view(
@@ -92,6 +102,51 @@ def crash_view(
     grid = Grid("", header, lines, left=(0, 1))
     worst = max(shown_states, key=lambda each: list(Verdict).index(each[0]), default=(None, None))
     return CrashView(title, grid, [plain(line) for line in notes], rows, worst[1])
+
+
+def lost_view(lost: Mapping[str, Sequence[Lost]]) -> LostView:
+    """Show what is left of each profile without one of its disks, and which way leads back."""
+    grids, told = [], []
+    for profile, found in lost.items():
+        for disk in dict.fromkeys(each.disk for each in found):
+            here = [each for each in found if each.disk == disk]
+            grids.append(_ways(f"{profile} without {disk}", here))
+            hows = dict.fromkeys(each.how for each in here)
+            told += [_loss(profile, [each for each in here if each.how == how]) for how in hows]
+    legend = "; ".join(f"{how}: {words}" for how, words in HOWS.items())
+    notes = [
+        *told,
+        f"{legend}.",
+        "kept: states that mount and keep every promise; clean: of these, states without error.",
+    ]
+    rows = [{"profile": profile, **asdict(each)} for profile in lost for each in lost[profile]]
+    return LostView(grids, [plain(note) for note in notes], rows)
+
+
+def _ways(title: str, found: Sequence[Lost]) -> Grid:
+    lines = []
+    for each in found:
+        clean = NOTHING if each.is_read_only else str(each.clean)
+        counts = [str(each.tried), str(each.mounts), str(each.whole), clean]
+        lines.append([each.how, each.way, *counts])
+    header = ["lost", "way back", "states", "mounts", "kept", "clean"]
+    return Grid(title, header, lines, left=(0, 1))
+
+
+def _loss(profile: str, found: Sequence[Lost]) -> str:
+    """Say what a plain mount does after a loss, and which way leads furthest back."""
+    first = found[0]
+    lost = first.mounts - first.whole
+    if not first.mounts:
+        does = "does not mount"
+    elif lost:
+        does = f"mounts in {first.mounts} of {first.tried} states, silently without what was"
+        does += f" promised in {lost}"
+    else:
+        does = f"mounts in {first.mounts} of {first.tried} states, with all that was promised"
+    back = max((each for each in found if not each.is_read_only), key=lambda each: each.clean)
+    way = f"{back.way} keeps most: {back.clean} of {back.tried}" if back.clean else "no way back"
+    return f"{profile}, {first.disk} {first.how}: it {does}; {way}."
 
 
 def verdicts(results: RunResults) -> tuple[dict[str, str], str]:

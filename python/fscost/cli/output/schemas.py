@@ -9,9 +9,12 @@ import json
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, RootModel
+from pydantic import BaseModel, Field, RootModel
 
 from fscost.analyze.instant import Request, Running, Volatile
+from fscost.cli.output.crash import Crash, CrashState
+from fscost.cli.output.objects import Document as _Document
+from fscost.cli.output.objects import Object as _Object
 from fscost.cli.suite import Suite
 from fscost.report.document import SUITE, VERSIONS, folder, name
 from fscost.results.manifest import Skipped
@@ -19,15 +22,6 @@ from fscost.stats import Row
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 Pairs = dict[str, Any]
-
-
-class _Object(BaseModel):
-    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
-
-
-class _Document(_Object):
-    schema_: str = Field(alias="schema")
-    """Name and version of this schema."""
 
 
 class RunFacts(_Object):
@@ -114,81 +108,8 @@ class Diff(_Document):
     metric: str
     rows: list[RelationRow]
     notes: list[str]
-    modelled: dict[str, list[RelationRow]] = {}
+    modelled: dict[str, list[RelationRow]] = Field(default={})
     """The same for NAND bytes and life of the device of `--ssd`, by metric."""
-
-
-class CrashRow(_Object):
-    """A profile's verdict, the number of states with each fault, and its cost."""
-
-    profile: str
-    verdict: Literal["SAFE", "NEEDS-REPAIR", "EXPOSES-STALE", "LOSES-ACKED", "CORRUPTS"]
-    states: int
-    """Different states that were examined."""
-    states_tried: int
-    """States before those with equal contents were left out."""
-    cuts: int
-    lost: int
-    stale: int
-    corrupt: int
-    repaired: int
-    emptied: int
-    """States in which a file that was replaced without fsync is neither version."""
-    example: str
-    """The first state with the worst fault, in words; empty if there is none."""
-    device_write_bytes: float
-    device_flushes: float
-
-
-class CrashControl(_Object):
-    """Flushes of a profile that were left out one at a time, and how many of these broke a
-    promise."""
-
-    profile: str
-    flushes: int
-    noticed: int
-
-
-class Crash(_Document):
-    """`fscost crash --json`."""
-
-    run: str
-    workload: str
-    device: str
-    seed: int
-    rows: list[CrashRow]
-    controls: list[CrashControl]
-    notes: list[str]
-
-
-class CrashPiece(_Object):
-    """Contiguous pending blocks of one request with the same fate and explanation."""
-
-    event: int
-    before_ns: int
-    """Time from the request's submission to the cut."""
-    disk: str
-    offset: int
-    length: int
-    is_kept: bool
-    structure: str
-    cause: str
-    path: str | None
-
-
-class CrashState(_Document):
-    """`fscost crash RUN --state N --json`."""
-
-    run: str
-    profile: str
-    state: int
-    device: str
-    at_ns: int
-    how: str
-    faults: list[str]
-    words: list[str]
-    """What programs said that failed: mount, fsck."""
-    rows: list[CrashPiece]
 
 
 class Group(_Object):
@@ -236,7 +157,7 @@ class Explained(_Object):
     lifetime_runs: float | None = None
     lifetime_years: float | None = None
     runs_per_day: float | None = None
-    other_groups: list[NandGroup] = []
+    other_groups: list[NandGroup] = Field(default=[])
 
 
 class ExplainedRecording(Explained):
@@ -245,7 +166,7 @@ class ExplainedRecording(Explained):
     recording: str
     profile: str = ""
     repetition: int = 0
-    disks: dict[str, Explained] = {}
+    disks: dict[str, Explained] = Field(default={})
 
 
 class ExplainedRun(_Object):
@@ -331,7 +252,7 @@ class Wear(_Document):
     by: str | None
     entries: list[Pairs]
     """An entry for each disk of each recording; bytes and counts are of one run of the workload."""
-    arrays: list[Pairs] = []
+    arrays: list[Pairs] = Field(default=[])
     now: Pairs | None = None
     """Counters of the user's own device (`--now`)."""
 
@@ -384,7 +305,7 @@ class Study(_Document):
     claims: list[Claim]
     skipped: list[Skipped]
     failed: list[FailedOfStudy]
-    disks: list[Pairs] = []
+    disks: list[Pairs] = Field(default=[])
 
 
 class Info(_Document):

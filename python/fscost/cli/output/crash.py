@@ -1,0 +1,98 @@
+"""Models of what `fscost crash --json` prints."""
+
+from typing import Literal
+
+from fscost.cli.output.objects import Document, Object
+
+
+class CrashRow(Object):
+    """A profile's verdict, the number of states with each fault, and its cost."""
+
+    profile: str
+    verdict: Literal["SAFE", "NEEDS-REPAIR", "EXPOSES-STALE", "LOSES-ACKED", "CORRUPTS"]
+    states: int
+    """Different states that were examined."""
+    states_tried: int
+    """States before those with equal contents were left out."""
+    cuts: int
+    lost: int
+    stale: int
+    corrupt: int
+    repaired: int
+    emptied: int
+    """States in which a file that was replaced without fsync is neither version."""
+    example: str
+    """The first state with the worst fault, in words; empty if there is none."""
+    device_write_bytes: float
+    device_flushes: float
+
+
+class CrashControl(Object):
+    """Flushes of a profile that were left out one at a time, and how many of these broke a
+    promise."""
+
+    profile: str
+    flushes: int
+    noticed: int
+
+
+class CrashLost(Object):
+    """A lost disk and one way back, of a profile on several disks (`--lose-disks`)."""
+
+    profile: str
+    disk: str
+    how: Literal["gone", "blank", "stale"]
+    way: str
+    is_read_only: bool
+    tried: int
+    """States that were examined."""
+    mounts: int
+    whole: int
+    """States that mounted and kept every promise."""
+    clean: int
+    """Of these, states without an error in the check after that."""
+    words: list[str]
+    """What programs said in the first state that was not whole and clean."""
+
+
+class Crash(Document):
+    """`fscost crash --json`."""
+
+    run: str
+    workload: str
+    device: str
+    seed: int
+    rows: list[CrashRow]
+    controls: list[CrashControl]
+    lost: list[CrashLost]
+    notes: list[str]
+
+
+class CrashPiece(Object):
+    """Contiguous pending blocks of one request with the same fate and explanation."""
+
+    event: int
+    before_ns: int
+    """Time from the request's submission to the cut."""
+    disk: str
+    offset: int
+    length: int
+    is_kept: bool
+    structure: str
+    cause: str
+    path: str | None
+
+
+class CrashState(Document):
+    """`fscost crash RUN --state N --json`."""
+
+    run: str
+    profile: str
+    state: int
+    device: str
+    at_ns: int
+    how: str
+    faults: list[str]
+    words: list[str]
+    """What programs said that failed: mount, fsck."""
+    rows: list[CrashPiece]

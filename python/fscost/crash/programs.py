@@ -1,0 +1,101 @@
+"""The programs that examine states, each in a mount namespace of its own."""
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from queue import Empty, Queue
+from typing import IO, Any
+
+from fscost.errors import HostError
+from fscost.host import interrupts, tool
+
+MOST = 3 * (os.cpu_count() or 1)
+"""Programs that examine states. Most of their time, they wait for mounts to settle."""
+
+
+def answered(
+    about: Mapping[str, Any],
+    jobs: Sequence[Mapping[str, Any]],
+    folder: Path,
+    programs: int,
+    say: Callable[[int, int], None] = lambda done, of: None,
+) -> list[dict[str, Any]]:
+    """Return the answer to each job, in order. The programs mount over `folder`, each in a
+    namespace of its own, so that SIGKILL leaves nothing behind."""
+    waiting: Queue[tuple[int, Mapping[str, Any]]] = Queue()
+    for numbered in enumerate(jobs):
+        waiting.put(numbered)
+    found: dict[int, dict[str, Any]] = {}
+    lock = threading.Lock()
+    is_stopped = threading.Event()
+
+    def work() -> None:
+        with _program({**about, "folder": str(folder)}) as (questions, answers):
+            while not is_stopped.is_set():
+                try:
+                    number, job = waiting.get_nowait()
+                except Empty:
+                    return
+                answer = _asked(questions, answers, job)
+                with lock:
+                    found[number] = answer
+                    say(len(found), len(jobs))
+
+    with ThreadPoolExecutor(programs) as pool:
+        try:
+            for each in [pool.submit(work) for _ in range(programs)]:
+                each.result()
+        except BaseException:
+            is_stopped.set()
+            raise
+    return [found[number] for number in sorted(found)]
+
+
+def _asked(questions: IO[str], answers: IO[str], job: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        questions.write(f"{json.dumps(job)}\n")
+        questions.flush()
+        answer = answers.readline()
+    except OSError:
+        answer = ""
+    if not answer:
+        raise HostError("the program that examines states has ended", "see the messages above")
+    told: dict[str, Any] = json.loads(answer)
+    return told
+
+
+@contextlib.contextmanager
+def _program(about: Mapping[str, Any]) -> Iterator[tuple[IO[str], IO[str]]]:
+    unshare = tool("unshare")
+    if unshare is None:
+        raise HostError("unshare is missing", "apt install util-linux")
+    words = [str(unshare), "--mount", "--propagation", "private", "--"]
+    words += [sys.executable, "-P", "-m", "fscost.crash.examine"]
+    # Ctrl-C is for the caller: it lets the program finish its state and unmount.
+    with (
+        interrupts.held() as release,
+        subprocess.Popen(
+            words,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        ) as process,
+    ):
+        try:
+            release()
+            assert process.stdin is not None
+            assert process.stdout is not None
+            process.stdin.write(f"{json.dumps(about)}\n")
+            process.stdin.flush()
+            yield process.stdin, process.stdout
+            process.stdin.close()
+            process.wait()
+        finally:
+            process.kill()
