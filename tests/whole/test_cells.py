@@ -323,7 +323,14 @@ print("TIMES", *before, *after)
     calls = details["after"]["sync_calls"]
     assert calls["count"] == 3
     # Calls are reported in the mark that ends their interval: the next interval's mark.
-    assert details["sync"]["sync_calls"] == {"count": 0, "after_us": []}
+    none: dict[str, list[object]] = {"after_us": [], "took_us": [], "caller": [], "callers": []}
+    assert details["sync"]["sync_calls"] == {"count": 0, **none}
+    # fsync and fdatasync are timed, the write is not; each was for the same file.
+    assert [took > 0 for took in calls["took_us"]] == [True, True, False]
+    assert calls["caller"] == [0, 0, 0]
+    [caller] = calls["callers"]
+    assert caller["name"].startswith("python3")
+    assert caller["inode"] > 0
     line = next(line for line in result.output.read_text().splitlines() if line.startswith("TIMES"))
     numbers = [float(word) for word in line.split()[1:]]
     before, after = numbers[:3], numbers[3:]

@@ -211,7 +211,14 @@ impl Cell {
                 ),
             ));
         }
-        let calls = self.sync_calls.as_mut().map(SyncCalls::take).transpose()?;
+        let timed = self
+            .sync_times
+            .as_mut()
+            .map(SyncTimes::marked)
+            .transpose()?;
+        let timed = timed.unwrap_or_default();
+        let take = |calls: &mut SyncCalls| calls.take(&timed);
+        let calls = self.sync_calls.as_mut().map(take).transpose()?;
         let outside_calls = self.outside_sync_calls.as_mut().map(OutsideSyncs::take);
         let asked_ns = monotonic_ns();
         let marked_ns = match &self.control {

@@ -302,6 +302,7 @@ mod tests {
         let calls = Calls {
             count: 3,
             after_us: vec![10, 20],
+            ..Calls::default()
         };
         control
             .mark(

@@ -52,13 +52,15 @@ mod tests {
         };
         let given = json!({
             "kernel": {"main": {"write_bytes": 4096, "host": "me"}},
-            "sync_calls": {"count": 2, "after_us": [10, 20, "me"]},
+            "sync_calls": {
+                "count": 2, "after_us": [10, 20, "me"], "callers": [{"inode": 12, "name": "me"}],
+            },
             "measured": false,
             "command": "make", "pid": 1,
         });
         let kept = json!({
             "kernel": {"main": {"write_bytes": 4096}},
-            "sync_calls": {"count": 2, "after_us": [10, 20]},
+            "sync_calls": {"count": 2, "after_us": [10, 20], "callers": [{"inode": 12}]},
             "measured": false,
         });
         assert_eq!(strip(mark(given)), mark(kept));

@@ -2,7 +2,7 @@
 
 use crate::ring::{Kind, Ring};
 use crate::{Result, rings_of};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// Number of significant bits kept of a duration: neighbouring values differ by less than 0.8 %.
 const KEPT_BITS: u32 = 8;
@@ -20,6 +20,17 @@ struct Side {
     is_end: bool,
     /// Number of passes counted so far, including lost ones.
     known: u64,
+}
+
+/// A call of a thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    /// The calling thread, as the PID namespace of the observer numbers it.
+    pub thread: u32,
+    /// CLOCK_MONOTONIC time of the entry.
+    pub begin_ns: u64,
+    /// CLOCK_MONOTONIC time of the exit.
+    pub end_ns: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -49,9 +60,9 @@ impl Durations {
         Ok(Self { sides })
     }
 
-    /// Returns the calls that ended since the previous call: durations in nanoseconds, ascending,
-    /// each with its number of calls. If a ring was full, only the calls until then are included.
-    pub fn take(&mut self) -> Result<Vec<(u64, u64)>> {
+    /// Returns the calls that ended since the previous call, in the order of their ends. If a ring
+    /// was full, only the calls until then are included.
+    pub fn take(&mut self) -> Result<Vec<Span>> {
         let mut passes = Vec::new();
         let mut known_until_ns = u64::MAX;
         for side in &mut self.sides {
@@ -59,10 +70,10 @@ impl Durations {
             // Read the count first: a pass between the two readings then never looks lost.
             let count = side.ring.count()?;
             let is_end = side.is_end;
-            side.ring.take(|at_ns, thread| {
+            side.ring.take(|pass| {
                 passes.push(Pass {
-                    at_ns,
-                    thread,
+                    at_ns: pass.at_ns,
+                    thread: pass.thread,
                     is_end,
                 });
             });
@@ -74,22 +85,37 @@ impl Durations {
             }
         }
         passes.retain(|pass| pass.at_ns <= known_until_ns);
-        Ok(histogram(&mut passes))
+        Ok(spans(&mut passes))
     }
 }
 
-fn histogram(passes: &mut [Pass]) -> Vec<(u64, u64)> {
+/// Returns the durations of calls in nanoseconds, ascending, each with its number of calls.
+pub fn histogram(spans: &[Span]) -> Vec<(u64, u64)> {
+    let mut found = BTreeMap::new();
+    for span in spans {
+        *found
+            .entry(rounded(span.end_ns - span.begin_ns))
+            .or_insert(0) += 1;
+    }
+    found.into_iter().collect()
+}
+
+fn spans(passes: &mut [Pass]) -> Vec<Span> {
     passes.sort_unstable_by_key(|pass| pass.at_ns);
     let mut begun = HashMap::new();
-    let mut found = std::collections::BTreeMap::new();
+    let mut found = Vec::new();
     for pass in passes {
         if !pass.is_end {
             begun.insert(pass.thread, pass.at_ns);
         } else if let Some(begin_ns) = begun.remove(&pass.thread) {
-            *found.entry(rounded(pass.at_ns - begin_ns)).or_insert(0) += 1;
+            found.push(Span {
+                thread: pass.thread,
+                begin_ns,
+                end_ns: pass.at_ns,
+            });
         }
     }
-    found.into_iter().collect()
+    found
 }
 
 /// Rounds to the nearest value with [`KEPT_BITS`] significant bits.
@@ -122,7 +148,7 @@ mod tests {
             pass(50, 1, false), // killed inside
         ];
         // Thread 2 begins at 20 and ends at 25; the end at 30 has no beginning.
-        assert_eq!(histogram(&mut passes), [(5, 1), (30, 1)]);
+        assert_eq!(histogram(&spans(&mut passes)), [(5, 1), (30, 1)]);
     }
 
     #[test]

@@ -6,14 +6,18 @@
 //! [`OutsideCalls`] observes other processes.
 
 mod durations;
+mod names;
 mod outside;
 mod ring;
 mod tracefs;
 
-pub use durations::Durations;
+pub use durations::{Durations, Span, histogram};
+pub use names::Names;
 pub use outside::OutsideCalls;
+pub use ring::Pass;
 use ring::{Kind, Ring};
 use std::io;
+use std::os::fd::OwnedFd;
 
 /// Error for a tracepoint that could not be observed.
 #[derive(Debug, thiserror::Error)]
@@ -43,13 +47,13 @@ pub struct Tracepoints {
     counted: u64,
 }
 
-/// Number and times of passes through the tracepoints since the previous [`Tracepoints::take`].
+/// Passes through the tracepoints since the previous [`Tracepoints::take`].
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Passes {
     /// Number of all passes.
     pub count: u64,
-    /// CLOCK_MONOTONIC time of each pass, ascending. Fewer than `count` if the rings were full.
-    pub times_ns: Vec<u64>,
+    /// The passes in the order of time. Fewer than `count` if the rings were full.
+    pub each: Vec<Pass>,
 }
 
 impl Tracepoints {
@@ -58,7 +62,10 @@ impl Tracepoints {
     pub fn observe(names: &[String]) -> Result<Self> {
         let mut rings = Vec::new();
         for name in names {
-            rings.extend(rings_of(name, Kind::Times)?);
+            let tracefs = tracefs()?;
+            let inode = tracefs::field(&tracefs, name, "ino")
+                .map_err(|e| Error::new(format!("read the fields of tracepoint {name}"), e))?;
+            rings.extend(rings_of(name, Kind::Inodes { inode })?);
         }
         Ok(Self { rings, counted: 0 })
     }
@@ -70,9 +77,9 @@ impl Tracepoints {
             // Read the count first: a pass between the two readings is then in the times of this
             // call and in the count of the next, and never lost.
             passes.count += ring.count()?;
-            ring.take(|at_ns, _| passes.times_ns.push(at_ns));
+            ring.take(|pass| passes.each.push(pass));
         }
-        passes.times_ns.sort_unstable();
+        passes.each.sort_unstable_by_key(|pass| pass.at_ns);
         let counted = std::mem::replace(&mut self.counted, passes.count);
         passes.count -= counted;
         Ok(passes)
@@ -82,15 +89,21 @@ impl Tracepoints {
 /// Opens the rings of a tracepoint, one on each CPU: an inherited event has a ring only if it is
 /// bound to one CPU (kernel/events/core.c, `perf_mmap`).
 fn rings_of(name: &str, kind: Kind) -> Result<Vec<Ring>> {
-    let tracefs = tracefs::mount().map_err(|e| Error::new("mount tracefs", e))?;
+    let id = tracefs::id(&tracefs()?, name)
+        .map_err(|e| Error::new(format!("look up tracepoint {name}"), e))?;
+    on_each_cpu(name, |cpu| Ring::open(id, cpu, kind))
+}
+
+fn tracefs() -> Result<OwnedFd> {
+    tracefs::mount().map_err(|e| Error::new("mount tracefs", e))
+}
+
+/// Opens a ring on each CPU that is online.
+fn on_each_cpu(what: &str, open: impl Fn(u32) -> io::Result<Ring>) -> Result<Vec<Ring>> {
     let path = "/sys/devices/system/cpu/online";
     let online =
         std::fs::read_to_string(path).map_err(|e| Error::new(format!("read {path}"), e))?;
-    let id = tracefs::id(&tracefs, name)
-        .map_err(|e| Error::new(format!("look up tracepoint {name}"), e))?;
-    let on_cpu = |cpu| {
-        Ring::open(id, cpu, kind).map_err(|e| Error::new(format!("observe {name} on CPU {cpu}"), e))
-    };
+    let on_cpu = |cpu| open(cpu).map_err(|e| Error::new(format!("observe {what} on CPU {cpu}"), e));
     cpu_list(&online).map(on_cpu).collect()
 }
 

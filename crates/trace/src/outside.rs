@@ -47,7 +47,7 @@ impl OutsideCalls {
 fn outsiders(rings: &mut [Ring]) -> u64 {
     let mut count = 0;
     for ring in rings {
-        ring.take(|_, thread| count += u64::from(thread == 0));
+        ring.take(|pass| count += u64::from(pass.thread == 0));
     }
     count
 }

@@ -3,6 +3,7 @@ and findings in words."""
 
 from fscost.analyze.explain import Explanation, Mark, explain, mark, measured, measured_phases
 from fscost.analyze.findings import findings
+from fscost.analyze.fsyncs import Fsync, Fsyncs
 from fscost.analyze.groups import (
     NO_FILE,
     By,
@@ -30,6 +31,8 @@ __all__ = [
     "BtrfsRecovery",
     "By",
     "Explanation",
+    "Fsync",
+    "Fsyncs",
     "Group",
     "Instant",
     "Journal",

@@ -17,7 +17,7 @@ the default of fs.xfs.xfssyncd_centisecs is assumed."""
 _MARGIN_NS = 10**9
 """Tolerance of the timer: it is set in ticks and a commit takes time, so a commit this much earlier
 may still be the timer's."""
-_SOON_NS = 10**9
+SOON_NS = 10**9
 """Time within which a call that needs a commit starts it."""
 _LOGGED = "btrfs"
 """Family in which most calls are served without a commit, so the times of calls are no evidence for
@@ -84,7 +84,7 @@ def reasons(
     first = np.append(calls, np.iinfo(np.int64).max)[
         np.searchsorted(calls, before_end, side="right")
     ]
-    forced = np.where(heard, called & (early | (begin_ns - first < _SOON_NS)), early & ~last)
+    forced = np.where(heard, called & (early | (begin_ns - first < SOON_NS)), early & ~last)
     names = [why.value for why in (Why.FORCED, Why.SETTLE, Why.OTHER, Why.TIMER)]
     return Reasons(np.select([forced, last, early], names[:3], names[3]), not heard.all())
 
@@ -110,7 +110,7 @@ def _calls(
         if not isinstance(noted, dict) or not isinstance(noted.get("after_us"), list):
             continue
         times = marks[number - 1].at_ns + 1000 * np.cumsum(
-            np.fromiter(_whole(noted["after_us"]), np.int64)
+            np.fromiter(whole(noted["after_us"]), np.int64)
         )
         times = times[times <= marks[number].at_ns]
         here = interval == number
@@ -119,7 +119,7 @@ def _calls(
     return np.sort(np.concatenate([np.array([], np.int64), *calls])), heard
 
 
-def _whole(differences_us: Sequence[object]) -> Iterator[int]:
+def whole(differences_us: Sequence[object]) -> Iterator[int]:
     """Yield the valid differences. The recording is untrusted; the limit keeps their sums in
     range."""
     for each in differences_us:

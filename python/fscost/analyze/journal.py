@@ -18,7 +18,7 @@ from fscost.analyze.sums import Sum, largest_row
 
 EXT, XFS, BTRFS = "ext", "xfs", "btrfs"
 _LOG_OF = {EXT: "journal_", XFS: "log", BTRFS: "log_tree"}
-_BTRFS_SUPERBLOCK_OFFSET = 64 << 10
+BTRFS_SUPERBLOCK_OFFSET = 64 << 10
 _Numbers = NDArray[np.int64]
 _SUMMED = ("log", "copies", "checkpoint", "atime_copy", "atime_checkpoint", "items")
 _AGGREGATES = (
@@ -219,7 +219,7 @@ class Journals:
     def _btrfs(self, rows: "_Rows") -> None:
         is_superblock = (
             (rows.structure == rows.number_of("superblock"))
-            & (rows.offset == _BTRFS_SUPERBLOCK_OFFSET)
+            & (rows.offset == BTRFS_SUPERBLOCK_OFFSET)
             & (rows.transaction >= 0)
         )
         # A superblock written for an fsync carries the last commit's generation; its log trees

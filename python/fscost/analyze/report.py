@@ -6,6 +6,7 @@ from typing import Any
 
 from fscost.analyze.explain import Explanation
 from fscost.analyze.findings import NEEDS, sentences
+from fscost.analyze.fsyncs import Forcing, Fsyncs
 from fscost.analyze.groups import (
     By,
     Group,
@@ -36,6 +37,7 @@ class Report:
     rest: Rest | None
     findings: Sequence[str]
     journal: Journal | None
+    fsyncs: Fsyncs | None = None
 
     def json(self) -> dict[str, Any]:
         """Convert to the printed JSON form."""
@@ -61,6 +63,8 @@ class Report:
             "findings": list(self.findings),
             "journal": None if self.journal is None else self.journal.json(),
         }
+        if self.fsyncs is not None:
+            found["fsyncs"] = self.fsyncs.json()
         if self.journal is not None and self.by is By.TRANSACTION:
             found["journal"]["by_transaction"] = [
                 {
@@ -76,14 +80,25 @@ class Report:
         return found
 
 
-def report(whole: Explanation, phases: Sequence[str], by: By, top: int | None) -> Report:
-    """Report on these phases; `top` None means all groups."""
+def report(
+    whole: Explanation,
+    phases: Sequence[str],
+    by: By,
+    top: int | None,
+    *,
+    has_fsyncs: bool = False,
+    charges_commits: bool = False,
+) -> Report:
+    """Report on these phases; `top` None means all groups. `has_fsyncs`: with the calls that forced
+    commits; `charges_commits`: the groups charge each commit to the file whose call forced it."""
     chosen = whole.within(phases)
     journals = Journals(chosen)
     # One pass for everything; --by time needs two more.
     chosen.prepare([*NEEDS, *([keys(by)] if by is By.TRANSACTION else [])], journals)
     journal = journals.result()
-    groups, rest = largest(chosen, by, top)
+    forcing = Forcing(chosen, journal) if has_fsyncs or charges_commits else None
+    grouped = forcing.charged() if forcing is not None and charges_commits else chosen
+    groups, rest = largest(grouped, by, top)
     wrote = {phase for phase, *_ in rows(chosen.sums(*keys(By.PHASE)))}
     return Report(
         explanation=chosen,
@@ -97,4 +112,5 @@ def report(whole: Explanation, phases: Sequence[str], by: By, top: int | None) -
         rest=rest,
         findings=sentences(chosen, journal),
         journal=journal,
+        fsyncs=forcing.fsyncs() if forcing is not None and has_fsyncs else None,
     )

@@ -87,6 +87,19 @@ class Asked:
         metavar="FILE",
         help="Write a Parquet table, one row for each written extent, to this new file.",
     )
+    is_fsyncs: bool = option(
+        "--fsyncs",
+        default=False,
+        help="Show the fsync calls instead, and the commits that each forced.",
+    )
+    is_charged: bool = option(
+        "--charge-commits",
+        default=False,
+        help=(
+            "With --by file, directory or extension: charge each commit to the file whose fsync"
+            " forced it."
+        ),
+    )
     trust: shared.TrustRun = False
     by_disk: bool = option("--by-disk", default=False, help="Add a table for each disk.")
     ssd: str | None = option(
@@ -104,6 +117,22 @@ class Asked:
         if self.at is None and self.around is not None:
             raise InputError("--around requires --at", "leave it out, or give --at an instant")
         is_written = self.parquet is not None
+        if self.is_charged and self.by not in ("file", "directory", "extension"):
+            raise InputError(
+                "--charge-commits charges commits to files", "add --by file, directory or extension"
+            )
+        if self.is_fsyncs and (
+            self.by or self.at or self.diff or self.ssd or self.by_disk or is_written
+        ):
+            raise InputError(
+                "--fsyncs shows calls and excludes --by, --at, --diff, --ssd, --by-disk and"
+                " --parquet",
+                "drop either --fsyncs or these options",
+            )
+        if self.is_charged and (self.diff or self.ssd):
+            raise InputError(
+                "--charge-commits cannot be combined with --diff or --ssd", "drop one of them"
+            )
         if self.diff is not None:
             given = self.at is not None or self.ssd is not None
             if given or self.profile or self.by_disk or is_written or len(self.sources) > 1:
@@ -221,11 +250,20 @@ def _explained(
     limit = asked.top or (JSON_GROUPS if asked.json else LINES)
     by = analyze.By(asked.summed_by())
     with _writing(whole, asked.parquet) as written:
-        report = analyze.report(whole, phases, by, limit)
+        report = analyze.report(
+            whole,
+            phases,
+            by,
+            limit,
+            has_fsyncs=asked.is_fsyncs,
+            charges_commits=asked.is_charged,
+        )
         disks = None
         if asked.by_disk:
             disks = {
-                disk: analyze.report(whole.on_disk(disk), phases, by, limit)
+                disk: analyze.report(
+                    whole.on_disk(disk), phases, by, limit, charges_commits=asked.is_charged
+                )
                 for disk in whole.families
             }
         rows = None if written is None else written()
@@ -239,6 +277,13 @@ def _print(asked: Asked, found: _Explained) -> None:
     from fscost.report.width import given_columns
 
     columns = given_columns(sys.stdout)
+    if found.report.fsyncs is not None:
+        from fscost.report.terminal import print_parts
+        from fscost.view.fsyncs import fsyncs_view
+
+        shown = fsyncs_view(found.report.fsyncs, found.report.write_bytes, asked.top or LINES)
+        print_parts(*shown, sys.stdout)
+        return
     for line in explained.lines(found.report, columns, found.worn):
         print(line)
     for disk, report in (found.disks or {}).items():

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field, RootModel
 
+from fscost.analyze.fsyncs import Fsyncs
 from fscost.analyze.instant import Request, Running, Volatile
 from fscost.cli.output.crash import Crash, CrashState
 from fscost.cli.output.objects import Document as _Document
@@ -151,6 +152,7 @@ class Explained(_Object):
     rest: Rest | None
     findings: list[str]
     journal: Pairs | None
+    fsyncs: Fsyncs | None = None
     ssd: str | None = None
     nand_write_bytes: float | None = None
     exact_nand_write_bytes: float | None = None
