@@ -41,5 +41,32 @@ def test_groups_add_up_to_what_compare_counted(fscost: Run) -> None:
 
 @pytest.mark.parametrize("more", [("--profile", "ext4"), ("--at", "1"), ("--by-disk",), ("other",)])
 def test_it_is_of_two_profiles_of_one_run(fscost: Run, more: tuple[str, ...]) -> None:
-    said = fscost("explain", "run", "--diff", "ext4", "xfs", *more, check=(2,)).stderr
+    said = " ".join(
+        fscost("explain", "run", "--diff", "ext4", "xfs", *more, check=(2,)).stderr.split()
+    )
     assert "--diff compares two profiles of one run" in said
+
+
+@pytest.mark.root
+def test_one_profile_of_two_runs(fscost: Run) -> None:
+    """The second run fsyncs a second file of 64 KiB six times: each table names it first."""
+    more = COMMAND.replace("sync f$i;", "sync f$i; head -c 65536 /dev/zero >log; sync log;")
+    for name, command in (("before", COMMAND), ("after", more)):
+        fscost("compare", "-o", name, "-r", "1", "--size", "64M", "--on", "ext4", command)
+    found = json.loads(fscost("explain", "before", "after", "--diff", "ext4", "--json").stdout)
+    totals = [
+        json.loads(fscost("explain", name, "--json").stdout)["recordings"][0]["write_bytes"]
+        for name in ("before", "after")
+    ]
+    assert set(found["tables"]) == {"cause", "structure", "file"}
+    for rows in found["tables"].values():
+        sums = [sum(r[f"{n}_write_bytes"] for r in rows) for n in ("first", "second")]
+        assert sums == totals
+    assert found["tables"]["structure"][0]["name"] == "file_data"
+    assert found["tables"]["file"][0]["name"] == "/log"
+    assert found["title"].startswith("ext4: after wrote ")
+    assert "file /log +" in found["title"]
+    # By one grouping, and in the other order.
+    text = fscost("explain", "after", "before", "--diff", "ext4", "--by", "file").stdout
+    assert text.startswith("ext4: before wrote ")
+    assert " less than after (" in text

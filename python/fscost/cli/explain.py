@@ -66,9 +66,12 @@ class Asked:
         ),
         show_default=False,
     )
-    diff: tuple[str, str] | None = option(
-        metavar="PROFILE OTHER",
-        help="Explain why the second profile of a run wrote more or less than the first.",
+    diff: str | None = option(
+        metavar="PROFILE [OTHER]",
+        help=(
+            "Explain why OTHER wrote more or less than this profile of a run, or why this profile"
+            " did in the second of two runs."
+        ),
     )
     at: str | None = option(
         metavar="INSTANT",
@@ -135,10 +138,11 @@ class Asked:
             )
         if self.diff is not None:
             given = self.at is not None or self.ssd is not None
-            if given or self.profile or self.by_disk or is_written or len(self.sources) > 1:
+            if given or self.profile or self.by_disk or is_written or len(self.sources) != 2:
                 raise InputError(
-                    "--diff compares two profiles of one run",
-                    "drop --profile, --at, --by-disk, --parquet and --ssd, and name one run",
+                    "--diff compares two profiles of one run, or one profile of two runs",
+                    "give RUN --diff PROFILE OTHER, or RUN RUN --diff PROFILE, without --profile,"
+                    " --at, --by-disk, --parquet and --ssd",
                 )
         elif self.at is not None:
             is_grouped = self.by is not None or self.top is not None
@@ -331,24 +335,45 @@ def _worn(
     return wear.grouped(disks, device, rate), of_each
 
 
-def _tell_difference(asked: Asked, names: tuple[str, str]) -> None:
+def _tell_difference(asked: Asked, profile: str) -> None:
     _import_quickly()
+    from fscost.analyze import By
+    from fscost.report import document
     from fscost.report.terminal import print_parts
     from fscost.view.difference import difference
 
+    sides = _sides(asked.sources, profile)
+    of_runs = sides[0][0] == sides[1][0]
     first, second = (
-        _all_groups(asked, first_kept(asked.sources[0], [name], trust=asked.trust)[0])
-        for name in names
+        _all_groups(asked, first_kept(source, [name], trust=asked.trust)[0])
+        for name, source in sides
     )
-    found = difference(names[0], first, names[1], second, asked.top or LINES)
+    one, other = (str(source) if of_runs else name for name, source in sides)
+    default = (By.CAUSE, By.STRUCTURE, By.FILE) if of_runs else (By.STRUCTURE,)
+    bys = default if asked.by is None else (By(asked.by),)
+    found = difference(one, first, other, second, bys, asked.top or LINES // len(bys))
+    title = f"{profile}: {found.title}" if of_runs else found.title
     if asked.json:
-        value = {"title": found.title, "groups": found.rows, "findings": found.findings}
-        from fscost.report import document
-
+        value = {
+            "title": title,
+            "groups": found.tables[(By.STRUCTURE if By.STRUCTURE in bys else bys[0]).value],
+            "tables": found.tables,
+            "findings": found.findings,
+        }
         sys.stdout.write(document.text("explain-diff", value))
         return
     findings = [f"- {finding}" for finding in found.findings]
-    print_parts(found.title, [found.grid, *findings], sys.stdout)
+    print_parts(title, [*found.grids, *findings], sys.stdout)
+
+
+def _sides(sources: Sequence[Path], profile: str) -> list[tuple[str, Path]]:
+    """Return the profile and the run of both sides. The other profile follows `--diff PROFILE`, so
+    it is parsed like a run."""
+    runs = [each for each in sources if each.exists()]
+    if len(runs) == 1:
+        [other] = (each for each in sources if each != runs[0])
+        return [(profile, runs[0]), (str(other), runs[0])]
+    return [(profile, each) for each in sources]
 
 
 def _all_groups(asked: Asked, kept: Kept) -> "analyze.Report":

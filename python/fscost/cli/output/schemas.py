@@ -197,10 +197,13 @@ class Explain(RootModel[ExplainRecording | ExplainRun | ExplainSources]):
 
 
 class ExplainDiff(_Document):
-    """`fscost explain --diff A B --json`."""
+    """`fscost explain --diff --json`."""
 
     title: str
     groups: list[Pairs]
+    """The table by structure, or by the grouping asked for."""
+    tables: dict[str, list[Pairs]] = {}
+    """All tables, by grouping; each adds up to the same difference."""
     findings: list[str]
 
 
