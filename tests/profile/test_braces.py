@@ -22,15 +22,51 @@ from fscost.errors import InputError
         ),
         ("ext4 -J device={disk.journal}", ["ext4 -J device={disk.journal}"]),
         ("xfs -l logdev={disk.log} -o logbsize={32k,256k}", None),
+        ("ext4 -O {,^has_journal} -b 1024", ["ext4 -b 1024", "ext4 -O ^has_journal -b 1024"]),
+        ("ext4 -O{,^has_journal}", ["ext4", "ext4 -O^has_journal"]),
+        ("ext4 -o {,noatime}", ["ext4", "ext4 -o noatime"]),
+        ("ext4 -o a,{,b},c", ["ext4 -o a,c", "ext4 -o a,b,c"]),
+        ("ext4 -o {,a},{,b}", ["ext4", "ext4 -o b", "ext4 -o a", "ext4 -o a,b"]),
+        ("xfs -m crc=0{,}", ["xfs -m crc=0", "xfs -m crc=0"]),
+        ("ext4{,-noatime}", ["ext4", "ext4-noatime"]),
+        ("ext4 {,-O fast_commit} -b 1024", ["ext4 -b 1024", "ext4 -O fast_commit -b 1024"]),
     ],
 )
 def test_braces_with_a_comma_are_choices(spelling: str, expected: list[str] | None) -> None:
-    found = profile.expand(spelling)
+    found = [each.spelling for each in profile.expand(spelling)]
     if expected is None:
         assert len(found) == 2
         assert all("{disk.log}" in each for each in found)
     else:
         assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("spelling", "factors"),
+    [
+        (
+            "ext4 -b {1024,4096} -O {,^has_journal} -o commit={5,30},{relatime,noatime}",
+            {
+                "-b": ["-b 1024", "-b 4096"],
+                "^has_journal": ["without ^has_journal", "^has_journal"],
+                "commit": ["commit=5", "commit=30"],
+                "relatime|noatime": ["relatime", "noatime"],
+            },
+        ),
+        ("{ext4,xfs}", {"type": ["ext4", "xfs"]}),
+        (
+            "xfs -i size={512,1024} -b size={1k,4k}",
+            {"size": ["size=512", "size=1024"], "-b size": ["-b size=1k", "-b size=4k"]},
+        ),
+        ("ext4 -o {a,b},{a,b}", {"a|b": ["a", "b"], "-o a|b": ["-o a", "-o b"]}),
+    ],
+)
+def test_a_brace_is_a_factor_with_levels(spelling: str, factors: dict[str, list[str]]) -> None:
+    found = profile.expand(spelling)
+    for each in found:
+        assert [name for name, _ in each.levels] == list(factors)
+    for place, levels in enumerate(factors.values()):
+        assert list(dict.fromkeys(each.levels[place][1] for each in found)) == levels
 
 
 @pytest.mark.parametrize(

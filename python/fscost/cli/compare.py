@@ -1,6 +1,7 @@
 """`fscost compare`: the main command."""
 
 from dataclasses import fields, replace
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -12,7 +13,7 @@ from fscost.cli.options import Options
 from fscost.cli.output.emit import Outputs
 from fscost.cli.variants import variants
 from fscost.errors import InputError
-from fscost.request import AUTO, Place, Request, absolute, resumed, with_range
+from fscost.request import AUTO, Place, Request, absolute, resumed, to_spec, with_range
 from fscost.results import load
 from fscost.view.run import Choice
 
@@ -25,6 +26,8 @@ def compare(context: typer.Context, options: Options) -> None:
     mount: the type, mkfs flags, then -o with mount options.
 
     fscost compare --on ext4 --on 'ext4 -o commit={5,30}' -- 'tar xf {here}/src.tar && make -C src'
+
+    Choices in braces are a sweep: all combinations run, or few with --design screening.
 
     The command starts in the new file system, which is empty; {here} is the folder that you are in.
     """
@@ -53,6 +56,9 @@ def compare(context: typer.Context, options: Options) -> None:
     else:
         asked = with_range(asked, given)
         found = {name: absolute(each) for name, each in variants(asked, runs, lists).items()}
+        if len(found) > 1:
+            for each in found.values():  # before the first run, which may take an hour
+                to_spec(each, Path(), resume=False, command_line=())
     raise typer.Exit(make(found, place, outputs))
 
 

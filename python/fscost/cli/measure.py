@@ -14,7 +14,7 @@ from fscost.cli.lines import say, wrapped
 from fscost.cli.output.emit import Outputs
 from fscost.cli.progress import progress
 from fscost.errors import InputError
-from fscost.request import Place, Prepared, Request, around, lock_of, prepared
+from fscost.request import Place, Prepared, Request, around, lock_of, most_cells, prepared
 from fscost.results import MANIFEST, METRICS, RunResults, load
 from fscost.run import RunOutcome
 from fscost.view.breakdown import WRITTEN
@@ -32,6 +32,7 @@ def make(
 ) -> int:
     """Make a run and print its tables, or make several runs and compare them: with each other, or,
     in a suite of different workloads, the profiles within each. Return the worst exit status."""
+    _check_cells(found, place.max_cells)
     if len(found) > 1:
         with _alone(place):
             done, worst = _several(found, place, outputs)
@@ -45,6 +46,21 @@ def make(
     if outcome.results.manifest.cells:
         outputs.emit(outcome.results)
     return outcome.exit_code
+
+
+def _check_cells(found: Mapping[str, Request], most: int | None) -> None:
+    """Refuse runs that could take more than `most` cells, and say how many several runs take."""
+    cells = sum(map(most_cells, found.values()))
+    if most is not None and cells > most:
+        least = sum(most_cells(each) // each.max_repetitions for each in found.values())
+        raise InputError(
+            f"this could take {cells:,} cells, more than --max-cells {most:,}: {least:,} in each"
+            " repetition",
+            "limit the repetitions with -r, give fewer choices in braces, or choose among them"
+            " with --design screening",
+        )
+    if len(found) > 1:
+        say(f"{len(found)} runs, at most {cells:,} cells")
 
 
 def _several(

@@ -87,8 +87,16 @@ class Options:
         autocompletion=profiles,
         metavar="PROFILE",
         help=(
-            "Profile to measure: type, mkfs flags, -o with mount options; repeatable. (default:"
-            f" {', '.join(DEFAULT_PROFILES)})"
+            "Profile to measure: type, mkfs flags, -o with mount options; {a,b} is a choice;"
+            f" repeatable. (default: {', '.join(DEFAULT_PROFILES)})"
+        ),
+    )
+    design: str = _what(
+        default=Request.design,
+        metavar="full|screening",
+        help=(
+            "Combinations of the choices in braces: all, or few that still show each choice's own"
+            " effect."
         ),
     )
     baseline: str | None = _what(
@@ -160,7 +168,9 @@ class Options:
         parser=some_path, metavar="PATH", help="The repository or tarball that a workload uses."
     )
     set: Repeated = _what(
-        "--set", metavar="KEY=VALUE", help="An option of the workload; repeatable."
+        "--set",
+        metavar="KEY=VALUE",
+        help="An option of the workload; KEY={a,b} makes a run of each; repeatable.",
     )
     seed: int = _what(default=Request.seed, help="Seed for all random choices.")
     settle: str | None = _how(
@@ -182,6 +192,9 @@ class Options:
     )
     min_repetitions: int = _enough(default=Request.min_repetitions, help="Minimum repetitions.")
     max_repetitions: int = _enough(default=Request.max_repetitions, help="Maximum repetitions.")
+    max_cells: int | None = _enough(
+        metavar="N", help="Refuse to start if the runs could take more cells than this."
+    )
     max_minutes: float = _enough(
         default=Request.max_minutes,
         help="Time limit of the run; the first repetition is always completed.",

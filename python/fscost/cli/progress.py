@@ -9,6 +9,7 @@ from rich.status import Status
 from rich.text import Text
 
 from fscost.matrix import Cell
+from fscost.profile import described
 from fscost.results import CellRecord
 from fscost.run import Estimate, Listener, RunSpec
 from fscost.view.grid import plain
@@ -30,6 +31,7 @@ class Progress(Listener):
         self._ended = 0
         self._cells = ""
         self._remaining = ""
+        self._reasons: set[str] = set()
 
     def say(self, line: str) -> None:
         """Print a permanent line."""
@@ -50,7 +52,7 @@ class Progress(Listener):
         facts.append(f"expected time {_range(*lasts)}")
         if estimate.host_bytes is not None:
             facts.append(f"recordings of at most {human_bytes(estimate.host_bytes)}")
-        self.say(f"{spec.workload.name} on {', '.join(profile.name for profile in spec.profiles)}")
+        self.say(f"{spec.workload.name} on {', '.join(described(spec.profiles))}")
         self.say("; ".join([*facts, f"results in {spec.folder}"]))
         self._ended = finished_cells
         is_open = estimate.cells_min != estimate.cells_max
@@ -60,7 +62,10 @@ class Progress(Listener):
         self.note(what)
 
     def skips(self, profile: str, because: str) -> None:
-        self.say(f"skipped: {profile}, because {because}")
+        is_known = because in self._reasons
+        self._reasons.add(because)
+        why = "for the same reason" if is_known else f"because {because}"
+        self.say(f"skipped: {profile}, {why}")
 
     def cell_starts(self, cell: Cell, running: int) -> None:
         self._steps[cell.profile.name] = ""

@@ -59,6 +59,8 @@ class _Options(_Table):
 
     profiles: list[str] | None = Field(None, min_length=1)
     """Profiles as mkfs and mount spell them, as after --on; braces expand to several."""
+    design: Literal["full", "screening"] | None = None
+    """Combinations of the choices in braces: all, or few that show each choice's own effect."""
     baseline: str | None = None
     """Profile that ratios are computed against; the first by default."""
     stop: Stop | None = None

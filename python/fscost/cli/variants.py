@@ -1,4 +1,5 @@
-"""Several commands in one call: `--run NAME=CMD`, and parameter lists `-L mode delete,wal`."""
+"""Several commands in one call: `--run NAME=CMD`, parameter lists `-L mode delete,wal`, and
+choices of a workload's option `--set journal={wal,delete}`."""
 
 from collections.abc import Sequence
 from dataclasses import fields, replace
@@ -6,7 +7,9 @@ from itertools import product
 from math import prod
 from typing import Any
 
+from fscost import profile
 from fscost.errors import InputError
+from fscost.profile import Expansion
 from fscost.request import Request
 
 _MOST = 64
@@ -15,17 +18,25 @@ _MOST = 64
 def variants(asked: Request, runs: Sequence[str], lists: Sequence[str]) -> dict[str, Request]:
     """Return the request of each run, by name. If nothing varies, the only run has no name."""
     commands = _commands(asked, runs)
+    settings = [profile.expand(text) for text in asked.set]
     choices = [_listed(text) for text in lists]
-    if (count := len(commands) * prod(map(len, choices))) > _MOST:
+    if (count := len(commands) * prod(map(len, settings)) * prod(map(len, choices))) > _MOST:
         raise InputError(
             f"the lists combine to {count} runs", f"shorten them to at most {_MOST} runs"
         )
     found: dict[str, Request] = {}
     for label, request in commands.items():
-        for chosen in product(*choices):
-            name = ", ".join(filter(None, [label, *(f"{key}={value}" for key, value in chosen)]))
-            found[name] = _filled(request, chosen, name)
+        for chosen in product(*settings):
+            own = replace(request, set=tuple(each.spelling for each in chosen))
+            for values in product(*choices):
+                name = ", ".join(filter(None, [label, *_named(chosen, values)]))
+                found[name] = _filled(own, values, name)
     return found
+
+
+def _named(settings: Sequence[Expansion], values: Sequence[tuple[str, str]]) -> list[str]:
+    chosen = [level for each in settings for _, level in each.levels]
+    return [*chosen, *(f"{key}={value}" for key, value in values)]
 
 
 def _commands(asked: Request, runs: Sequence[str]) -> dict[str, Request]:

@@ -57,7 +57,13 @@ class FakeLab:
                     ended = "the command ended with status 1\nls: cannot access 'nowhere'"
                     fail[value] = ("workload", ended)
                 case "fail_mkfs":
-                    fail[value] = ("mkfs", "mkfs refused: invalid option")
+                    fail[value] = (
+                        "mkfs",
+                        "`mkfs` exited with status 1: mkfs refused: invalid option",
+                    )
+                case "fail_mount":
+                    words = f"mount -t ext4 -o '{value}' /dev/loop0 (ext4: Bad value for 'data')"
+                    fail[value] = ("mount", f"{words}: Invalid argument (os error 22)")
                 case "unexplained":
                     unexplained[value] = f"{value} is not a supported file system"
                 case "miscount":

@@ -2,7 +2,8 @@
 
 from fscost.errors import InputError, did_you_mean
 from fscost.profile.array import on_array, without_array
-from fscost.profile.braces import expand, expand_all
+from fscost.profile.braces import Expansion, expand
+from fscost.profile.design import FULL, described, expand_all
 from fscost.profile.disks import parse_disk, with_run_disks
 from fscost.profile.families import (
     LATER,
@@ -19,10 +20,13 @@ from fscost.profile.model import DiskSpec, FormatPlan, Profile
 from fscost.profile.spelling import extend, split_words
 
 __all__ = [
+    "FULL",
     "DiskSpec",
+    "Expansion",
     "FormatPlan",
     "Profile",
     "catalogue",
+    "described",
     "expand",
     "expand_all",
     "on_kernels",

@@ -15,6 +15,11 @@ def on_kernels(found: Profile, kernels: Sequence[str]) -> list[Profile]:
     if len(kernels) < 2:
         return [replace(found, kernel="".join(kernels))]
     return [
-        replace(found, kernel=kernel, name=f"{found.name} @{Path(kernel).name}")
+        replace(
+            found,
+            kernel=kernel,
+            name=f"{found.name} @{Path(kernel).name}",
+            levels=(*found.levels, ("kernel", Path(kernel).name)) if found.sweep else (),
+        )
         for kernel in kernels
     ]

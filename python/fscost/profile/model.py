@@ -60,6 +60,10 @@ class Profile:
     refused: str = ""
     """Reason why current kernels refuse to mount the profile; empty if they mount it. Such a
     profile still runs, because the kernel decides."""
+    sweep: str = ""
+    """Spelling with braces that the profile is one combination of; empty if there were none."""
+    levels: tuple[tuple[str, str], ...] = ()
+    """Factor and level of each brace of `sweep`, in order."""
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,8 @@ from fscost.run import RunSpec
 
 @dataclass(frozen=True)
 class Place:
-    """Place of a run, and permissions there. `crash`: also cut the power of its profiles."""
+    """Place of a run, and permissions there. `crash`: also cut the power of its profiles.
+    `max_cells`: refuse runs that could take more cells in all."""
 
     lab: str
     out: Path | None = None
@@ -30,6 +31,7 @@ class Place:
     dry_run: bool = False
     wait: bool = False
     crash: bool = False
+    max_cells: int | None = None
 
 
 @dataclass(frozen=True)

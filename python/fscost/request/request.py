@@ -28,6 +28,7 @@ class Request:
     names are option names."""
 
     on: tuple[str, ...] = ()
+    design: str = profile.FULL
     baseline: str | None = None
     workload: str | None = None
     command: tuple[str, ...] = ()
@@ -184,10 +185,7 @@ def to_spec(
         chosen = workload.filled(chosen, request.fill)
     if request.per is not None:
         parse_per(request.per)
-    spellings = profile.expand_all(request.on or DEFAULT_PROFILES)
-    found = [_sectors(profile.resolve(text), request) for text in spellings]
-    found = list(profile.with_run_disks(found, [profile.parse_disk(each) for each in request.disk]))
-    profiles = tuple(each for one in found for each in profile.on_kernels(one, request.kernel))
+    profiles = _profiles(request)
     return RunSpec(
         profiles=profiles,
         workload=chosen,
@@ -219,6 +217,23 @@ def to_spec(
         command_line=tuple(command_line),
         request=request.to_json(),
     )
+
+
+def most_cells(request: Request) -> int:
+    """Return the number of cells of a run that takes all its repetitions."""
+    expanded = profile.expand_all(request.on or DEFAULT_PROFILES, request.design)
+    return len(expanded) * max(1, len(request.kernel)) * request.max_repetitions
+
+
+def _profiles(request: Request) -> tuple[Profile, ...]:
+    found = [
+        replace(
+            _sectors(profile.resolve(each.spelling), request), sweep=each.sweep, levels=each.levels
+        )
+        for each in profile.expand_all(request.on or DEFAULT_PROFILES, request.design)
+    ]
+    found = list(profile.with_run_disks(found, [profile.parse_disk(each) for each in request.disk]))
+    return tuple(each for one in found for each in profile.on_kernels(one, request.kernel))
 
 
 def _ssd(request: Request) -> wear.Device | None:

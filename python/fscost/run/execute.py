@@ -21,6 +21,7 @@ from fscost.run.listener import Listener
 from fscost.run.lock import HOST, exclusive
 from fscost.run.measure import Task
 from fscost.run.record import RUN_ENDING_KINDS, record, why_give_up
+from fscost.run.refused import refusal
 from fscost.run.spec import RunSpec
 from fscost.run.stopping import remaining_s, why_stop
 from fscost.workload import inputs
@@ -250,8 +251,9 @@ class _Run:
 
     def _ends(self, store: RunStore, ran: Ran, running: list[str], cells_left: int) -> None:
         cell = ran.result.cell
-        if ran.result.status == "skipped":
-            self._skip(store, cell, ran.result.because)
+        refused = refusal(ran.result, store.manifest)
+        if ran.result.status == "skipped" or refused is not None:
+            self._skip(store, cell, refused or ran.result.because)
             return
         kept, rows = record(ran.result, self.spec.folder, ran.duration_s)
         lanes = self._lanes(running)

@@ -186,7 +186,7 @@ def same_profiles(profiles: Sequence[Profile]) -> list[tuple[str, str]]:
     first: dict[Profile, str] = {}
     found = []
     for profile in profiles:
-        plain_profile = replace(profile, name="", summary="", refused="")
+        plain_profile = replace(profile, name="", summary="", refused="", sweep="", levels=())
         if plain_profile in first:
             found.append((first[plain_profile], profile.name))
         first.setdefault(plain_profile, profile.name)

@@ -50,7 +50,7 @@ def _without_effect(results: RunResults, totals: Totals, found: Ranking) -> Iter
 def _options_apart(profile: Mapping[str, Any], baseline: Mapping[str, Any]) -> set[str]:
     """Return the mount options that one of two profiles has alone. Empty if they differ in anything
     else."""
-    same = {"name", "spelling", "summary", "mount_options"}
+    same = {"name", "spelling", "summary", "mount_options", "sweep", "levels"}
     mine, its = (
         {key: value for key, value in each.items() if key not in same}
         for each in (profile, baseline)

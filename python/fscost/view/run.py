@@ -316,9 +316,10 @@ def _device_model(results: RunResults) -> str:
 
 def problems(results: RunResults) -> list[str]:
     """List what was skipped or failed, with reasons."""
-    lines = [
-        f"skipped: {entry.profile}, because {entry.because}" for entry in results.manifest.skipped
-    ]
+    skipped: dict[str, list[str]] = {}
+    for entry in results.manifest.skipped:
+        skipped.setdefault(entry.because, []).append(entry.profile)
+    lines = [f"skipped: {', '.join(names)}, because {why}" for why, names in skipped.items()]
     alike: dict[tuple[str, str], list[CellRecord]] = {}
     for cell in results.manifest.failed:
         alike.setdefault((cell.profile, cell.because), []).append(cell)

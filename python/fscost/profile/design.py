@@ -1,0 +1,71 @@
+"""Designs of a sweep: the combinations of levels that are measured."""
+
+from collections.abc import Iterable, Sequence
+from math import prod
+
+from fscost.errors import InputError, did_you_mean
+from fscost.profile.braces import MOST, Expansion, expand
+from fscost.profile.model import Profile
+
+FULL, SCREENING = "full", "screening"
+_DESIGNS = (FULL, SCREENING)
+_MOST_FACTORS = 16
+
+
+def expand_all(spellings: Iterable[str], design: str = FULL) -> list[Expansion]:
+    """Return the combinations of all spellings that `design` measures. InputError if there are too
+    many in all."""
+    if design not in _DESIGNS:
+        remedy = did_you_mean(design, _DESIGNS) or " or ".join(_DESIGNS)
+        raise InputError(f"--design {design!r} is unknown", remedy)
+    found: list[Expansion] = []
+    for spelling in spellings:
+        found += expand(spelling) if design == FULL else _screened(spelling)
+        if len(found) > MOST:
+            raise InputError(
+                f"the profiles expand to more than {MOST}", "write fewer choices in braces"
+            )
+    return found
+
+
+def described(profiles: Sequence[Profile]) -> list[str]:
+    """Name the profiles, those of a sweep together."""
+    sweeps: dict[str, list[Profile]] = {}
+    for profile in profiles:
+        sweeps.setdefault(profile.sweep or profile.name, []).append(profile)
+    return [_counted(name, found) if found[0].sweep else name for name, found in sweeps.items()]
+
+
+def _counted(sweep: str, found: Sequence[Profile]) -> str:
+    levels = [len(set(column)) for column in zip(*(each.levels for each in found), strict=True)]
+    whole = prod(levels)
+    count = f"{len(found)}" if len(found) == whole else f"{len(found)} of {whole}"
+    return f"{count} combinations of {sweep} ({' × '.join(map(str, levels))})"
+
+
+def _screened(spelling: str) -> list[Expansion]:
+    """Return a two-level fractional factorial of resolution IV: a Hadamard matrix and its mirror
+    image (a foldover). Main effects are clear of each other and of two-way interactions, which are
+    confounded among themselves (Montgomery, *Design and Analysis of Experiments*, ch. 8)."""
+    every = expand(spelling, 1 << _MOST_FACTORS)
+    factors = [
+        tuple(dict.fromkeys(column)) for column in zip(*(e.levels for e in every), strict=True)
+    ]
+    for levels in factors:
+        if len(levels) != 2:
+            raise InputError(
+                f"--design screening: {levels[0][0]} has {len(levels)} levels",
+                "give each factor two, or leave out --design",
+            )
+    if len(factors) < 2:
+        return every
+    from scipy.linalg import hadamard  # a slow import
+
+    half = hadamard(1 << (len(factors) - 1).bit_length())[:, : len(factors)] < 0
+    places = {each.levels: each for each in every}
+    return [
+        places[
+            tuple(levels[int(is_second)] for levels, is_second in zip(factors, run, strict=True))
+        ]
+        for run in (*half, *~half)
+    ]
