@@ -30,6 +30,8 @@ METRICS = {
     "pause_s_p99": "s",
     "pause_s_max": "s",
     "modelled_elapsed_s": "s",
+    "modelled_s": "s",
+    "modelled_least_s": "s",
 }
 
 
@@ -137,6 +139,7 @@ def published_again(found: Study, spread: float = 0.002) -> Number:
     }
 
     def number(short: str, phase: str, metric: str, repetition: int) -> float | None:
+        metric = "modelled_s" if metric == "modelled_least_s" else metric
         value = by_short.get((short, phase, metric))
         return (
             None

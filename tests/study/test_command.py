@@ -45,6 +45,7 @@ def test_the_list_has_a_line_for_each_study_and_scale(fscost: Fscost) -> None:
         line.split()[:2] for line in fscost("list").stdout.splitlines() if line.startswith("  --")
     ] == [
         ["--scale", "small"],
+        ["--scale", "medium"],
         ["--scale", "full"],
     ] * 5
 
@@ -113,7 +114,7 @@ def test_a_run_on_another_source_goes_on_with_it(fscost: Fscost, tmp_path: Path)
     ("arguments", "message"),
     [
         (("run", "journal"), "no study is called 'journal'"),
-        (("run", "journal-tax", "--scale", "huge"), "--scale small or full"),
+        (("run", "journal-tax", "--scale", "huge"), "--scale small or medium or full"),
         (("run", "journal-tax", "--set", "speed=4"), "no option 'speed'"),
         (("run", "snapshot-atime", "--source", "/"), "takes no --source"),
         (("run", "journal-tax", "--resume", "nowhere"), "nowhere holds no run"),
@@ -188,7 +189,7 @@ def test_a_study_under_two_kernels_goes_on_under_both(fscost: Fscost, tmp_path: 
 
 def test_the_published_counts_are_the_full_scale(fscost: Fscost, tmp_path: Path) -> None:
     text = fscost("run", "nine-filesystems", "--scale", "full", "--lab", "fake", "--dry-run").stdout
-    assert text.count('cp "{input}/big" big\n') == 2 * 9
+    assert text.count('cp "{input}/big" big\n') == 2 * 10
     assert study.load("nine-filesystems").scales["full"].options == {
         "big_mib": 2048,
         "files": 126229,

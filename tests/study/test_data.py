@@ -28,10 +28,10 @@ def test_there_are_five() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_each_says_where_its_figures_are_from_and_has_a_small_and_a_full_scale(name: str) -> None:
+def test_each_says_where_its_figures_are_from_and_has_three_scales(name: str) -> None:
     found = study.load(name)
     assert found.url.startswith("https://")
-    assert set(found.scales) == {"small", "full"}
+    assert set(found.scales) == {"small", "medium", "full"}
     assert len(
         list(csv.DictReader((FOLDER / name / "published.csv").read_text("utf-8").splitlines()))
     ) == len(found.published.values)
@@ -143,7 +143,7 @@ def test_an_unknown_study_and_scale_name_those_there_are(tmp_path: Path) -> None
         study.load("")
     with pytest.raises(InputError, match="did you mean journal-tax"):
         study.load("journaltax")
-    with pytest.raises(InputError, match="small or full"):
+    with pytest.raises(InputError, match="small or medium or full"):
         study.scale_of(study.load("journal-tax"), "huge")
 
 

@@ -19,7 +19,7 @@ relatime  3.71  6.04   45.75
 ext3      4.64  11.48  55.08
 """
 NINE = """
-wall_s            s   ext2   ext3   ext4   btrfs  jfs    nilfs2 reiserfs xfs    ntfs3
+modelled_s        s   ext2   ext3   ext4   btrfs  jfs    nilfs2 reiserfs xfs    ntfs3
 write             s   12     11     11     12     11     16     12       12     40
 overwrite         s   12     12     12     13     11     18     12       12     40
 unpack            s   11     12     12     17     13     13     15       13     78

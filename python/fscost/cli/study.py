@@ -62,8 +62,9 @@ class RunOptions:
     ]
     scale: str = option(
         default="small",
-        metavar="small|full",
-        help="small takes minutes; full is as published, as far as one machine allows.",
+        metavar="small|medium|full",
+        help="small takes minutes; medium decides most claims; full is as published, as far as one"
+        " machine allows.",
     )
     set: shared.Repeated = option(
         "--set", metavar="KEY=VALUE", help="An option of its workload; repeatable."

@@ -7,10 +7,12 @@ from fscost.latency.replay import (
     DiskTimes,
     Latencies,
     Replay,
+    Times,
     Waits,
     live,
     parse_models,
     replay,
+    replay_phases,
     replay_trace,
 )
 
@@ -21,6 +23,7 @@ __all__ = [
     "Model",
     "Parameter",
     "Replay",
+    "Times",
     "Waits",
     "find",
     "live",
@@ -28,5 +31,6 @@ __all__ = [
     "parameters",
     "parse_models",
     "replay",
+    "replay_phases",
     "replay_trace",
 ]

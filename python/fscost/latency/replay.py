@@ -139,18 +139,40 @@ def replay(
     seed: int = 1,
 ) -> Replay:
     """Replay the measured phases of a recording; disks without a model are `ram`."""
-    names = [each["name"] for each in capture.info(recording)["disks"]]
-    chosen = _chosen(recording, names, models)
+    names, chosen = _disks(recording, models)
     phases = set(measured or analyze.measured_phases(recording))
+    both = _both(recording, chosen, seed)
+    return _joined(names, chosen, _times(both), both[1], phases)
+
+
+def replay_phases(
+    recording: Path, models: Mapping[str, Model], *, seed: int = 1
+) -> dict[str, Times]:
+    """Replay a recording; return the times of each interval."""
+    both = _both(recording, _disks(recording, models)[1], seed)
+    names = [each["name"] for each in both[1]]
+    return dict(zip(names, _times(both), strict=True))
+
+
+def _disks(recording: Path, models: Mapping[str, Model]) -> tuple[list[str], list[Model]]:
+    """Return the names of the recording's disks, and the model of each."""
+    names = [each["name"] for each in capture.info(recording)["disks"]]
+    return names, _chosen(recording, names, models)
+
+
+def _both(
+    recording: Path, models: Sequence[Model], seed: int
+) -> "Sequence[Sequence[ReplayedInterval]]":
+    """Replay the intervals of a recording under both assumptions."""
     with capture.opened(recording) as source:
-        both = source.replay(_texts(chosen), _BOTH, seed)
+        both = source.replay(_texts(models), _BOTH, seed)
     if both is None:
         raise InputError(
             f"{recording} does not tell how much time passed between requests: an emulated guest's"
             " requests are stamped by the host's clock, and its marks lack the guest's",
             "record the run again with this version of fscost, or natively (--lab native)",
         )
-    return _joined(names, chosen, _times(both), both[1], phases)
+    return both
 
 
 def replay_trace(

@@ -177,6 +177,20 @@ METRICS: dict[str, Metric] = {
             " flushes and FUA make others wait, or wall_s if that is less",
         ),
         Metric(
+            "modelled_s",
+            "s",
+            Combine.SUM,
+            "like wall_s, with the disks' time taken from a replay on device models: each request"
+            " waits for all that had completed before it",
+        ),
+        Metric(
+            "modelled_least_s",
+            "s",
+            Combine.SUM,
+            "lower bound of modelled_s: only flushes and FUA make requests wait, unless that takes"
+            " longer",
+        ),
+        Metric(
             "modelled_elapsed_s",
             "s",
             Combine.SUM,

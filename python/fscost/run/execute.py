@@ -226,7 +226,8 @@ class _Run:
         }[self.spec.keep]
         options = _options(self.spec, cell)
         _make_cell_dir(options.cell_dir)
-        return Task(cell, options, keep, self.spec.ssd, self.spec.wear_device)
+        spec = self.spec
+        return Task(cell, options, keep, spec.ssd, spec.wear_device, spec.replay)
 
     def _undisturbed(self, store: RunStore, ran: Ran, starts: Starts) -> Ran:
         """Repeat a cell that other programs disturbed, as far as the stopping rule allows."""

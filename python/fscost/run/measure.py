@@ -1,26 +1,28 @@
 """One cell from start to end: a lab records and verifies it, then the recording is explained, and
 kept or removed. Tasks and results are plain data, so another process can do the work."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from fscost.lab.base import CellResult, Lab, LabOptions
 from fscost.lab.cell import plan
 from fscost.matrix import Cell
-from fscost.run import explained, first_writes, modelled, reasons, timed, worn
+from fscost.run import explained, first_writes, modelled, reasons, replayed, timed, worn
 from fscost.wear import Device
 
 
 @dataclass(frozen=True)
 class Task:
-    """A cell, how a lab runs it, and what to do with its recording."""
+    """A cell, how a lab runs it, and what to do with its recording. `replay`: device models by
+    disk."""
 
     cell: Cell
     options: LabOptions
     keep_recording: bool = False
     ssd: str = ""
     wear_device: Device | None = None
+    replay: Mapping[str, str] = field(default_factory=dict)
 
 
 def measure(lab: Lab, task: Task, on_step: Callable[[str], None]) -> CellResult:
@@ -51,6 +53,8 @@ def _explain(task: Task, result: CellResult, recording: Path) -> None:
     explanation = explained.add_to(result, recording, packs=task.keep_recording)
     if explanation is not None:
         reasons.add_to(result, explanation)
+    if task.replay:
+        replayed.add_to(result, recording, task.replay)
     if task.ssd:
         modelled.add_to(result, recording, task.ssd)
     if task.wear_device is not None and result.status == "done":

@@ -104,6 +104,8 @@ class RunSpec:
     wear_device: Device | None = None
     device_models: Mapping[str, str] = field(default_factory=dict)
     """Text of each device model that a disk names, as TOML."""
+    replay: Mapping[str, str] = field(default_factory=dict)
+    """Device model of each disk on which the recordings are replayed afterwards."""
     resume: bool = False
     trust: bool = False  # use a folder that others own or can write to
     name: str = ""
@@ -147,6 +149,8 @@ class RunSpec:
             found["wear_device"] = {"name": device.name, **device.values}
         if self.device_models:
             found["device_models"] = dict(self.device_models)
+        if self.replay:
+            found["replay"] = dict(self.replay)
         return found
 
 

@@ -15,6 +15,10 @@ _ONE = "a single repetition has no interval"
 _WIDE = "its interval includes a bound; more repetitions may make it narrow enough"
 MORE_MAY_DECIDE = frozenset((_ONE, _WIDE))
 """Reasons for open criteria that more repetitions may remove."""
+_UNSURE = "the modelled times depend on what the program waited for"
+MODELLED, LEAST = "modelled_s", "modelled_least_s"
+"""Metrics of the time on device models: with requests in the recording's order, and its lower
+bound."""
 _MIB = 1 << 20
 _FEWEST = 2
 """Minimum repetitions for an interval."""
@@ -63,6 +67,10 @@ RULES = (
         " Otherwise, it is inconclusive."
     ),
     (
+        "A criterion of modelled times must have the same outcome for the times of requests in"
+        " their recorded order and for the lower bounds of these times; otherwise, it is open."
+    ),
+    (
         "An inconclusive claim may have a second verdict, among those measured: the same rules and"
         " bounds, without the profiles that were not measured."
     ),
@@ -108,6 +116,23 @@ def judge(claim: Claim, numbers: Numbers, published: Published) -> JudgedClaim:
 
 
 def _judged(criterion: Criterion, numbers: Numbers, published: Published) -> JudgedCriterion:
+    """Judge a criterion. If it compares modelled times, their lower bounds must agree."""
+    entry = _of_one_metric(criterion, numbers, published)
+    formula = criterion.formula
+    if formula is None or entry.outcome is Outcome.OPEN:
+        return entry
+    if formula.metric != MODELLED or all(ref.metric != MODELLED for ref in formula.references):
+        return entry
+    bounds = replace(criterion, formula=replace(formula, metric=LEAST))
+    other = _of_one_metric(bounds, numbers, published)
+    is_same = (entry.outcome is Outcome.HOLDS) is (other.outcome is Outcome.HOLDS)
+    if is_same and other.outcome is not Outcome.OPEN:
+        return entry
+    because = f"{_UNSURE}: {entry.outcome} in order, {other.outcome} by the lower bounds"
+    return replace(entry, outcome=Outcome.OPEN, measured=replace(entry.measured, because=because))
+
+
+def _of_one_metric(criterion: Criterion, numbers: Numbers, published: Published) -> JudgedCriterion:
     formula = criterion.formula
     measured = Measured(None, criterion.because) if formula is None else numbers.measured(formula)
     found = Outcome.OPEN

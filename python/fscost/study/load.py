@@ -32,6 +32,7 @@ UNITS = {
     "GiB": float(1 << 30),
     "s": 1.0,
     "min": 60.0,
+    "ratio": 1.0,
 }
 """Units of published values, as the sources name them. MB of 2009's lifetime counter is 2^20 bytes
 (e2fsprogs, misc/dumpe2fs.c); GB of `df -h` is 2^30."""
@@ -108,6 +109,7 @@ class _Reader:
             ),
             probe_interval_ms=workload.get("probe_interval_ms"),
             ssd=workload.get("ssd", ""),
+            replay=workload.get("replay", {}),
             has_activity=table.get("has_activity", False),
             sums={name: tuple(parts) for name, parts in table.get("sums", {}).items()},
             definitions={

@@ -12,9 +12,10 @@ from fscost.workload.model import Step
 @dataclass(frozen=True)
 class Need:
     """Host requirement of a scale: a program's name, or a pattern of a file's path; and the package
-    that provides it."""
+    that provides it. `remedy`: command that brings it, if installing the package does not."""
 
     package: str
+    remedy: str = ""
     tool: str = ""
     path: str = ""
 
@@ -145,6 +146,8 @@ class Study:
     probe_interval_ms: int | None
     ssd: str
     """Device of the catalogue on which each disk's requests are timed; empty for none."""
+    replay: Mapping[str, str]
+    """Device model of each disk on which the recordings are replayed, for `modelled_s`."""
     has_activity: bool
     """True if the run draws the activity of the disk `journal`."""
     definitions: Mapping[str, Formula]

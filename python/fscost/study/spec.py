@@ -67,6 +67,7 @@ def plan(
         disk_size_bytes=scale.disk_mib << 20,
         probe_interval_ms=study.probe_interval_ms,
         ssd=study.ssd,
+        replay=study.replay,
         resume=resume,
         trust=trust,
         name=f"study {study.name}",
@@ -103,10 +104,12 @@ def _workload(
     own = () if source is None else (scale.source,)
     lacking = missing([need for need in scale.needs if need.path not in own])
     if lacking:
-        packages = " ".join(dict.fromkeys(need.package for need in lacking))
+        packages = " ".join(dict.fromkeys(need.package for need in lacking if not need.remedy))
+        remedies = [f"apt install {packages}"] * bool(packages)
+        remedies += [need.remedy for need in lacking if need.remedy]
         what = ", ".join(need.tool or need.path for need in lacking)
         raise HostError(
-            f"study {study.name} at scale {scale.name} needs {what}", f"apt install {packages}"
+            f"study {study.name} at scale {scale.name} needs {what}", " && ".join(remedies)
         )
     if source is None and scale.source:
         source = _matches(scale.source)[-1]
