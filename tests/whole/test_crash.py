@@ -145,6 +145,39 @@ def test_sqlite_loses_its_last_transaction_unless_it_syncs_the_folder(tmp_path: 
     assert verdicts == {"sqlite": "LOSES-ACKED", "sqlite-extra": "SAFE"}
 
 
+APPEND = """
+import os
+for number in range(6):
+    with open("log", "a") as log:
+        log.write(f"record {number} " * 200)
+        log.flush()
+        os.fsync(log.fileno())
+"""
+
+
+def test_any_command_is_held_to_its_fsyncs(tmp_path: Path) -> None:
+    """The command says nothing: its promises are what its files held when fsync returned."""
+    (tmp_path / "append.py").write_text(APPEND)
+    command = ("--", "python3", "{here}/append.py")
+    profiles = ("--on", "ext4", "--on", "ext4 -o nobarrier")
+    run = start(tmp_path, *profiles, "--json", "-o", "run", *command)
+    out, err = run.communicate()
+    assert run.returncode == 0, err
+    found = valid(out)
+    assert {row["profile"]: row["verdict"] for row in found["rows"]} == {
+        "ext4": "SAFE",
+        "ext4 -o nobarrier": "LOSES-ACKED",
+    }
+    assert [row["promises"] for row in found["rows"]] == [6, 6]
+    assert found["workload"] == "command"
+    number = found["rows"][1]["example"].split()[1].strip(",")
+    again = [*PROGRAM, "crash", "run", "--profile", "ext4 -o nobarrier", "--state", number]
+    told = subprocess.run(again, cwd=tmp_path, check=True, capture_output=True, text=True)
+    assert "log" in told.stdout
+    assert "is not what was promised" in told.stdout
+    assert left_behind(tmp_path) == []
+
+
 def test_a_state_tells_what_it_lost(tmp_path: Path) -> None:
     """On a disk that keeps the order of writes, what was lost came last. e2fsck finds the disk of
     the state in order, and the file that was promised is not in it."""
@@ -237,6 +270,10 @@ def test_a_taken_folder_is_refused(tmp_path: Path) -> None:
         (("--image", "x"), "need --state"),
         (("no-such-run",), "no-such-run holds no run"),
         (("no-such-run", "--on", "ext4"), "RUN was measured already"),
+        (("one", "two"), "'two' is one word too many"),
+        (("no-such-run", "--", "true"), "'no-such-run' is one word too many"),
+        (("--workload", "sqlite", "--", "true"), "two workloads"),
+        (("--prepare", "true"), "--prepare needs a command"),
     ],
 )
 def test_what_cannot_be_examined_is_refused_before_any_cell(

@@ -3,7 +3,7 @@ and findings in words."""
 
 from fscost.analyze.explain import Explanation, Mark, explain, mark, measured, measured_phases
 from fscost.analyze.findings import findings
-from fscost.analyze.fsyncs import Fsync, Fsyncs
+from fscost.analyze.fsyncs import Fsync, Fsyncs, heard
 from fscost.analyze.groups import (
     NO_FILE,
     By,
@@ -54,6 +54,7 @@ __all__ = [
     "explain",
     "findings",
     "groups",
+    "heard",
     "journal",
     "kinds",
     "largest",

@@ -56,7 +56,7 @@ class Forcing:
 
     def __init__(self, explanation: Explanation, journal: Journal | None) -> None:
         self._explanation = explanation
-        self._heard, self._count = _heard(explanation.marks, explanation.phases)
+        self._heard, self._count = heard(explanation.marks, explanation.phases)
         self._family = None if journal is None else journal.family
         # The clock of an emulated guest is not that of the recording.
         emulated = any("virtual_ns" in mark.detail for mark in explanation.marks)
@@ -191,7 +191,7 @@ class Forcing:
         return np.where(is_known, self._forced_by[place], _NOBODY)
 
 
-def _heard(marks: Sequence[Mark], phases: Sequence[str]) -> tuple[list[Fsync], int]:
+def heard(marks: Sequence[Mark], phases: Sequence[str]) -> tuple[list[Fsync], int]:
     """Return the calls of these phases in order, and the number that were made."""
     found: list[Fsync] = []
     count = 0

@@ -10,7 +10,7 @@ import typer
 
 from fscost.cli import options, shared
 from fscost.cli.declare import option, with_fields
-from fscost.cli.examine import Earlier, examine, request
+from fscost.cli.examine import Earlier, examine, promising, request
 from fscost.cli.lines import say
 from fscost.cli.measure import alone, execute
 from fscost.cli.usage import some_path
@@ -27,12 +27,12 @@ _DEFAULT = ("ext4", "ext4 -o nobarrier", "ext4 -O ^has_journal", "xfs", "btrfs")
 class Asked:
     """Options of `fscost crash`, as given."""
 
-    source: Annotated[
-        Path | None,
+    words: Annotated[
+        shared.Repeated,
         typer.Argument(
-            parser=some_path,
-            metavar="RUN",
-            help="A run of this command, to examine again. (default: measure the profiles)",
+            metavar="[RUN | -- COMMAND…]",
+            help="A run of this command, to examine again; or a command to examine, whose promises"
+            " are its fsync calls.",
             show_default=False,
         ),
     ] = None
@@ -40,13 +40,16 @@ class Asked:
         shared.Repeated,
         typer.Option(metavar="PROFILE", help="Profile to examine, as for compare; repeatable."),
     ] = None
-    workload: str = option(
-        default="files",
+    workload: str | None = option(
         metavar="NAME",
-        help="What makes the promises: files, sqlite, sqlite-extra, sqlite-wal.",
+        help="What makes the promises: files, sqlite, sqlite-extra, sqlite-wal. (default: files)",
     )
     rounds: int = option(
         default=6, min=1, max=1000, help="Rounds of the workload, of four promises each."
+    )
+    prepare: shared.Repeated = option(
+        metavar="COMMAND",
+        help="With -- COMMAND: run this shell command before, without power cuts; repeatable.",
     )
     cuts: int = option(default=40, min=1, max=10_000, help="Instants of a power cut.")
     states: int = option(
@@ -81,16 +84,37 @@ class Asked:
     wait: options.Wait = False
     json: shared.Json = False
 
+    @property
+    def command(self) -> list[str]:
+        """What follows `--`."""
+        return sys.argv[sys.argv.index("--") + 1 :] if "--" in sys.argv else []
+
+    @property
+    def run(self) -> Path | None:
+        """The run that was measured earlier."""
+        words = list(self.words or ())
+        before = words[: len(words) - len(self.command)]
+        if len(before) > 1 or (before and self.command):
+            raise InputError(
+                f"{before[-1]!r} is one word too many", "name one RUN, or give -- before a command"
+            )
+        return some_path(before[0]) if before else None
+
     def check(self) -> "Limits":
         """Refuse options that contradict each other, and return the limits."""
         from fscost.crash.explore import DEVICES, Limits
         from fscost.crash.workloads import WORKLOADS
 
-        _check_known("--workload", self.workload, WORKLOADS)
+        if self.workload is not None:
+            _check_known("--workload", self.workload, WORKLOADS)
         _check_known("--device", self.device, DEVICES)
-        if self.source is not None and (self.on or self.out is not None):
+        if self.run is not None and (self.on or self.out is not None):
             raise InputError("RUN was measured already", "drop --on and --out, or RUN")
-        if self.source is None and self.state is not None:
+        if self.command and self.workload is not None:
+            raise InputError("--workload and a command are two workloads", "name one of them")
+        if self.prepare and not self.command:
+            raise InputError("--prepare needs a command", "give one after --")
+        if self.run is None and self.state is not None:
             raise InputError("--state needs a RUN", "name a run of `fscost crash`")
         if self.state is None and (self.profile is not None or self.image is not None):
             raise InputError("--profile and --image need --state", "give --state, or drop them")
@@ -106,23 +130,30 @@ def crash(asked: Asked) -> None:
     at many instants: what was not durable may have reached the disk or not. Each such state is
     mounted, read and checked by fsck.
 
+    After --, any command is the workload: each fsync and fdatasync promises what the file held when
+    it returned.
+
     fscost crash --on ext4 --on 'ext4 -o nobarrier'
     """
+    from fscost.crash.workloads import COMMAND, WORKLOADS
+
     limits = asked.check()
-    if asked.source is not None:
-        earlier = Earlier(asked.source, trust=asked.trust)
+    if (source := asked.run) is not None:
+        earlier = Earlier(source, trust=asked.trust)
         with alone("native", wait=asked.wait):
             if asked.state is None:
                 earlier.examine(limits, lose_disks=asked.lose_disks, is_json=asked.json)
             else:
                 earlier.show(asked.state, asked.profile, asked.image, is_json=asked.json)
         return
-    found = prepared(
-        request(asked.on or _DEFAULT, asked.workload, asked.rounds, asked.seed),
-        Place("native", asked.out, wait=asked.wait),
-        say,
-        sys.argv,
-    )
+    on = asked.on or _DEFAULT
+    if asked.command:
+        workload = COMMAND
+        wanted = request(on, asked.prepare or (), asked.command, asked.seed)
+    else:
+        workload = asked.workload or next(iter(WORKLOADS))
+        wanted = promising(on, workload, asked.rounds, asked.seed)
+    found = prepared(wanted, Place("native", asked.out, wait=asked.wait), say, sys.argv)
     for each in found.spec.profiles:
         _check(each.name, each.type, is_array=each.array is not None)
     with alone("native", wait=asked.wait):
@@ -131,7 +162,7 @@ def crash(asked: Asked) -> None:
             raise typer.Exit(130)
         examine(
             outcome.results,
-            asked.workload,
+            workload,
             limits,
             lose_disks=asked.lose_disks,
             is_json=asked.json,

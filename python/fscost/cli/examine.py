@@ -82,15 +82,14 @@ class Earlier:
         print_parts(shown.title, [*shown.faults, shown.grid, *shown.notes], sys.stdout)
 
 
-def request(on: Sequence[str], workload: str, rounds: int, seed: int) -> Request:
-    """Return the run that a workload's promises need."""
-    from fscost.crash.workloads import WORKLOADS
-
-    program = WORKLOADS[workload]
+def request(
+    on: Sequence[str], prepare: Sequence[str], command: Sequence[str], seed: int
+) -> Request:
+    """Return the run that makes the promises."""
     found = Request(
         on=tuple(on),
-        prepare=(program.prepare,),
-        command=(program.run(rounds),),
+        prepare=tuple(prepare),
+        command=tuple(command),
         name="crash",
         size=_SIZE,
         seed=seed,
@@ -98,6 +97,14 @@ def request(on: Sequence[str], workload: str, rounds: int, seed: int) -> Request
         max_repetitions=1,
     )
     return absolute(with_range(found, ["min_repetitions", "max_repetitions"]))
+
+
+def promising(on: Sequence[str], workload: str, rounds: int, seed: int) -> Request:
+    """Return the run of a workload that says itself what it promised."""
+    from fscost.crash.workloads import WORKLOADS
+
+    program = WORKLOADS[workload]
+    return request(on, [program.prepare], [program.run(rounds)], seed)
 
 
 def beside(profiles: Sequence["Profile"], folder: Path, seed: int) -> Prepared | None:
@@ -108,7 +115,7 @@ def beside(profiles: Sequence["Profile"], folder: Path, seed: int) -> Prepared |
     names = [each.name for each in profiles if each.type in TYPES and not each.array]
     if not names:
         return None
-    asked = request(names, _BESIDE, _ROUNDS, seed)
+    asked = promising(names, _BESIDE, _ROUNDS, seed)
     return prepared(asked, Place("native", folder / FOLDER), say, sys.argv)
 
 

@@ -18,8 +18,9 @@ from typing import Any
 
 from fscost import capture
 from fscost.crash.disks import Disk, attached, check_flags, family, mount_options
+from fscost.crash.fsynced import snapshot
 from fscost.crash.lost import WAYS, Way
-from fscost.crash.workloads import WORKLOADS
+from fscost.crash.workloads import COMMAND, WORKLOADS
 from fscost.host import tool
 
 CHECKS = {"ext": ("e2fsck", "-fn"), "xfs": ("xfs_repair", "-n"), "btrfs": ("btrfs", "check")}
@@ -30,6 +31,7 @@ _REPAIRED = (0, 1, 2)
 """Exit status of e2fsck after it corrected everything (e2fsck(8))."""
 _NO_DEVICE = 60 << 8
 """A device number for local and experimental use (admin-guide/devices.txt): no disk has it."""
+_NOTHING: Mapping[str, Any] = {"mounts": False, "is_clean": False, "broken": [], "files": None}
 _LIMIT_S = 60
 _MOST_LINES = 12
 
@@ -44,7 +46,8 @@ class _Examiner:
     def __init__(self, about: Mapping[str, Any], place: _Place) -> None:
         self._type, self._options = str(about["type"]), str(about["options"])
         self._device = str(about["device"])
-        self._broken = WORKLOADS[str(about["workload"])].broken
+        workload = str(about["workload"])
+        self._broken = None if workload == COMMAND else WORKLOADS[workload].broken
         self._disks = [Disk(**disk) for disk in about["disks"]]
         self._place = place
         self._words: list[str] = []
@@ -69,6 +72,7 @@ class _Examiner:
             "mounts": after["mounts"],
             "is_clean": after["is_clean"] and status in _REPAIRED,
             "broken": after["broken"],
+            "files": after["files"],
             "needs_repair": True,
             "words": self._words,
         }
@@ -92,7 +96,7 @@ class _Examiner:
                 flags = [] if way.is_forgotten or way.is_replaced else self._flags(words, devices)
                 given = [_filled(word, values) for word in words[1:]]
                 if self._run([words[0], *flags, *given]) not in _REPAIRED:
-                    return {"mounts": False, "is_clean": False, "broken": [], "words": self._words}
+                    return {**_NOTHING, "words": self._words}
             if way.is_replaced:
                 devices[number] = new
             mounted = [[_filled(word, values) for word in words] for words in way.mounted]
@@ -173,10 +177,14 @@ class _Examiner:
         mount = ["mount", "-t", self._type, *(["-o", options] if options else [])]
         main = next(str(device) for device in devices if device is not None)
         if self._run([*mount, main, str(self._place.root)]) != 0:
-            return {"mounts": False, "is_clean": False, "broken": []}
+            return dict(_NOTHING)
+        root, files, broken = self._place.root, None, []
         try:
             is_done = all(self._run(words) == 0 for words in mounted)
-            broken = [list(each) for each in self._broken(self._place.root, kept)]
+            if self._broken is None:
+                files = snapshot(root)
+            else:
+                broken = [list(each) for each in self._broken(root, kept)]
         finally:
             unmounted = self._run(["umount", str(self._place.root)])
         is_clean = unmounted == 0 and is_done
@@ -184,7 +192,7 @@ class _Examiner:
             known = [None] * len(devices) if way.is_forgotten else devices
             check = CHECKS[family(self._type)]
             is_clean = self._run([*check, *check_flags(self._disks, known), main]) == 0
-        return {"mounts": True, "is_clean": is_clean, "broken": broken}
+        return {"mounts": True, "is_clean": is_clean, "broken": broken, "files": files}
 
     def _flags(self, words: Sequence[str], devices: Sequence[Path | None]) -> list[str]:
         """Return the flags by which a check finds the other disks."""

@@ -2,17 +2,19 @@
 
 import itertools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fscost import capture
+from fscost.crash import fsynced
 from fscost.crash.disks import Disk, family, uses
 from fscost.crash.lost import WAYS, Lost, hows, summed
 from fscost.crash.programs import MOST, answered
 from fscost.crash.promises import EMPTIED
-from fscost.errors import InputError
+from fscost.crash.workloads import COMMAND
+from fscost.errors import HostError, InputError
 
 if TYPE_CHECKING:
     from fscost._native import Crash
@@ -29,8 +31,12 @@ TYPES = ("ext2", "ext3", "ext4", "xfs", "btrfs")
 MARGIN_NS = 2_000_000
 """Time by which a promise must precede a cut. The two clocks run apart by less, and each promise is
 followed by a longer pause."""
+_CALLS_MARGIN_NS = 200_000
+"""The same for calls of any command, whose times come from the clock of the recording."""
 _KEPT = re.compile(r"^kept (\d{1,19}) (\w{1,20}) (\d{1,9})$", re.MULTILINE)
 _MOST_CONTROLS = 6
+_PROMISES_PER_CUT = 3
+"""Newest calls before a cut whose promises are read, if any command may have made them."""
 _LOST_CUTS = 3
 """Instants at which disks are lost."""
 
@@ -48,6 +54,11 @@ class Source:
     promises: Sequence[tuple[int, str, int]]
     begin_ns: int
     end_ns: int
+
+    @property
+    def margin_ns(self) -> int:
+        """Time by which a promise must precede a cut, to count."""
+        return _CALLS_MARGIN_NS if self.workload == COMMAND else MARGIN_NS
 
 
 @dataclass(frozen=True)
@@ -80,11 +91,13 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Exploration:
-    """The outcomes of a recording's states. `tried`: states before equal images were left out."""
+    """The outcomes of a recording's states. `tried`: states before equal images were left out.
+    `promises`: how many the workload made."""
 
     outcomes: Sequence[Outcome]
     cuts: int
     tried: int
+    promises: int = 0
 
 
 @dataclass(frozen=True)
@@ -154,10 +167,13 @@ def source(recording: Path, workload: str, how: Mounted, output: str, phase: str
     if phase not in phases or phases.index(phase) + 1 >= len(phases):
         raise InputError(f"{recording} has no phase {phase!r}", "run `fscost crash` again")
     place = phases.index(phase)
-    promises = [
-        (int(at_ns) - begin_unix_ns, kind, int(number))
-        for at_ns, kind, number in _KEPT.findall(output)
-    ]
+    if workload == COMMAND:
+        promises = fsynced.heard(recording, phase)
+    else:
+        promises = [
+            (int(at_ns) - begin_unix_ns, kind, int(number))
+            for at_ns, kind, number in _KEPT.findall(output)
+        ]
     return Source(
         recording,
         workload,
@@ -190,7 +206,7 @@ def explore(
     cuts = crash.cuts(found.begin_ns, found.end_ns, limits.cuts)
     plan = _planned(crash, cuts, limits)
     outcomes = _examined(found, plan, limits, folder, (), say)
-    return Exploration(outcomes, len(cuts), plan.tried)
+    return Exploration(outcomes, len(cuts), plan.tried, len(found.promises))
 
 
 def examined(found: Source, device: str, state: State, folder: Path) -> Outcome:
@@ -211,7 +227,7 @@ def control(found: Source, limits: Limits, folder: Path) -> Control:
         numbers = [each.event for each in without]
         crash = capture.crash(found.recording, numbers)
         cuts = crash.cuts(end_ns, found.end_ns if next_ns is None else next_ns, 1 << 16)
-        cuts = [at for at in cuts if at > end_ns + MARGIN_NS]
+        cuts = [at for at in cuts if at > end_ns + found.margin_ns]
         if not cuts:
             continue
         tried += 1
@@ -280,21 +296,56 @@ def _examined(
     without: Sequence[int],
     say: Callable[[int, int], None],
 ) -> list[Outcome]:
-    jobs = [_job(found, state) for state in plan.states]
-    about = _about(found, limits, without)
+    states = plan.states
+    known = _reference(found, {state.at_ns for state in states}, limits, folder)
+    jobs = [_job(found, state) for state in states]
+    answers = answered(_about(found, limits, without), jobs, folder, _programs(found), say)
     return [
         Outcome(
             state,
             told["mounts"],
             told["is_clean"],
             told["needs_repair"],
-            [(str(kind), str(where)) for kind, where in told["broken"]],
+            _broken(known, state.at_ns - found.margin_ns, told),
             told["words"],
         )
-        for state, told in zip(
-            plan.states, answered(about, jobs, folder, _programs(found), say), strict=True
-        )
+        for state, told in zip(states, answers, strict=True)
     ]
+
+
+def _broken(
+    known: fsynced.Reference | None, by_ns: int, told: Mapping[str, Any]
+) -> list[tuple[str, str]]:
+    if known is not None and told["files"] is not None:
+        return list(known.broken(by_ns, told["files"]))
+    return [(str(kind), str(where)) for kind, where in told["broken"]]
+
+
+def _reference(
+    found: Source, cuts: Collection[int], limits: Limits, folder: Path
+) -> fsynced.Reference | None:
+    """Return what the calls of a command promised, as far as cuts at these instants need it."""
+    if found.workload != COMMAND:
+        return None
+    made: dict[int, list[int]] = {}
+    for at_ns, _, inode in sorted(found.promises):
+        made.setdefault(inode, []).append(at_ns)
+    ends = fsynced.instants(made, sorted(cuts), found.margin_ns, _PROMISES_PER_CUT)
+    instants = sorted({found.begin_ns, *ends, *cuts, found.end_ns})
+    crash = capture.crash(found.recording)
+    states = []
+    for at_ns in instants:
+        pending = len(crash.pending(at_ns, limits.device))
+        states.append(State(at_ns, "all", tuple(range(pending)), pending))
+    jobs = [_job(found, state) for state in states]
+    answers = answered(_about(found, limits, ()), jobs, folder, _programs(found))
+    if not all(told["mounts"] for told in answers):
+        raise HostError(
+            "what the command synced cannot be read: a disk that lost nothing does not mount",
+            "see `fscost crash` with another --workload for this profile",
+        )
+    promises = {inode: [at for at in ats if at in ends] for inode, ats in made.items()}
+    return fsynced.Reference(instants, [told["files"] for told in answers], promises)
 
 
 def lost(
@@ -318,6 +369,9 @@ def lost(
         for state in states
     ]
     answers = answered(_about(found, limits, ()), jobs, folder, _programs(found), say)
+    known = _reference(found, {state.at_ns for state in states}, limits, folder)
+    for job, told in zip(jobs, answers, strict=True):
+        told["broken"] = _broken(known, job["at_ns"] - found.margin_ns, told)
     return [
         summed(
             found.disks[number].name,
@@ -342,7 +396,7 @@ def _few(found: Source, limits: Limits) -> list[State]:
 
 
 def _job(found: Source, state: State) -> dict[str, Any]:
-    kept = kept_at(found.promises, state.at_ns)
+    kept = {} if found.workload == COMMAND else kept_at(found.promises, state.at_ns)
     return {"at_ns": state.at_ns, "kept": list(state.kept), "kept_promises": kept}
 
 

@@ -86,6 +86,8 @@ def _program(about: Mapping[str, Any]) -> Iterator[tuple[IO[str], IO[str]]]:
             stdout=subprocess.PIPE,
             text=True,
             start_new_session=True,
+            # Their digests are compared with each other's.
+            env={**os.environ, "PYTHONHASHSEED": "0"},
         ) as process,
     ):
         try:

@@ -11,7 +11,7 @@ from pydantic import Field
 from fscost import files, typed
 from fscost.crash.explore import DEVICES, Exploration, State
 from fscost.crash.verdict import Verdict, faults, judged
-from fscost.crash.workloads import WORKLOADS
+from fscost.crash.workloads import COMMAND, WORKLOADS
 from fscost.errors import InputError
 
 FILE = "crash.json"
@@ -99,7 +99,7 @@ def load(folder: Path) -> Findings:
         found = typed.read(Findings, value)
     except typed.InvalidError as error:
         raise InputError(f"{path}: {error}", _REMEDY) from error
-    _check_known(path, [found.workload], WORKLOADS)
+    _check_known(path, [found.workload], [*WORKLOADS, COMMAND])
     _check_known(path, [found.device], DEVICES)
     _check_known(path, found.verdicts.values(), [each.value for each in Verdict])
     return found

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from fscost.crash import promises, sqlite
 
+COMMAND = "command"
+"""Name of the workload that is any command: what it promised is known from its fsync calls."""
 Broken = Callable[[Path, Mapping[str, int]], Iterable[tuple[str, str]]]
 """Returns the kind and place of each broken promise in a folder, given the newest number of each
 kind of promise that was made."""

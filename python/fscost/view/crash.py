@@ -82,6 +82,7 @@ def crash_view(
                 "states": len(found.outcomes),
                 "states_tried": found.tried,
                 "cuts": found.cuts,
+                "promises": found.promises,
                 **{word: count for (_, word), count in zip(_COUNTED, counts, strict=True)},
                 "emptied": judgement.emptied,
                 "example": judgement.example,
@@ -97,7 +98,13 @@ def crash_view(
             examples.append(f"{profile}: {judgement.example}.")
     faults = (*(word for _, word in _COUNTED), "emptied")
     header = ["profile", "verdict", "states", *faults, "written", "flushes"]
-    notes = [*examples, *_legend(limits), *map(_control, controls.items()), *problems]
+    silent = [
+        f"{profile}: the workload called neither fsync nor fdatasync, so that only errors of the"
+        " file system are found."
+        for profile, found in explored.items()
+        if not found.promises
+    ]
+    notes = [*examples, *silent, *_legend(limits), *map(_control, controls.items()), *problems]
     title = f"Promises after a power cut: {len(lines)} profile{'s' * (len(lines) != 1)}"
     grid = Grid("", header, lines, left=(0, 1))
     worst = max(shown_states, key=lambda each: list(Verdict).index(each[0]), default=(None, None))
@@ -179,8 +186,8 @@ def _legend(limits: Limits) -> list[str]:
     safe = "SAFE means that no promise was broken in the states examined."
     words = (
         "lost: acknowledged data is gone or old; stale: a file holds bytes of another; corrupt:"
-        " errors that no repair corrects; repaired: errors until fsck runs; emptied: a file that was"
-        " replaced without fsync is neither version (no call promised more)."
+        " errors that no repair corrects; repaired: errors until fsck runs; emptied: a file that"
+        " was replaced without fsync is neither version (no call promised more)."
     )
     return [f"{model} {safe}", words]
 

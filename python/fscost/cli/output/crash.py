@@ -15,6 +15,8 @@ class CrashRow(Object):
     states_tried: int
     """States before those with equal contents were left out."""
     cuts: int
+    promises: int
+    """How many the workload made; of a command, its calls of fsync and fdatasync."""
     lost: int
     stale: int
     corrupt: int

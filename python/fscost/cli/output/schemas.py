@@ -202,7 +202,7 @@ class ExplainDiff(_Document):
     title: str
     groups: list[Pairs]
     """The table by structure, or by the grouping asked for."""
-    tables: dict[str, list[Pairs]] = {}
+    tables: dict[str, list[Pairs]] = Field(default={})
     """All tables, by grouping; each adds up to the same difference."""
     findings: list[str]
 

@@ -1,0 +1,197 @@
+"""What any command's calls promised: the content of each file at its fsync, read from the recording
+itself, and the check of what a state has of it.
+
+A snapshot is what a mount of the disks at an instant shows, if everything that was submitted by
+then had survived. At the end of an fsync, that includes what it promised.
+"""
+
+import fcntl
+import os
+import stat
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fscost import analyze, capture
+from fscost.crash.promises import LOST, STALE
+
+FSYNC = "fsync"
+"""Kind of a promise that any command made: its number is the inode."""
+
+_SECTOR_BYTES = 512
+_MOST_BYTES = 16 << 20
+"""Content of a snapshot. The rest of the files is not checked."""
+_MOST_FILES = 4000
+_GET_VERSION = 0x80087601
+"""FS_IOC_GETVERSION of include/uapi/linux/fs.h: the generation of an inode."""
+_ZERO = 0
+"""Stands for a sector of zeros."""
+
+
+def heard(recording: Path, phase: str) -> list[tuple[int, str, int]]:
+    """Return the end and the inode of each fsync and fdatasync of a phase."""
+    with capture.opened(recording) as opened:
+        marks = [analyze.mark(*each) for each in opened.marks()]
+    calls, _ = analyze.heard(marks, [phase])
+    return [
+        (call.at_ns + call.took_ns, FSYNC, call.inode)
+        for call in calls
+        if call.took_ns is not None and call.inode is not None
+    ]
+
+
+def snapshot(root: Path) -> dict[str, Any]:
+    """Return each file, `{key: [path, [digest of each sector]]}`, and each folder, `{key: {name:
+    key}}`. A key is an inode and its generation, because numbers are used again. Digests are
+    Python's: the same only with the same PYTHONHASHSEED."""
+    files: dict[str, list[Any]] = {}
+    folders: dict[str, dict[str, str]] = {}
+    left_bytes = _MOST_BYTES
+    waiting = [(_key(root, root.lstat()), root)]
+    while waiting and len(files) < _MOST_FILES:
+        folder_key, folder = waiting.pop()
+        here: dict[str, str] = {}
+        for name in _names(folder):
+            path = folder / name
+            try:
+                about = path.lstat()
+                key = here[name] = _key(path, about)
+                if stat.S_ISDIR(about.st_mode):
+                    waiting.append((key, path))
+                elif stat.S_ISREG(about.st_mode) and key not in files:
+                    left_bytes -= about.st_size
+                    if left_bytes >= 0:
+                        files[key] = [str(path.relative_to(root)), _sectors(path.read_bytes())]
+            except OSError:
+                continue
+        folders[folder_key] = here
+    return {"files": files, "folders": folders}
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return sorted(path.name for path in folder.iterdir())
+    except OSError:
+        return []
+
+
+def _key(path: Path, about: os.stat_result) -> str:
+    if not (stat.S_ISREG(about.st_mode) or stat.S_ISDIR(about.st_mode)):
+        return f"{about.st_ino}:"
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    try:
+        generation = fcntl.ioctl(descriptor, _GET_VERSION, bytes(8))
+    finally:
+        os.close(descriptor)
+    return f"{about.st_ino}:{int.from_bytes(generation[:4], 'little')}"
+
+
+def _sectors(data: bytes) -> list[int]:
+    pieces = (data[at : at + _SECTOR_BYTES] for at in range(0, len(data), _SECTOR_BYTES))
+    return [hash(piece) if piece.strip(b"\0") else _ZERO for piece in pieces]
+
+
+@dataclass(frozen=True)
+class Reference:
+    """Snapshots at several instants, in order. `promises`: the instants at which each file or
+    folder was promised, by inode; all were at the first one, which follows a sync."""
+
+    instants: Sequence[int]
+    snapshots: Sequence[Mapping[str, Any]]
+    promises: Mapping[int, Sequence[int]]
+
+    def broken(self, at_ns: int, found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+        """Yield each broken promise of a state, whose promises were made by `at_ns`."""
+        made = {
+            inode: place
+            for inode, ends in self.promises.items()
+            if (place := bisect_right(ends, at_ns) - 1) >= 0
+        }
+        for inode, place in made.items():
+            first = bisect_left(self.instants, self.promises[inode][place])
+            yield from self._kept(first, {inode}, found)
+        others = {_inode(key) for part in self.snapshots[0].values() for key in part}
+        yield from self._kept(0, others - made.keys(), found)
+
+    def _kept(
+        self, first: int, inodes: Collection[int], found: Mapping[str, Any]
+    ) -> Iterator[tuple[str, str]]:
+        """Compare files and folders with their snapshot at an instant."""
+        earlier, later = self.snapshots[:first], self.snapshots[first:]
+        for key in later[0]["files"]:
+            if _inode(key) in inodes:
+                yield from _file(key, earlier, later, found)
+        for key in later[0]["folders"]:
+            if _inode(key) in inodes:
+                yield from _folder(key, earlier, later, found)
+
+
+def _inode(key: str) -> int:
+    return int(key.partition(":")[0])
+
+
+def _file(
+    key: str,
+    earlier: Sequence[Mapping[str, Any]],
+    later: Sequence[Mapping[str, Any]],
+    found: Mapping[str, Any],
+) -> Iterator[tuple[str, str]]:
+    """Compare a file with the version that was promised. Each sector may also be newer."""
+    path, promised = later[0]["files"][key]
+    versions = [each["files"][key][1] for each in later if key in each["files"]]
+    if key not in found["files"]:
+        # Its name is the promise of its folder.
+        return
+    mine = found["files"][key][1]
+    shortest = min(len(version) for version in versions)
+    if len(mine) < min(shortest, len(promised)):
+        yield LOST, f"{path} ({len(mine)} of {len(promised)} sectors)"
+        return
+    old = [each["files"][key][1] for each in earlier if key in each["files"]]
+    for number in range(min(len(promised), len(mine))):
+        allowed = {version[number] for version in versions if number < len(version)}
+        if mine[number] in allowed:
+            continue
+        before = {_ZERO, *(version[number] for version in old if number < len(version))}
+        if mine[number] in before:
+            yield LOST, f"{path}, sector {number}"
+            return
+        # A version that came and went between two snapshots is none that was lost.
+        if len(allowed) == 1:
+            yield STALE, f"{path}, sector {number}"
+            return
+
+
+def _folder(
+    key: str,
+    earlier: Sequence[Mapping[str, Any]],
+    later: Sequence[Mapping[str, Any]],
+    found: Mapping[str, Any],
+) -> Iterator[tuple[str, str]]:
+    """Compare the names of a folder with those that were promised. Each may also be newer."""
+    if key not in found["folders"]:
+        return
+    mine = found["folders"][key]
+    old = [each["folders"][key] for each in earlier if key in each["folders"]]
+    for name in later[0]["folders"][key]:
+        allowed = {each["folders"].get(key, {}).get(name) for each in later}
+        before = {None, *(each.get(name) for each in old)}
+        here = mine.get(name)
+        if here not in allowed and here in before:
+            yield LOST, f"{name} ({'missing' if here is None else 'the file before'})"
+            return
+
+
+def instants(
+    promises: Mapping[int, Sequence[int]], cuts: Sequence[int], margin_ns: int, most: int
+) -> list[int]:
+    """Return the instants of promises that are the newest ones before a cut: at most `most` of
+    each."""
+    ends = sorted({at_ns for made in promises.values() for at_ns in made})
+    chosen: set[int] = set()
+    for at_ns in cuts:
+        place = bisect_right(ends, at_ns - margin_ns)
+        chosen.update(ends[max(0, place - most) : place])
+    return sorted(chosen)

@@ -1,0 +1,107 @@
+"""What a state may hold of files that any command synced, and what it may not."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fscost.crash.fsynced import Reference, instants, snapshot
+
+FOLDER, FILE, OTHER = "2:1", "12:7", "13:8"
+A, B, C, ZERO = 11, 22, 33, 0
+LATE = 1000
+
+
+def shot(content: list[int] | None, names: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """Return a snapshot with one file of this content, or none."""
+    files = {} if content is None else {FILE: ["log", content]}
+    return {"files": files, "folders": {FOLDER: {"log": FILE} if names is None else dict(names)}}
+
+
+def broken(found: Mapping[str, Any], *, by_ns: int = LATE) -> list[tuple[str, str]]:
+    """The file was synced at 20 and 40, and its folder at 20; the last sector changed after 40."""
+    known = Reference(
+        instants=[10, 20, 40, 90],
+        snapshots=[shot(None, {}), shot([A]), shot([A, B, B]), shot([A, B, C])],
+        promises={12: [20, 40], 2: [20]},
+    )
+    return list(known.broken(by_ns, found))
+
+
+@pytest.mark.parametrize(
+    ("content", "place"),
+    [
+        ([A, B, B], None),
+        ([A, B, C], None),
+        ([A, B], "log (2 of 3 sectors)"),
+        ([], "log (0 of 3 sectors)"),
+        ([ZERO, B, B], "log, sector 0"),
+        ([A, B, ZERO], "log, sector 2"),
+        ([A, B, 99], None),  # It changed again: what it held in between is unknown.
+    ],
+)
+def test_a_file_is_what_was_promised_or_newer(content: list[int], place: str | None) -> None:
+    expected = [] if place is None else [("lost", place)]
+    assert broken(shot(content)) == expected
+
+
+def test_content_that_nobody_wrote_is_stale() -> None:
+    assert broken(shot([99, B, B])) == [("stale", "log, sector 0")]
+
+
+def test_only_what_was_promised_by_then_counts() -> None:
+    assert broken(shot([A]), by_ns=39) == []
+    assert broken(shot([A]), by_ns=40) == [("lost", "log (1 of 3 sectors)")]
+    assert broken(shot(None, {}), by_ns=19) == []
+
+
+@pytest.mark.parametrize(
+    ("names", "place"),
+    [({"log": FILE}, None), ({}, "log (missing)"), ({"log": FILE, "more": OTHER}, None)],
+)
+def test_a_synced_folder_promises_its_names(names: Mapping[str, str], place: str | None) -> None:
+    expected = [] if place is None else [("lost", place)]
+    assert broken(shot([A, B, C], names)) == expected
+
+
+def test_a_name_means_the_file_that_was_promised_or_a_later_one() -> None:
+    """The name was moved from one file to another, and that was synced at 20."""
+    files = {FILE: ["old", [A]], OTHER: ["new", [B]]}
+    shots = [{"files": files, "folders": {FOLDER: {"state": key}}} for key in (FILE, OTHER, "14:9")]
+    known = Reference([10, 20, 30], shots, {2: [20]})
+
+    def told(key: str, by_ns: int) -> list[tuple[str, str]]:
+        found = {"files": files, "folders": {FOLDER: {"state": key}}}
+        return list(known.broken(by_ns, found))
+
+    assert told(FILE, LATE) == [("lost", "state (the file before)")]
+    assert told(FILE, 19) == told(OTHER, LATE) == told("14:9", LATE) == []
+
+
+def test_what_nobody_touches_stays_as_it_was() -> None:
+    """Everything was synced before the command began."""
+    known = Reference([10, 90], [shot([A, B]), shot([A, B])], {})
+    assert list(known.broken(LATE, shot([A, B]))) == []
+    assert list(known.broken(LATE, shot([A, ZERO]))) == [("lost", "log, sector 1")]
+    assert list(known.broken(LATE, shot(None, {}))) == [("lost", "log (missing)")]
+
+
+def test_a_snapshot_has_files_and_folders(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "file").write_bytes(b"x" * 512 + bytes(512) + b"y")
+    (tmp_path / "link").symlink_to("nowhere")
+    found = snapshot(tmp_path)
+    [(key, (path, sectors))] = found["files"].items()
+    assert path == "folder/file"
+    assert (len(sectors), sectors[1]) == (3, ZERO)
+    assert key.partition(":")[0] == str((tmp_path / "folder" / "file").stat().st_ino)
+    names = [sorted(names) for names in found["folders"].values()]
+    assert sorted(names) == [["file"], ["folder", "link"]]
+
+
+def test_the_newest_promises_before_each_cut_are_read() -> None:
+    promises = {1: [10, 20, 30], 2: [25]}
+    assert instants(promises, [29, 41], margin_ns=5, most=1) == [20, 30]
+    assert instants(promises, [30], margin_ns=5, most=2) == [20, 25]
+    assert instants(promises, [12], margin_ns=5, most=2) == []
