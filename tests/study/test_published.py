@@ -44,7 +44,8 @@ SNAPSHOTS = {
 CLAIMS = {
     "journal-tax": (
         "doubles metadata-only",
-        "4–12 %",
+        "12 % at most",
+        "4 % at least",
         "noatime removes",
         "just under 4 %",
         "twice noatime",

@@ -74,6 +74,10 @@ class RunOptions:
         metavar="PATH",
         help="The repository or tarball that its workload uses. (default: as the scale says)",
     )
+    disk: shared.Repeated = option(
+        metavar="NAME=MODEL[,size=SIZE]",
+        help="Device model or size of a disk, in place of the scale's; repeatable.",
+    )
     seed: int = option(default=0, help="Seed for all random choices.")
     min_repetitions: int | None = option(help="Minimum repetitions. (default: as the scale says)")
     max_repetitions: int | None = option(help="Maximum repetitions. (default: as the scale says)")
@@ -136,6 +140,7 @@ def run_(context: typer.Context, options: RunOptions) -> None:
             None if options.source is None else options.source.absolute(),
             absolute_images(options.kernel or ()),
             [str(Path(each).absolute()) for each in options.modules or ()],
+            options.disk or (),
         )
     spec = study.plan(
         found,
@@ -146,6 +151,7 @@ def run_(context: typer.Context, options: RunOptions) -> None:
         source=asked.source,
         kernels=asked.kernels,
         modules=asked.modules,
+        disks=asked.disks,
         min_repetitions=options.min_repetitions,
         max_repetitions=options.max_repetitions,
         max_minutes=options.max_minutes,
@@ -253,6 +259,7 @@ class _Asked:
     source: Path | None
     kernels: Sequence[str]
     modules: Sequence[str]
+    disks: Sequence[str]
 
     def words(self) -> list[str]:
         """Return the parameters as command-line options, without the seed."""
@@ -261,6 +268,7 @@ class _Asked:
             ("--source", [str(self.source)] if self.source else []),
             ("--kernel", self.kernels),
             ("--modules", self.modules),
+            ("--disk", self.disks),
         )
         given = [word for option, values in named for value in values for word in (option, value)]
         return ["--scale", self.scale, *given]
@@ -271,26 +279,28 @@ def _earlier(results: RunResults, name: str) -> _Asked:
     request = results.manifest.request
     scale, options, source = request.get("scale"), request.get("set"), request.get("source", "")
     kernels, modules = request.get("kernel", []), request.get("modules", [])
+    disks = request.get("disk", [])
     if (
         request.get("study") != name
         or not isinstance(scale, str)
         or not isinstance(source, str)
         or not isinstance(options, dict)
-        or not all(isinstance(each, list) for each in (kernels, modules))
-        or not all(isinstance(text, str) for text in [*options.values(), *kernels, *modules])
+        or not all(isinstance(each, list) for each in (kernels, modules, disks))
+        or not all(
+            isinstance(text, str) for text in [*options.values(), *kernels, *modules, *disks]
+        )
     ):
         raise InputError(
             f"{results.folder} is not a run of the study {name}",
             "name the study and the folder of the run that was interrupted",
         )
-    return _Asked(
-        scale, options, results.manifest.seed, Path(source) if source else None, kernels, modules
-    )
+    own = Path(source) if source else None
+    return _Asked(scale, options, results.manifest.seed, own, kernels, modules, disks)
 
 
 def _refuse_others(context: typer.Context, folder: Path) -> None:
     """Refuse options that would change cells on resume. The number of repetitions may change."""
-    for name in ("scale", "set", "source", "seed", "kernel", "modules"):
+    for name in ("scale", "set", "source", "seed", "kernel", "modules", "disk"):
         if str(context.get_parameter_source(name)).endswith("COMMANDLINE"):
             raise InputError(
                 f"--resume {folder} keeps the run's original options; --{name} cannot be changed",

@@ -223,9 +223,18 @@ METRICS: dict[str, Metric] = {
             Combine.ONLY,
             "lifetime of the --ssd device, for runs back to back at the speed of the baseline",
         ),
+        _bytes("lifetime_counter_bytes", "growth of ext4's own counter of bytes written"),
+        Metric(
+            "outcome",
+            "count",
+            Combine.ONLY,
+            "1 if the event that the step tests happened, otherwise 0",
+        ),
         *(_bytes(name, meaning) for name, meaning in MEANINGS.items()),
     )
 }
 """All metrics by name. A new metric needs an entry here and samples of its name
 (lab/cell/samples.py, run/explained.py). Metrics of bytes written by structure or cause come from
 the classifier's names."""
+SAID = frozenset(("lifetime_counter_bytes", "outcome"))
+"""Metrics that a step may print about itself."""

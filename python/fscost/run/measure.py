@@ -8,7 +8,7 @@ from pathlib import Path
 from fscost.lab.base import CellResult, Lab, LabOptions
 from fscost.lab.cell import plan
 from fscost.matrix import Cell
-from fscost.run import explained, first_writes, modelled, reasons, replayed, timed, worn
+from fscost.run import explained, first_writes, modelled, reasons, replayed, said, timed, worn
 from fscost.wear import Device
 
 
@@ -31,6 +31,7 @@ def measure(lab: Lab, task: Task, on_step: Callable[[str], None]) -> CellResult:
     recording = result.recording
     if result.status != "done" or recording is None:
         return result
+    said.add_to(result)
     keep = False
     try:
         if result.recorded:

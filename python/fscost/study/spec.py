@@ -35,6 +35,7 @@ def plan(
     source: Path | None = None,
     kernels: Sequence[str] = (),
     modules: Sequence[str] = (),
+    disks: Sequence[str] = (),
     min_repetitions: int | None = None,
     max_repetitions: int | None = None,
     max_minutes: float | None = None,
@@ -43,14 +44,16 @@ def plan(
     command_line: Sequence[str] = (),
 ) -> RunSpec:
     """Plan one run with all profiles, interleaved, under each of `kernels`. `options` are options
-    of the workload and override those of the scale, as `source` does."""
+    of the workload and override those of the scale, as `source` does, and `disks` for each disk."""
     most = max_repetitions
     if most is None:
         most = max(min_repetitions or 0, scale.max_repetitions)
     least = min(scale.min_repetitions, most) if min_repetitions is None else min_repetitions
     given = dict(options or {})
-    disks = [profile.parse_disk(text) for text in scale.disks]
-    named = profile.with_run_disks(list(study.profiles.values()), disks)
+    asked = [profile.parse_disk(text) for text in disks]
+    of_scale = [profile.parse_disk(text) for text in scale.disks]
+    of_scale = [each for each in of_scale if all(each.name != other.name for other in asked)]
+    named = profile.with_run_disks(list(study.profiles.values()), [*of_scale, *asked])
     profiles = tuple(each for found in named for each in profile.on_kernels(found, kernels))
     return RunSpec(
         profiles=profiles,
@@ -79,6 +82,7 @@ def plan(
             "source": "" if source is None else str(source),
             "kernel": list(kernels),
             "modules": list(modules),
+            "disk": list(disks),
         },
     )
 

@@ -218,8 +218,13 @@ def _way_on(report: study.Report) -> list[str]:
 
 def _larger(report: study.Report, judged: Sequence[study.JudgedCriterion]) -> list[str]:
     small = sum(study.is_too_small(entry) for entry in judged)
-    command = f"fscost study run {report.study.name} --scale full"
-    return [plain(f"A larger run may decide {small} of the open criteria: {command}")] * bool(small)
+    scales = list(report.study.scales)
+    scale = report.results.manifest.request.get("scale")
+    larger = scales[scales.index(scale) + 1 :] if scale in scales else scales[-1:]
+    if not small or not larger:
+        return []
+    command = f"fscost study run {report.study.name} --scale {larger[0]}"
+    return [plain(f"A larger run may decide {small} of the open criteria: {command}")]
 
 
 def _more_repetitions(report: study.Report, judged: Sequence[study.JudgedCriterion]) -> list[str]:
