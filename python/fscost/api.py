@@ -17,8 +17,11 @@ from fscost.request import AUTO, Place, Request, absolute, around, prepared, wit
 from fscost.results import RunResults
 from fscost.results import load as _load
 from fscost.run import execute
+from fscost.view.breakdown import WRITTEN
 from fscost.view.kept import first_recorded
 from fscost.view.page import Page, page
+from fscost.view.sweep import rows as effect_rows
+from fscost.view.sweep import sweeps
 
 __all__ = ["Request", "Run", "compare", "explain", "load", "report", "wear"]
 
@@ -45,6 +48,12 @@ class Run:
         """Median, 95 % interval, ratio to the baseline and verdict of each profile, phase and
         metric."""
         return stats.to_table(stats.summarise(self.samples, self.results.manifest.baseline))
+
+    def effects(self, metric: str = WRITTEN) -> pa.Table:
+        """Effects of the options of a sweep on the totals of a metric, the largest first: sweep,
+        metric, unit, factors, levels, against, n, effect, low, high, verdict."""
+        found = (row for each in sweeps(self.results, metric) for row in effect_rows(each))
+        return pa.Table.from_pylist([asdict(row) for row in found])
 
     def recording(self, profile: str) -> Path:
         """Return the first recording that the run kept of a profile. InputError if there is

@@ -1,11 +1,14 @@
 """Sweeps: choices in braces, designs, limits on their number, and combinations that are refused."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from fscost import load as load_run
+from fscost.crash import states
 from fscost.results import load
 
 Run = Callable[..., Any]
@@ -85,3 +88,69 @@ def test_a_profile_that_was_named_alone_fails_as_before(compare: Run, tmp_path: 
         "--on", "ext4", "--on", "xfs", "-r", "1", "-o", "out", lab="fake:fail_mkfs=xfs", check=(1,)
     )
     assert [cell.profile for cell in load(tmp_path / "out").manifest.failed] == ["xfs"]
+
+
+def test_the_options_that_matter_are_named_after_a_sweep(
+    fscost: Run, compare: Run, tmp_path: Path
+) -> None:
+    """In the fake lab, only the journal costs bytes: a fifth, and all flushes."""
+    said = compare("--on", FOUR, "-r", "3", "-o", "out", columns=120).stdout
+    words = "What matters for bytes written: ^has_journal −20 % ± 0.2; the rest within ± 0.7 %"
+    assert words in said
+    table = said[said.index(words) :].splitlines()
+    assert table[1].split("  ")[0] == "option"
+    row = " ".join(table[2].split())
+    assert row.startswith("^has_journal −20 % −20 % to −20 % without ^has_journal")
+    assert {line.split("  ")[0] for line in table[3:6]} == {"-b 4096", "commit=30", "noatime"}
+    flushes = fscost("show", "out", "--metric", "device_flushes", columns=120).stdout
+    assert "What matters for flushes: ^has_journal −4 ± 0; the rest within ± 0" in flushes
+    document = tmp_path / "sweep.md"
+    compare("--on", FOUR, "-r", "2", "--markdown", str(document))
+    assert "What matters for bytes written: \\^has\\_journal −20 %" in document.read_text()
+
+
+def test_effects_for_programs(compare: Run, tmp_path: Path) -> None:
+    compare("--on", FOUR, "-r", "2", "-o", "out")
+    found = load_run(tmp_path / "out").effects()
+    first = found.to_pylist()[0]
+    assert (first["levels"], first["against"]) == (["^has_journal"], ["without ^has_journal"])
+    assert first["effect"] == pytest.approx(0.8, rel=0.01)
+    assert first["low"] < first["effect"] < first["high"]
+    assert found.num_rows == 4 + 6
+    assert "effects" in load_run(tmp_path / "out").figures
+    assert load_run(tmp_path / "out").effects("device_flushes")["unit"][0].as_py() == "count"
+
+
+def test_one_factor_and_one_repetition_make_no_claim(compare: Run) -> None:
+    assert "What matters" not in compare("--on", "ext4 -o commit={5,30}", "-r", "2").stdout
+    two = ("--on", "ext4 -O {,^has_journal} -o {relatime,noatime}")
+    said = " ".join(compare(*two, "-r", "1").stdout.split())
+    assert "nothing is known, because one repetition has no interval (-r 2 has)" in said
+
+
+def test_the_profiles_that_nothing_improves_on(fscost: Run, compare: Run, tmp_path: Path) -> None:
+    """Without a journal, the fake lab writes less and takes longer."""
+    compare("--on", FOUR, "-r", "3", "-o", "out")
+    options = ("show", "out", "--pareto", "wall_s")
+    said = " ".join(fscost(*options).stdout.split())
+    best = json.loads(fscost(*options, "--json").stdout)["pareto"]
+    assert f"Best in written and time: {len(best)} of 16 profiles. For each of the others" in said
+    assert any("^has_journal" in name for name in best)
+    assert any("^has_journal" not in name for name in best)
+    assert len(best) < 16
+    wrong = fscost("show", "out", "--pareto", "wall", check=(2,)).stderr
+    assert "--pareto 'wall' is unknown to this run" in wrong
+    assert "did you mean wall_s?" in wrong
+
+
+def test_safety_is_the_verdict_after_power_cuts(fscost: Run, compare: Run, tmp_path: Path) -> None:
+    compare("--on", "ext4", "--on", "xfs", "--on", "btrfs", "-r", "2", "-o", "out")
+    said = fscost("show", "out", "--pareto", "safety", check=(2,)).stderr
+    assert "no verdicts after power cuts" in said
+    (tmp_path / "out/crash").mkdir()
+    verdicts = {"ext4": "SAFE", "xfs": "LOSES-ACKED", "btrfs": "SAFE"}
+    states.save(tmp_path / "out/crash", states.Findings("files", "reorder-4k", verdicts))
+    shown = json.loads(fscost("show", "out", "--pareto", "safety", "--json").stdout)
+    assert shown["pareto"] == ["xfs", "ext4"], (
+        "xfs writes the least; btrfs the most, as safe as ext4"
+    )

@@ -35,6 +35,13 @@ class Options:
     metric: str | None = option(
         metavar="NAME", help="Metric to sort and compare by. (default: the run's metric)"
     )
+    pareto: str | None = option(
+        metavar="METRIC",
+        help=(
+            "Also list the profiles that no other one improves on in --metric and this metric, or"
+            " 'safety'."
+        ),
+    )
     per: str | None = option(
         metavar="N:WORD",
         help="Number and name of the workload's operations (500:tx), for bytes per operation.",
@@ -54,6 +61,7 @@ def show(options: Options) -> None:
         options.by_disk,
         options.wide,
         None if options.per is None else parse_per(options.per),
+        options.pareto or "",
     )
     outputs = Outputs(options.json, options.csv, options.markdown, choice)
     outputs.check()

@@ -71,6 +71,10 @@ def _of_run(page: Page) -> Iterator[Figure]:
         if table.data.num_rows:
             about = f"{table.title}: a bar for each profile, numbers in the table below."
             yield Figure(name, table.title, about, draw(table.data))
+    effects = page.tables["effects"].data
+    if effects.num_rows:
+        about = "Effect of each option of the sweep, and its 95 % interval; numbers in the table."
+        yield Figure("effects", page.tables["effects"].title, about, charts.effects(effects))
     measures = page.tables["measures"].data
     for metric in dict.fromkeys(measures["metric"].to_pylist()):
         chosen = measures.filter(pc.equal(measures["metric"], metric))

@@ -12,6 +12,7 @@ from fscost.results import RunResults
 from fscost.stats import Row
 from fscost.view.grid import plain
 from fscost.view.run import View
+from fscost.view.sweep import rows as sweep_rows
 
 _INTERNAL = ("facts", "samples_sha256", "files_sha256")
 _FORMULAS = ("=", "+", "-", "@")
@@ -20,7 +21,8 @@ _COLUMNS = [field.name for field in fields(Row)]
 
 def json_text(results: RunResults, view: View) -> str:
     """Return exactly one object: `schema`, `run`, `rows`, `headline`, `why`, `cautions`,
-    `findings`, `skipped`, `failed`, `not_explained`."""
+    `findings`, `skipped`, `failed`, `not_explained`; `effects` of
+    a sweep, and `pareto` with --pareto."""
     manifest = results.manifest.to_json()
     cells = manifest.pop("cells")
     skipped = manifest.pop("skipped")
@@ -44,6 +46,10 @@ def json_text(results: RunResults, view: View) -> str:
             for profile, because in view.breakdown.not_explained.items()
         ],
     }
+    if view.sweeps:
+        value["effects"] = [asdict(row) for sweep in view.sweeps for row in sweep_rows(sweep)]
+    if view.pareto is not None:
+        value["pareto"] = [row[0] for row in view.pareto.rows]
     return document.text("run", value)
 
 

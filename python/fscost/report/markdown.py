@@ -18,8 +18,9 @@ def text(view: View, folder: str) -> str:
     if view.summary.rows:
         blocks.append(table(view.summary))
     blocks.append("  \n".join(map(escape, view.legend)))
-    if view.kernels is not None:
-        blocks += [f"{escape(view.kernels.title)}:", table(view.kernels)]
+    for grid in (*view.effects, view.pareto, view.kernels):
+        if grid is not None:
+            blocks += [f"{escape(grid.title)}:", table(grid)]
     found = view.breakdown
     if found.grid.rows:
         blocks += [

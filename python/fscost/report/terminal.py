@@ -66,9 +66,10 @@ def _view(view: View, folder: str, width: int) -> Iterator[Text]:
         yield from _table(view.summary, width)
     if view.legend:
         yield from _sentence(" ".join(view.legend), width)
-    if view.kernels is not None:
-        yield Text()
-        yield from _table(view.kernels, width)
+    for grid in (*view.effects, view.pareto, view.kernels):
+        if grid is not None:
+            yield Text()
+            yield from _table(grid, width)
     if view.breakdown.grid.rows:
         yield Text()
         yield from _table(view.breakdown.grid, width)

@@ -14,6 +14,7 @@ from fscost.view.latencies import latencies
 from fscost.view.modelled import Modelled, modelled
 from fscost.view.run import View, view
 from fscost.view.study import StudyView, claims, study_answers, study_view
+from fscost.view.sweep import words
 from fscost.view.tables import Table
 
 
@@ -46,7 +47,9 @@ def page(
     found = (tables.summary, tables.measures, tables.causes, tables.structures, tables.phases)
     models = modelled(results, device, array)
     made = [make(rows) for make in found]
+    made.append(tables.effects(shown.sweeps))
     sentences = answers(shown.headline, shown.why, rows, results.manifest.baseline)
+    sentences += [f"{words(sweep)}." for sweep in shown.sweeps]
     report, unjudged = _judged(results)
     if report is not None:
         made.append(claims({"": report}))

@@ -24,6 +24,8 @@ from fscost.view.per import Per, parse_per
 from fscost.view.phases import phases
 from fscost.view.repetition import span
 from fscost.view.summary import SPACE, headline, label, legend, ranking, table
+from fscost.view.sweep import Sweep, pareto, sweeps
+from fscost.view.sweep import grid as effects_of
 from fscost.view.times import disk_times, live_times, models
 from fscost.view.units import human_bytes, human_seconds
 from fscost.view.why import cautions, why, why_title
@@ -53,6 +55,9 @@ class View:
     times: Grid | None = None
     live_times: Grid | None = None
     kernels: Grid | None = None
+    sweeps: Sequence[Sweep] = ()
+    effects: Sequence[Grid] = ()
+    pareto: Grid | None = None
     rows: Sequence[Row] = field(default_factory=list)
     why_title: str = "Why"
 
@@ -60,13 +65,15 @@ class View:
 @dataclass(frozen=True)
 class Choice:
     """Options of a view. If `metric` and `baseline` are empty, the run's own apply. `is_by_disk`:
-    include rows of each disk, and a table of them."""
+    include rows of each disk, and a table of them. `pareto`: the second metric of a table of the
+    best profiles; empty for none."""
 
     metric: str = ""
     baseline: str = ""
     is_by_disk: bool = False
     is_wide: bool = False
     per: Per | None = None
+    pareto: str = ""
 
 
 def view(results: RunResults, choice: Choice = Choice()) -> View:
@@ -89,6 +96,7 @@ def view(results: RunResults, choice: Choice = Choice()) -> View:
     summary = table(results, rows, found, per, cut, is_wide=choice.is_wide)
     read = [*legend(found, rows, is_wide=choice.is_wide), *_worn(rows), *_space(summary)]
     read += filter(None, [cut_line])
+    swept = sweeps(results, found.metric)
     return View(
         title=plain(f"{_short(manifest.name)}: {manifest.workload.get('summary') or 'a command'}"),
         headline=outside.qualified(plain(headline(found)), results),
@@ -113,6 +121,9 @@ def view(results: RunResults, choice: Choice = Choice()) -> View:
         times=disk_times(results, every, order) if has_models else None,
         live_times=live_times(every, order),
         kernels=by_kernel(results, found.metric),
+        sweeps=swept,
+        effects=[effects_of(sweep, is_wide=choice.is_wide) for sweep in swept],
+        pareto=pareto(results, found.metric, choice.pareto) if choice.pareto else None,
         rows=every if choice.is_by_disk else rows,
         why_title=why_title(results, found, is_wide=choice.is_wide),
     )

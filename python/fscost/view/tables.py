@@ -9,6 +9,8 @@ import pyarrow as pa
 from fscost.results import METRICS, TOTAL, written
 from fscost.stats import Row
 from fscost.view.breakdown import WRITTEN
+from fscost.view.sweep import Sweep
+from fscost.view.sweep import rows as effect_rows
 
 SUMMARY = (
     WRITTEN,
@@ -86,6 +88,23 @@ def measures(rows: Sequence[Row]) -> Table:
     units |= dict.fromkeys(("ratio", "ratio_low", "ratio_high"), "times") | {"spread": "share"}
     title = "Each metric with its 95 % interval, and its ratio to the baseline"
     return Table("measures", title, _typed(data, ("metric", "profile", "unit", "verdict")), units)
+
+
+def effects(found: Sequence[Sweep]) -> Table:
+    """Build a line for each effect of a sweep, the largest first."""
+    rows = [row for sweep in found for row in effect_rows(sweep)]
+    data: dict[str, list[object]] = {
+        "option": [" with ".join(row.levels) for row in rows],
+        "against": [" with ".join(row.against) for row in rows],
+        "metric": [row.metric for row in rows],
+        "unit": ["times" if row.unit == "ratio" else row.unit for row in rows],
+    }
+    for name in ("effect", "low", "high"):
+        data[name] = [getattr(row, name) for row in rows]
+    data["verdict"] = [row.verdict.value for row in rows]
+    texts = ("option", "against", "metric", "unit", "verdict")
+    units = dict.fromkeys(("effect", "low", "high"), "unit")
+    return Table("effects", "Effects of the options of the sweep", _typed(data, texts), units)
 
 
 def phases(rows: Sequence[Row]) -> Table:

@@ -20,6 +20,7 @@ from fscost.cli.suite import Suite
 from fscost.report.document import SUITE, VERSIONS, folder, name
 from fscost.results.manifest import Skipped
 from fscost.stats import Row
+from fscost.view.sweep import EffectRow
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 Pairs = dict[str, Any]
@@ -86,6 +87,8 @@ class Run(_Document):
     skipped: list[Skipped]
     failed: list[Failed]
     not_explained: list[NotExplained]
+    effects: list[EffectRow] = []
+    pareto: list[str] = []
 
 
 class RelationRow(_Object):

@@ -2,6 +2,7 @@
 
 from fscost.report.charts.bars import causes, loads, measure, paths, phases, structures
 from fscost.report.charts.claims import claim, claims_sheet
+from fscost.report.charts.effects import effects
 from fscost.report.charts.latency import latencies
 from fscost.report.charts.maps import block_map, over_time, rewrites, wear_map, writes_per_place
 from fscost.report.charts.style import LARGE, configured, largest, themed
@@ -14,6 +15,7 @@ __all__ = [
     "claim",
     "claims_sheet",
     "configured",
+    "effects",
     "largest",
     "latencies",
     "loads",

@@ -33,7 +33,7 @@ _BUILD = (
 )
 _TEXTS = (
     *("profile", "cause", "structure", "phase", "metric", "verdict", "unit", "disk"),
-    *("text", "kernel", "criterion", "outcome", "what"),
+    *("text", "kernel", "criterion", "outcome", "what", "option", "against"),
 )
 _HEADERS = {
     "ratio_low": "ratio, low end",
@@ -41,6 +41,7 @@ _HEADERS = {
     "low": "interval, low end",
     "high": "interval, high end",
     "what": "of",
+    "against": "compared with",
     "at_most_ns": "took at most",
     "longer": "share that took longer",
     "write_bytes": "bytes written",
