@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.schemas import valid
 
 from fscost import profile, workload
 
@@ -40,3 +41,42 @@ def test_near_misses(fscost: Run, command: str, wrong: str, remedy: str) -> None
     found = fscost(command, wrong, check=(2,))
     assert wrong in found.stderr
     assert remedy in found.stderr
+
+
+LISTS = {
+    "profiles": ("profiles", ("profiles",)),
+    "workloads": ("workloads", ("workloads",)),
+    "devices": ("devices", ("devices",)),
+    "studies": ("studies", ("study", "list")),
+    "doctor": ("labs", ("doctor",)),
+}
+
+
+@pytest.mark.parametrize("kind", LISTS)
+def test_each_list_has_a_document(fscost: Run, kind: str) -> None:
+    """The entries of the document are those of the text."""
+    field, command = LISTS[kind]
+    ended = fscost(*command, "--json", check=(0, 2))
+    entries = valid(ended.stdout)[field]
+    text = fscost(*command, columns=200, check=(0, 2)).stdout
+    names = [each.get("name", each.get("lab")) for each in entries]
+    assert names
+    assert all(name in text for name in names)
+    assert ended.returncode == 0 or kind == "doctor"
+
+
+def test_one_entry_has_a_document(fscost: Run) -> None:
+    [one] = valid(fscost("workloads", "sqlite", "--json").stdout)["workloads"]
+    assert one["options"]["journal"]["choices"]
+    assert [step["name"] for step in one["steps"] if step["measured"]]
+    [device] = valid(fscost("devices", "sd-card-32gb", "--json").stdout)["devices"]
+    assert device["wear"]["pe_cycles"] == 3000
+    found = valid(fscost("profiles", "xfs", "--json").stdout)["profiles"]
+    assert {each["type"] for each in found} == {"xfs"}
+
+
+def test_runs_have_a_document(compare: Run, fscost: Run) -> None:
+    compare("-o", "runs/one", "--on", "ext4", "-r", "1")
+    [run] = valid(fscost("ls", "runs", "--json").stdout)["runs"]
+    assert (run["folder"], run["lab"], run["profiles"]) == ("runs/one", "fake", ["ext4"])
+    assert run["answer"] in fscost("ls", "runs", columns=300).stdout

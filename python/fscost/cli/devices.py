@@ -5,7 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
-from fscost.cli.lines import print_lines
+from fscost.cli import shared
+from fscost.cli.lines import print_document, print_lines
 from fscost.view.grid import plain
 from fscost.view.units import human_bytes
 
@@ -22,10 +23,15 @@ def devices(
         bool,
         typer.Option("--toml", help="Print the device as TOML, as a template for your own file."),
     ] = False,
+    json: shared.Json = False,
 ) -> None:
     """List the devices whose wear and latency are modelled, with the source of each number."""
     from fscost import devices as room
 
+    if json:
+        found = room.catalogue() if name is None else [room.find(name)]
+        print_document("devices", {"devices": [_entry(each) for each in found]})
+        return
     if name is None:
         print_lines([(_names(each), _summary(each)) for each in room.catalogue()])
         print(
@@ -41,6 +47,20 @@ def devices(
     print(plain(f"{_names(device)} ({device.kind}): {device.summary}"))
     for line in parts:
         print(plain(line))
+
+
+def _entry(device: Any) -> dict[str, Any]:
+    from fscost import latency, wear
+
+    return {
+        "name": device.name,
+        "aliases": list(device.aliases),
+        "kind": device.kind,
+        "sections": list(device.sections),
+        "summary": device.summary,
+        "wear": dict(wear.of_file(device).values) if "wear" in device.sections else None,
+        "latency": dict(latency.of_file(device).values) if "latency" in device.sections else None,
+    }
 
 
 def _names(device: Any) -> str:

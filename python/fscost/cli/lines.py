@@ -2,8 +2,10 @@
 
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+from fscost.report import document
 from fscost.report.width import given_columns
 from fscost.view.grid import plain
 
@@ -14,6 +16,11 @@ _INDENT = 4
 def say(line: str) -> None:
     """Print a line to standard error, so that it does not mix with tables."""
     print(plain(line), file=sys.stderr, flush=True)
+
+
+def print_document(kind: str, value: Mapping[str, Any]) -> None:
+    """Print a JSON document."""
+    sys.stdout.write(document.text(kind, value))
 
 
 def wrapped(text: str) -> str:

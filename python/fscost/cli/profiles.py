@@ -5,7 +5,8 @@ from typing import Annotated
 import typer
 
 from fscost import profile
-from fscost.cli.lines import print_lines
+from fscost.cli import shared
+from fscost.cli.lines import print_document, print_lines
 from fscost.errors import InputError, did_you_mean
 
 
@@ -18,6 +19,7 @@ def profiles(
             show_default=False,
         ),
     ] = None,
+    json: shared.Json = False,
 ) -> None:
     """List the named profiles, one line each."""
     found = [each for each in profile.catalogue() if wanted in (None, each.type)]
@@ -27,6 +29,19 @@ def profiles(
             f"no named profile has the file-system type '{wanted}'",
             did_you_mean(str(wanted), types) or f"file systems: {', '.join(types)}",
         )
+    if json:
+        entries = [
+            {
+                "name": each.name,
+                "type": each.type,
+                "mkfs_flags": each.mkfs_flags,
+                "mount_options": each.mount_options,
+                "summary": each.summary,
+            }
+            for each in found
+        ]
+        print_document("profiles", {"profiles": entries})
+        return
     print_lines([(each.name, each.summary) for each in found])
     print(
         "\nAny other profile: the type, mkfs flags, then -o with mount options, as in --on 'ext4 -O"

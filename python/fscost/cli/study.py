@@ -13,7 +13,7 @@ from fscost import files, run, study
 from fscost.cli import shared
 from fscost.cli.declare import option, with_fields
 from fscost.cli.help import Command
-from fscost.cli.lines import print_lines, say
+from fscost.cli.lines import print_document, print_lines, say
 from fscost.cli.measure import alone, execute, print_commands, say_interrupted
 from fscost.cli.output.emit import STDOUT, Outputs, write
 from fscost.cli.usage import group, some_path
@@ -42,8 +42,22 @@ Markdown = Annotated[
 
 
 @app.command("list", cls=Command)
-def list_() -> None:
+def list_(json: shared.Json = False) -> None:
     """List the studies, one line each, and their scales."""
+    if json:
+        entries = [
+            {
+                "name": found.name,
+                "summary": found.summary,
+                "scales": [
+                    {"name": scale.name, "summary": scale.summary}
+                    for scale in found.scales.values()
+                ],
+            }
+            for found in study.catalogue()
+        ]
+        print_document("studies", {"studies": entries})
+        return
     for found in study.catalogue():
         print_lines(
             [

@@ -1,13 +1,14 @@
 """`fscost workloads`: list of names that --workload accepts."""
 
-from collections.abc import Iterator
-from typing import Annotated
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
 
 import typer
 
 from fscost import workload
-from fscost.cli.completion import workloads as names
-from fscost.cli.lines import print_lines, wrapped
+from fscost.cli import shared
+from fscost.cli.completion import workloads as completed
+from fscost.cli.lines import print_document, print_lines, wrapped
 from fscost.view.grid import plain
 
 _MIB = 1 << 20
@@ -19,13 +20,18 @@ def workloads(
         typer.Argument(
             metavar="NAME",
             help="Show one workload: its options and steps.",
-            autocompletion=names,
+            autocompletion=completed,
             show_default=False,
         ),
     ] = None,
+    json: shared.Json = False,
 ) -> None:
     """List the built-in workloads, or show the options and steps of one."""
-    if name is None:
+    if json:
+        names = [each.name for each in workload.catalogue()] if name is None else [name]
+        found = [_entry(workload.resolve(each)) for each in names]
+        print_document("workloads", {"workloads": found})
+    elif name is None:
         _list()
     else:
         _describe(workload.resolve(name))
@@ -47,8 +53,37 @@ def _list() -> None:
     )
 
 
+def _entry(found: workload.Workload) -> dict[str, Any]:
+    values = dict(found.options)
+    return {
+        "name": found.name,
+        "summary": found.summary,
+        "write_bytes_estimate": found.write_bytes_estimate or 0,
+        "disk_bytes": found.disk_bytes,
+        "programs": list(found.needs_tools),
+        "types": list(found.only_types),
+        "options": {
+            name: {
+                "value": values[name],
+                "summary": option.summary,
+                "choices": list(option.choices),
+                "scaled": option.scaled,
+            }
+            for name, option in _declared(found).items()
+        },
+        "steps": [
+            {"name": step.name, "measured": step.measured, "shell": step.shell}
+            for step in found.steps
+        ],
+    }
+
+
+def _declared(found: workload.Workload) -> Mapping[str, workload.Option]:
+    return next(each.options for each in workload.catalogue() if each.name == found.name)
+
+
 def _describe(found: workload.Workload) -> None:
-    declared = next(each.options for each in workload.catalogue() if each.name == found.name)
+    declared = _declared(found)
     values = dict(found.options)
     print(wrapped(f"{found.name}: {found.summary}"))
     estimate_bytes = found.write_bytes_estimate or 0

@@ -23,6 +23,12 @@ VERSIONS = dict.fromkeys(
         "study",
         "recording-info",
         "recording-verify",
+        "runs",
+        "profiles",
+        "workloads",
+        "devices",
+        "doctor",
+        "studies",
     ),
     1,
 )

@@ -9,13 +9,12 @@ import json
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, Field, RootModel
+from pydantic import BaseModel, Field
 
-from fscost.analyze.fsyncs import Fsyncs
-from fscost.analyze.instant import Request, Running, Volatile
-from fscost.cli.output.crash import Crash, CrashState
-from fscost.cli.output.objects import Document as _Document
-from fscost.cli.output.objects import Object as _Object
+from fscost.cli.output.schema_base import Document, Object, Pairs
+from fscost.cli.output.schema_crash import Crash, CrashState
+from fscost.cli.output.schema_explain import Explain, ExplainAt, ExplainDiff
+from fscost.cli.output.schema_lists import Devices, Doctor, Profiles, Runs, Studies, Workloads
 from fscost.cli.suite import Suite
 from fscost.report.document import SUITE, VERSIONS, folder, name
 from fscost.results.manifest import Skipped
@@ -23,10 +22,9 @@ from fscost.stats import Row
 from fscost.view.sweep import EffectRow
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
-Pairs = dict[str, Any]
 
 
-class RunFacts(_Object):
+class RunFacts(Object):
     """Facts about how the run was made."""
 
     folder: str
@@ -52,7 +50,7 @@ class RunFacts(_Object):
     """Cells in the order in which they ran."""
 
 
-class Failed(_Object):
+class Failed(Object):
     """A cell that failed."""
 
     cell: str
@@ -68,14 +66,14 @@ class Failed(_Object):
     output: str
 
 
-class NotExplained(_Object):
+class NotExplained(Object):
     """A profile whose bytes have no explanation."""
 
     profile: str
     because: str
 
 
-class Run(_Document):
+class Run(Document):
     """`fscost compare --json` and `fscost show --json`: one run."""
 
     run: RunFacts
@@ -87,11 +85,11 @@ class Run(_Document):
     skipped: list[Skipped]
     failed: list[Failed]
     not_explained: list[NotExplained]
-    effects: list[EffectRow] = []
-    pareto: list[str] = []
+    effects: list[EffectRow] = Field(default=[])
+    pareto: list[str] = Field(default=[])
 
 
-class RelationRow(_Object):
+class RelationRow(Object):
     """A profile in a run; the first run has no ratio."""
 
     profile: str
@@ -106,144 +104,17 @@ class RelationRow(_Object):
     verdict: str | None = None
 
 
-class Diff(_Document):
+class Diff(Document):
     """`fscost diff --json`, and the `--json` output of a command that makes several runs."""
 
     metric: str
     rows: list[RelationRow]
     notes: list[str]
-    modelled: dict[str, list[RelationRow]] = Field(default={})
+    modelled: dict[str, list[RelationRow]] = Field(default_factory=dict)
     """The same for NAND bytes and life of the device of `--ssd`, by metric."""
 
 
-class Group(_Object):
-    """Bytes of one group, and of its parts."""
-
-    name: str
-    write_bytes: int
-    parts: Any
-    nand_write_bytes: float | None = None
-
-
-class Rest(_Object):
-    """The groups that are not listed."""
-
-    groups: int
-    write_bytes: int
-    parts: Any
-    nand_write_bytes: float | None = None
-
-
-class NandGroup(_Object):
-    """NAND bytes that belong to no listed group."""
-
-    name: str
-    nand_write_bytes: float
-
-
-class Explained(_Object):
-    """Written bytes of some phases, by group."""
-
-    end: str
-    families: dict[str, str | None]
-    phases: list[str]
-    write_bytes: int
-    unknown_write_bytes: int
-    doubtful_owner_write_bytes: int
-    by: str
-    groups: list[Group]
-    rest: Rest | None
-    findings: list[str]
-    journal: Pairs | None
-    fsyncs: Fsyncs | None = None
-    ssd: str | None = None
-    nand_write_bytes: float | None = None
-    exact_nand_write_bytes: float | None = None
-    lifetime_runs: float | None = None
-    lifetime_years: float | None = None
-    runs_per_day: float | None = None
-    other_groups: list[NandGroup] = Field(default=[])
-
-
-class ExplainedRecording(Explained):
-    """One recording."""
-
-    recording: str
-    profile: str = ""
-    repetition: int = 0
-    disks: dict[str, Explained] = Field(default={})
-
-
-class ExplainedRun(_Object):
-    """The recordings of a run."""
-
-    run: str
-    recordings: list[ExplainedRecording]
-
-
-class ExplainRecording(ExplainedRecording, _Document):
-    """`fscost explain RECORDING --json`."""
-
-
-class ExplainRun(ExplainedRun, _Document):
-    """`fscost explain RUN --json`."""
-
-
-class ExplainSources(_Document):
-    """`fscost explain SOURCE SOURCE… --json`."""
-
-    sources: list[ExplainedRun | ExplainedRecording]
-
-
-class Explain(RootModel[ExplainRecording | ExplainRun | ExplainSources]):
-    """`fscost explain --json`."""
-
-
-class ExplainDiff(_Document):
-    """`fscost explain --diff --json`."""
-
-    title: str
-    groups: list[Pairs]
-    """The table by structure, or by the grouping asked for."""
-    tables: dict[str, list[Pairs]] = Field(default={})
-    """All tables, by grouping; each adds up to the same difference."""
-    findings: list[str]
-
-
-class Structure(_Object):
-    """Bytes of one structure."""
-
-    structure: str
-    write_bytes: int
-
-
-class ExplainAt(_Document):
-    """`fscost explain --at INSTANT --json`."""
-
-    recording: str
-    profile: str = ""
-    repetition: int = 0
-    at_ns: int
-    phase: str
-    phase_begin_ns: int
-    written: list[Structure]
-    written_bytes: int
-    phase_written: list[Structure]
-    phase_written_bytes: int
-    last_flush_ns: int | None
-    volatile: list[Volatile]
-    volatile_bytes: int
-    volatile_requests: int
-    running: Running | None
-    recovery: Pairs | None
-    durable_recovery: Pairs | None
-    behind_superblock: list[Structure]
-    under_way: list[Request]
-    before: list[Request]
-    after: list[Request]
-
-
-class Device(_Object):
+class Device(Object):
     """The device whose wear is estimated."""
 
     name: str
@@ -252,7 +123,7 @@ class Device(_Object):
     sources: Pairs
 
 
-class Wear(_Document):
+class Wear(Document):
     """`fscost wear --json`."""
 
     source: str
@@ -260,19 +131,19 @@ class Wear(_Document):
     by: str | None
     entries: list[Pairs]
     """An entry for each disk of each recording; bytes and counts are of one run of the workload."""
-    arrays: list[Pairs] = Field(default=[])
+    arrays: list[Pairs] = Field(default_factory=list)
     now: Pairs | None = None
     """Counters of the user's own device (`--now`)."""
 
 
-class Replay(_Document):
+class Replay(Document):
     """`fscost replay --json`."""
 
     source: str
     entries: list[Pairs]
 
 
-class StudyRun(_Object):
+class StudyRun(Object):
     """The run that was judged."""
 
     folder: str
@@ -282,7 +153,7 @@ class StudyRun(_Object):
     kernel: Any
 
 
-class Claim(_Object):
+class Claim(Object):
     """A claim of the source, with the criteria that decided."""
 
     kernel: str
@@ -293,7 +164,7 @@ class Claim(_Object):
     among_measured: Pairs | None = None
 
 
-class FailedOfStudy(_Object):
+class FailedOfStudy(Object):
     """A cell that failed."""
 
     cell: str
@@ -301,7 +172,7 @@ class FailedOfStudy(_Object):
     because: str
 
 
-class Study(_Document):
+class Study(Document):
     """`fscost study run --json` and `fscost study show --json`."""
 
     study: str
@@ -313,10 +184,10 @@ class Study(_Document):
     claims: list[Claim]
     skipped: list[Skipped]
     failed: list[FailedOfStudy]
-    disks: list[Pairs] = Field(default=[])
+    disks: list[Pairs] = Field(default_factory=list)
 
 
-class Info(_Document):
+class Info(Document):
     """`fscost recording info --json`."""
 
     version: int
@@ -333,7 +204,7 @@ class Info(_Document):
     intervals: list[Pairs]
 
 
-class Verify(_Document):
+class Verify(Document):
     """`fscost recording verify --json`."""
 
     whole: bool
@@ -359,6 +230,12 @@ MODELS: dict[str, type[BaseModel]] = {
     "study": Study,
     "recording-info": Info,
     "recording-verify": Verify,
+    "runs": Runs,
+    "profiles": Profiles,
+    "workloads": Workloads,
+    "devices": Devices,
+    "doctor": Doctor,
+    "studies": Studies,
 }
 
 

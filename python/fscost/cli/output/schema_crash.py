@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from fscost.cli.output.objects import Document, Object
+from fscost.cli.output.schema_base import Document, Object
 
 
 class CrashRow(Object):
