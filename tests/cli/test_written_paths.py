@@ -31,6 +31,7 @@ READS = {
     ("compare", "erase_device"),
     ("show", "run"),
     ("report", "run"),
+    ("open", "run"),
     ("plot", "run"),
     ("explain", "sources"),
     ("study run", "source"),
@@ -127,6 +128,7 @@ WRITES = {
         ),
         is_new=True,
     ),
+    ("diff", "junit"): Writer(("diff", "run", "run2", "--junit", "OUT")),
     ("diff", "markdown"): Writer(("diff", "run", "run2", "--markdown", "OUT")),
     ("report", "out"): Writer(("report", "run", "--out", "OUT")),
     ("plot", "out"): Writer(

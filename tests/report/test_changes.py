@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from xml.etree.ElementTree import parse
 
 import pytest
 
@@ -117,3 +118,29 @@ def test_markdown_is_a_table(make: Make, capsys: pytest.CaptureFixture[str]) -> 
     lines = capsys.readouterr().out.splitlines()
     assert lines[2].startswith("**1 regression")
     assert "| xfs |" in next(line for line in lines if line.startswith("| xfs"))
+
+
+def test_test_cases_say_what_failed(make: Make, tmp_path: Path) -> None:
+    runs = (make("a", BEFORE), make("b", AFTER))
+    file = tmp_path / "tests.xml"
+
+    def cases() -> tuple[dict[str, str], dict[str, str | None]]:
+        root = parse(file).getroot()
+        failed = {
+            case.attrib["classname"]: failure.attrib["message"]
+            if (failure := case.find("failure")) is not None
+            else None
+            for case in root
+        }
+        return root.attrib, failed
+
+    # Without conditions, a regression fails, but not the command.
+    assert status(*runs, "--junit", file) == 0
+    about, failed = cases()
+    assert (about["tests"], about["failures"]) == ("2", "1")
+    assert failed["ext4"] is None
+    assert (failed["xfs"] or "").startswith(f"{WRITTEN}: 1.10×")
+    assert status(*runs, "--junit", file, "--fail-if", f"{WRITTEN} > +20%") == 0
+    assert cases()[1] == {"ext4": None, "xfs": None}
+    assert status(*runs, "--junit", file, "--fail-if", f"{WRITTEN} > +5%") == 1
+    assert (cases()[1]["xfs"] or "").startswith(f"{WRITTEN} > +5%: 1.10×")

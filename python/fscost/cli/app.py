@@ -23,6 +23,7 @@ _LONGEST_PATH = 200
 _MORE_MEMORY = "close other programs first, or raise the memory limit (`ulimit -v`)"
 
 _TRACEBACK = "FSCOST_TRACEBACK"
+_HELP = "help"
 LEAST_ADDRESS_SPACE_BYTES = 1 << 30
 COMPLETE = "_FSCOST_COMPLETE"
 """Environment variable set by a shell that asks for completions (`fscost completion`)."""
@@ -41,6 +42,7 @@ COMMANDS = {
     "diff": "Compare several runs: each profile in each run, and the ratio to the first run.",
     "ls": "List the runs in a folder, each with its main result.",
     "report": "Write one HTML file with the answers, charts and tables of a run.",
+    "open": "Open the report of a run in the browser; write it first if it is missing.",
     "serve": "Serve the runs in a folder as a small web site on this machine.",
     "plot": "Draw one chart of a run as PNG, SVG or HTML.",
     "explain": "Attribute each written byte to its structure, cause and file.",
@@ -72,6 +74,12 @@ class _Program(Commands):
         super().__init__(**options)
         for name, summary in COMMANDS.items():
             self.add_command(Command(name, help=summary))
+
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        """Parse `fscost help COMMAND` as `fscost COMMAND --help`."""
+        if args[:1] == [_HELP]:
+            args = [*(word for word in args[1:] if word != _HELP), "--help"]
+        return super().parse_args(ctx, args)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, found, rest = super().resolve_command(ctx, args)

@@ -32,7 +32,7 @@ def compare(context: typer.Context, options: Options) -> None:
     The command starts in the new file system, which is empty; {here} is the folder that you are in.
     """
     choice = Choice(is_by_disk=options.by_disk, is_wide=options.wide)
-    outputs = Outputs(options.json, options.csv, options.markdown, choice)
+    outputs = Outputs(options.json, options.csv, options.markdown, choice, is_brief=options.brief)
     outputs.check()
     given = _given(context)
     if (exact := options.repetitions) is not None:

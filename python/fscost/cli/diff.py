@@ -14,6 +14,7 @@ from fscost.cli.output.emit import STDOUT, write
 from fscost.cli.usage import run_path
 from fscost.errors import InputError
 from fscost.report import changes, document
+from fscost.report.junit import junit
 from fscost.report.terminal import print_parts
 from fscost.results import RunResults, kept_recording, load
 from fscost.view.breakdown import WRITTEN
@@ -58,6 +59,14 @@ class Options:
         metavar="FILE",
         help="The changes from the first run to the second as Markdown; - for standard output.",
     )
+    junit: str | None = option(
+        metavar="FILE",
+        help=(
+            "The profiles and conditions as JUnit test cases; - for standard output. Without"
+            " --fail-if, a regression fails."
+        ),
+    )
+    brief: bool = option("--brief", default=False, help="Print the answer alone.")
     trust: bool = option(
         "--trust", default=False, help="Use folders that another user owns or can write to."
     )
@@ -73,25 +82,30 @@ def diff(options: Options) -> None:
             "a comparison needs at least two runs", "name two or more, or use `fscost show`"
         )
     conditions = [Condition.parse(text) for text in options.fail_if or []]
-    if len(runs) > 2 and (conditions or markdown is not None):
+    needs_two = conditions or options.brief or markdown is not None or options.junit is not None
+    if len(runs) > 2 and needs_two:
         raise InputError(
-            "--fail-if and --markdown need exactly two runs",
+            "--fail-if, --markdown, --junit and --brief need exactly two runs",
             "name exactly two runs: the first, and the one to compare with it",
         )
-    if options.json and markdown == STDOUT:
+    on_stdout = [options.json, markdown == STDOUT, options.junit == STDOUT, options.brief]
+    if on_stdout.count(True) > 1:
         raise InputError(
-            "two tables would be mixed on standard output", "name a file for --markdown"
+            "two outputs would be mixed on standard output",
+            "keep one of --json, --brief, --markdown - and --junit -, and name files",
         )
     results = [load(run, trust=options.trust) for run in runs]
     if options.ssd is not None:
         results = _worn(results, options.ssd)
-    if markdown != STDOUT:
+    if options.brief:
+        print(plain(headline(compared(*results))))
+    elif STDOUT not in (markdown, options.junit):
         per = None if options.per is None else parse_per(options.per)
         found = relation(named(results), options.metric, per)
         answer = _answer(results) if not options.json else ()
         show(found, options.metric, is_json=options.json, answer=answer)
-    if conditions or markdown is not None:
-        _judge(compared(*results), conditions, markdown)
+    if conditions or markdown is not None or options.junit is not None:
+        _judge(compared(*results), conditions, markdown, options.junit)
 
 
 def _worn(results: list[RunResults], ssd: str) -> list[RunResults]:
@@ -108,12 +122,16 @@ def _worn(results: list[RunResults], ssd: str) -> list[RunResults]:
     return [wear.replayed(run, device) for run in results]
 
 
-def _judge(found: Changes, conditions: list[Condition], markdown: str | None) -> None:
-    """Write the changes as Markdown, and exit with BEYOND if a condition holds."""
-    if markdown == STDOUT:
-        sys.stdout.write(changes.text(found))
-    elif markdown is not None:
-        write(Path(markdown), changes.text(found))
+def _judge(
+    found: Changes, conditions: list[Condition], markdown: str | None, tests: str | None
+) -> None:
+    """Write the changes as Markdown and as test cases, and exit with BEYOND if a condition
+    holds."""
+    for name, text in ((markdown, changes.text), (tests, lambda each: junit(each, conditions))):
+        if name == STDOUT:
+            sys.stdout.write(text(found))
+        elif name is not None:
+            write(Path(name), text(found))
     held = [(each, change) for each in conditions for change in each.holds(found)]
     for condition, change in held:
         line = f"fscost: {condition.text} is true of {change.profile}: {change.ratio_text}"

@@ -288,3 +288,4 @@ class Options:
         "--by-disk", default=False, help="Add a row for each disk to every table and export."
     )
     wide: bool = _where("--wide", default=False, help="Add intervals, verdicts and more columns.")
+    brief: bool = _where("--brief", default=False, help="Print the answer alone.")

@@ -12,11 +12,12 @@ import typer
 from fscost import capture
 from fscost.cli import shared
 from fscost.cli.help import Command
-from fscost.cli.usage import group, some_path
+from fscost.cli.kept import every_kept
+from fscost.cli.usage import group, run_path, some_path
 from fscost.errors import FscostError, InputError
 from fscost.report import document
 from fscost.view.grid import plain
-from fscost.view.units import human_bytes
+from fscost.view.units import human_bytes, slug
 
 app = group("Inspect, check, export, strip and import recordings.")
 
@@ -181,18 +182,43 @@ def _announce(out: Path) -> capture.Announce:
 
 @app.command(cls=Command)
 def strip(
-    recording: Source,
+    recording: Annotated[
+        Path,
+        typer.Argument(
+            parser=run_path, metavar="RECORDING|RUN", help="A recording, or a run's folder."
+        ),
+    ],
     out: Annotated[
         Path,
         typer.Argument(
-            parser=some_path, metavar="OUT", help="The recording to make; must not exist."
+            parser=some_path,
+            metavar="OUT",
+            help="The recording to make, or the folder for a run's; must not exist.",
         ),
     ],
     names: Annotated[
         Names, typer.Option(help="Replace all names, all but short extensions, or none.")
     ] = Names.REPLACE,
+    trust: shared.TrustRun = False,
 ) -> None:
-    """Write a copy without the contents of files, for sharing (docs/sharing.md)."""
+    """Write a copy without the contents of files, for sharing (docs/sharing.md).
+
+    Of a run, each recording is copied, but not its other files: they name your commands, folders
+    and machine.
+    """
+    if not recording.is_dir():
+        _strip(recording, out, names)
+        return
+    kept = every_kept(recording, (), trust=trust)
+    try:
+        out.mkdir()
+    except FileExistsError:
+        raise InputError(f"{out} exists", "name a folder that does not exist yet") from None
+    for each in kept:
+        _strip(each.recording, out / f"{slug(each.profile)}-{each.repetition}.fscost", names)
+
+
+def _strip(recording: Path, out: Path, names: Names) -> None:
     size = capture.strip(recording, out, names, _announce(out))
     facts = capture.info(out)
     print(plain(f"{out}: {human_bytes(size)}, without the contents of files ({facts['stripped']})"))

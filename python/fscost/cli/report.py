@@ -32,6 +32,14 @@ def report(
 ) -> None:
     """Write one HTML file with the answers, charts and tables of a run."""
     path = out or run / SUFFIX
+    write(run, path, ssd, array, trust=trust)
+    print(path)
+
+
+def write(
+    run: Path, path: Path, ssd: str | None = None, array: str | None = None, *, trust: bool
+) -> None:
+    """Write the report of a run to a file."""
     files.check_output(path)
     device, shape = wear.of_options(ssd, array)
     results, damage = salvaged(run, trust=trust)
@@ -42,4 +50,3 @@ def report(
     text = html_text(page(results, damage, device, shape))
     with files.replacing(path) as file:
         file.write(text.encode("utf-8", "backslashreplace"))
-    print(path)

@@ -32,6 +32,7 @@ class Options:
         "--by-disk", default=False, help="Add a row for each disk to every table and export."
     )
     wide: bool = option("--wide", default=False, help="Add intervals, verdicts and more columns.")
+    brief: bool = option("--brief", default=False, help="Print the answer alone.")
     metric: str | None = option(
         metavar="NAME", help="Metric to sort and compare by. (default: the run's metric)"
     )
@@ -63,7 +64,7 @@ def show(options: Options) -> None:
         None if options.per is None else parse_per(options.per),
         options.pareto or "",
     )
-    outputs = Outputs(options.json, options.csv, options.markdown, choice)
+    outputs = Outputs(options.json, options.csv, options.markdown, choice, is_brief=options.brief)
     outputs.check()
     results = load(options.run, trust=options.trust)
     if options.ssd is not None:

@@ -19,12 +19,13 @@ STDOUT = "-"
 @dataclass(frozen=True)
 class Outputs:
     """Requested outputs. `csv` and `markdown` are file names, or `-` for standard output. `json`
-    goes to standard output."""
+    goes to standard output. `is_brief`: the readable output is the answer alone."""
 
     json: bool = False
     csv: str | None = None
     markdown: str | None = None
     choice: Choice = field(default_factory=Choice)
+    is_brief: bool = False
 
     def check(self) -> None:
         """Check before the run that at most one output uses standard output, and that files are
@@ -34,6 +35,10 @@ class Outputs:
                 "two tables would be mixed on standard output",
                 "send only one of --json, --csv - and --markdown - there, and name files for"
                 " the others",
+            )
+        if self.is_brief and (self.json or self.choice.is_wide):
+            raise InputError(
+                "--brief prints the answer alone", "drop --brief, or drop --json and --wide"
             )
         for option, name in (("--csv", self.csv), ("--markdown", self.markdown)):
             # `Path` would drop the slash.
@@ -54,7 +59,9 @@ class Outputs:
             csv=lambda: machine.csv_text(shown),
             markdown=lambda: markdown.text(shown, str(results.folder)),
         )
-        if is_for_people:
+        if is_for_people and self.is_brief:
+            terminal.print_parts(shown.headline, [], sys.stdout)
+        elif is_for_people:
             terminal.print_view(shown, sys.stdout, str(results.folder))
         else:
             for line in shown.problems:
