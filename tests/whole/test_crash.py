@@ -178,6 +178,18 @@ def test_any_command_is_held_to_its_fsyncs(tmp_path: Path) -> None:
     assert left_behind(tmp_path) == []
 
 
+def test_sequences_of_system_calls(tmp_path: Path) -> None:
+    """Each ends with fsync or fdatasync, whose promises are read from the recording."""
+    words = ("--workload", "sequences-2", "--rounds", "3", "--on", "ext4 -o nobarrier")
+    run = start(tmp_path, *words, "--on", "ext4", "--json", "-o", "run")
+    out, err = run.communicate()
+    assert run.returncode == 0, err
+    rows = valid(out)["rows"]
+    assert [row["verdict"] for row in rows] == ["LOSES-ACKED", "SAFE"]
+    assert [row["promises"] for row in rows] == [30, 30]
+    assert left_behind(tmp_path) == []
+
+
 def test_a_state_tells_what_it_lost(tmp_path: Path) -> None:
     """On a disk that keeps the order of writes, what was lost came last. e2fsck finds the disk of
     the state in order, and the file that was promised is not in it."""

@@ -42,10 +42,14 @@ class Asked:
     ] = None
     workload: str | None = option(
         metavar="NAME",
-        help="What makes the promises: files, sqlite, sqlite-extra, sqlite-wal. (default: files)",
+        help="What makes the promises: files; sqlite, sqlite-extra, sqlite-wal; sequences,"
+        " sequences-2, sequences-3 (system calls). (default: files)",
     )
     rounds: int = option(
-        default=6, min=1, max=1000, help="Rounds of the workload, of four promises each."
+        default=6,
+        min=1,
+        max=1000,
+        help="Rounds of the workload, of four promises or ten sequences each.",
     )
     prepare: shared.Repeated = option(
         metavar="COMMAND",

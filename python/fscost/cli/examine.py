@@ -104,7 +104,7 @@ def promising(on: Sequence[str], workload: str, rounds: int, seed: int) -> Reque
     from fscost.crash.workloads import WORKLOADS
 
     program = WORKLOADS[workload]
-    return request(on, [program.prepare], [program.run(rounds)], seed)
+    return request(on, [program.prepare(rounds)], [program.run(rounds)], seed)
 
 
 def beside(profiles: Sequence["Profile"], folder: Path, seed: int) -> Prepared | None:

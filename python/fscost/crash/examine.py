@@ -20,7 +20,7 @@ from fscost import capture
 from fscost.crash.disks import Disk, attached, check_flags, family, mount_options
 from fscost.crash.fsynced import snapshot
 from fscost.crash.lost import WAYS, Way
-from fscost.crash.workloads import COMMAND, WORKLOADS
+from fscost.crash.workloads import checked
 from fscost.host import tool
 
 CHECKS = {"ext": ("e2fsck", "-fn"), "xfs": ("xfs_repair", "-n"), "btrfs": ("btrfs", "check")}
@@ -46,8 +46,7 @@ class _Examiner:
     def __init__(self, about: Mapping[str, Any], place: _Place) -> None:
         self._type, self._options = str(about["type"]), str(about["options"])
         self._device = str(about["device"])
-        workload = str(about["workload"])
-        self._broken = None if workload == COMMAND else WORKLOADS[workload].broken
+        self._broken = checked(str(about["workload"]))
         self._disks = [Disk(**disk) for disk in about["disks"]]
         self._place = place
         self._words: list[str] = []

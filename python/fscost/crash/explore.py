@@ -13,7 +13,7 @@ from fscost.crash.disks import Disk, family, uses
 from fscost.crash.lost import WAYS, Lost, hows, summed
 from fscost.crash.programs import MOST, answered
 from fscost.crash.promises import EMPTIED
-from fscost.crash.workloads import COMMAND
+from fscost.crash.workloads import checked
 from fscost.errors import HostError, InputError
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Source:
     @property
     def margin_ns(self) -> int:
         """Time by which a promise must precede a cut, to count."""
-        return _CALLS_MARGIN_NS if self.workload == COMMAND else MARGIN_NS
+        return _CALLS_MARGIN_NS if checked(self.workload) is None else MARGIN_NS
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ def source(recording: Path, workload: str, how: Mounted, output: str, phase: str
     if phase not in phases or phases.index(phase) + 1 >= len(phases):
         raise InputError(f"{recording} has no phase {phase!r}", "run `fscost crash` again")
     place = phases.index(phase)
-    if workload == COMMAND:
+    if checked(workload) is None:
         promises = fsynced.heard(recording, phase)
     else:
         promises = [
@@ -325,7 +325,7 @@ def _reference(
     found: Source, cuts: Collection[int], limits: Limits, folder: Path
 ) -> fsynced.Reference | None:
     """Return what the calls of a command promised, as far as cuts at these instants need it."""
-    if found.workload != COMMAND:
+    if checked(found.workload) is not None:
         return None
     made: dict[int, list[int]] = {}
     for at_ns, _, inode in sorted(found.promises):
@@ -396,7 +396,8 @@ def _few(found: Source, limits: Limits) -> list[State]:
 
 
 def _job(found: Source, state: State) -> dict[str, Any]:
-    kept = {} if found.workload == COMMAND else kept_at(found.promises, state.at_ns)
+    is_heard = checked(found.workload) is None
+    kept = {} if is_heard else kept_at(found.promises, state.at_ns)
     return {"at_ns": state.at_ns, "kept": list(state.kept), "kept_promises": kept}
 
 

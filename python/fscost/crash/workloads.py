@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fscost.crash import promises, sqlite
+from fscost.crash import promises, sequences, sqlite
 
 COMMAND = "command"
 """Name of the workload that is any command: what it promised is known from its fsync calls."""
@@ -17,17 +17,17 @@ kind of promise that was made."""
 
 @dataclass(frozen=True)
 class Workload:
-    """A program, its arguments, and the check of what it left."""
+    """A program, its arguments, and the check of what it left. Without a check, its fsync calls are
+    its promises."""
 
     summary: str
     program: Path
     arguments: Sequence[str]
-    broken: Broken
+    broken: Broken | None = None
 
-    @property
-    def prepare(self) -> str:
+    def prepare(self, rounds: int) -> str:
         """Command that makes what the promises are about."""
-        return self._command("prepare")
+        return self._command("prepare", str(rounds))
 
     def run(self, rounds: int) -> str:
         """Command that makes the promises."""
@@ -39,6 +39,10 @@ class Workload:
 
 def _sqlite(summary: str, journal: str, synchronous: str) -> Workload:
     return Workload(summary, Path(sqlite.__file__), (journal, synchronous), sqlite.broken)
+
+
+def _sequences(length: int, words: str) -> Workload:
+    return Workload(f"{words}, then fsync or fdatasync", Path(sequences.__file__), (str(length),))
 
 
 WORKLOADS = {
@@ -53,4 +57,12 @@ WORKLOADS = {
         "SQLite that also syncs the folder of the journal: synchronous=EXTRA", "DELETE", "EXTRA"
     ),
     "sqlite-wal": _sqlite("SQLite with a write-ahead log, synchronous=FULL", "WAL", "FULL"),
+    "sequences": _sequences(1, "single calls that change a file or folder"),
+    "sequences-2": _sequences(2, "two such calls"),
+    "sequences-3": _sequences(3, "three such calls"),
 }
+
+
+def checked(name: str) -> Broken | None:
+    """Return the check of a workload, or None if its fsync calls are its promises."""
+    return None if name == COMMAND else WORKLOADS[name].broken

@@ -1,0 +1,202 @@
+"""Short sequences of system calls, each with a call for durability at its end.
+
+The calls and their objects are those of ACE (CrashMonkey, OSDI 2018): two folders with two files
+each, one to three calls, then fsync or fdatasync of something that they changed. What that promised
+is read from the recording (`fsynced.py`).
+
+This file runs as a program in a cell (`sequences.py prepare LENGTH N`, `sequences.py run LENGTH
+N`), where fscost is not importable. Each sequence has a folder of its own, whose name tells it.
+"""
+
+import itertools
+import mmap
+import os
+import random
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+_SEED = 1
+_BLOCK = 4096
+_FILES, _FOLDERS = ("A/foo", "A/bar", "B/foo"), ("A", "B")
+_OLD_BLOCKS = 3
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call, the files that must exist before it, and those that must not. `touched`: what a call
+    for durability can name after it."""
+
+    words: str
+    run: Callable[[], object] = field(compare=False)
+    needs: tuple[str, ...] = ()
+    refuses: tuple[str, ...] = ()
+    touched: tuple[str, ...] = ()
+    makes: tuple[str, ...] = ()
+    removes: tuple[str, ...] = ()
+
+
+def _opened(name: str, flags: int, use: Callable[[int], object]) -> None:
+    descriptor = os.open(name, flags, 0o644)
+    try:
+        use(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _write(name: str, offset: int, length: int) -> None:
+    data = (f"new {name} {offset} ".encode() * length)[:length]
+    _opened(name, os.O_WRONLY | os.O_CREAT, lambda file: os.pwrite(file, data, offset))
+
+
+def _write_directly(name: str) -> None:
+    with mmap.mmap(-1, _BLOCK) as memory:
+        memory.write((f"direct {name} ".encode() * _BLOCK)[:_BLOCK])
+        flags = os.O_WRONLY | os.O_DIRECT
+        _opened(name, flags, lambda file: os.pwritev(file, [memory], 0))
+
+
+def _write_mapped(name: str) -> None:
+    def change(file: int) -> None:
+        length = min(2 * _BLOCK, os.fstat(file).st_size)
+        if length:  # otherwise there is nothing to map (mmap(2))
+            with mmap.mmap(file, length) as memory:
+                memory[:length] = (f"mapped {name} ".encode() * _BLOCK)[:length]
+
+    _opened(name, os.O_RDWR, change)
+
+
+def _calls() -> Iterator[Call]:
+    foo, bar, other = _FILES
+    end = _OLD_BLOCKS * _BLOCK
+    yield Call(
+        "creat A.bar", lambda: Path(bar).touch(exist_ok=False), (), (bar,), (bar, "A"), (bar,)
+    )
+    yield Call("mkdir A.new", Path("A/new").mkdir, (), ("A/new",), ("A/new", "A"), ("A/new",))
+    yield Call("rmdir A.old", Path("A/old").rmdir, ("A/old",), (), ("A",), (), ("A/old",))
+    for name, offset, length in (
+        ("append", end, _BLOCK),
+        ("append 100", end, 100),
+        ("overwrite", 0, _BLOCK),
+        ("overwrite the start", 0, 100),
+        ("overwrite the end", end - 100, 100),
+        ("extend", end - 100, 200),
+        ("write a hole behind", end + 4 * _BLOCK, _BLOCK),
+    ):
+        write = partial(_write, foo, offset, length)
+        yield Call(f"{name} A.foo", write, (foo,), (), (foo,))
+    yield Call("write A.bar", lambda: _write(bar, 0, 5000), (), (bar,), (bar, "A"), (bar,))
+    yield Call("write directly A.foo", lambda: _write_directly(foo), (foo,), (), (foo,))
+    yield Call("write mapped A.foo", lambda: _write_mapped(foo), (foo,), (), (foo,))
+    yield Call(
+        "fallocate A.foo",
+        lambda: _opened(foo, os.O_WRONLY, lambda file: os.posix_fallocate(file, end, 2 * _BLOCK)),
+        (foo,),
+        (),
+        (foo,),
+    )
+    for length in (0, 100, _BLOCK, 2 * end):
+        cut = partial(os.truncate, foo, length)
+        yield Call(f"truncate A.foo {length}", cut, (foo,), (), (foo,))
+    yield Call("link A.foo A.bar", lambda: os.link(foo, bar), (foo,), (bar,), (foo, "A"), (bar,))
+    yield Call(
+        "link A.foo B.foo", lambda: os.link(foo, other), (foo,), (other,), (foo, "B"), (other,)
+    )
+    yield Call("symlink A.bar", lambda: Path(bar).symlink_to("foo"), (), (bar,), ("A",), (bar,))
+    yield Call("unlink A.foo", Path(foo).unlink, (foo,), (), ("A",), (), (foo,))
+    for target, is_there in ((bar, False), (bar, True), (other, False), (other, True)):
+        move = partial(Path(foo).rename, target)
+        over = " over a file" if is_there else ""
+        needs, refuses = ((foo, target), ()) if is_there else ((foo,), (target,))
+        touched = (target, "A", target.partition("/")[0])
+        name = f"rename A.foo {target.replace('/', '.')}{over}"
+        yield Call(name, move, needs, refuses, touched, (target,), (foo,))
+    yield Call("setxattr A.foo", lambda: os.setxattr(foo, "user.a", b"1" * 100), (foo,), (), (foo,))
+
+
+@dataclass(frozen=True)
+class Sequence:
+    """Calls, then one for durability of `name`."""
+
+    calls: tuple[Call, ...]
+    sync: str
+    name: str
+
+    def __str__(self) -> str:
+        words = [each.words for each in self.calls]
+        return ", ".join([*words, f"{self.sync} {self.name.replace('/', '.')}"])
+
+    @property
+    def given(self) -> set[str]:
+        """What must exist before the first call."""
+        made: set[str] = set()
+        given: set[str] = set()
+        for call in self.calls:
+            given |= set(call.needs) - made
+            made |= set(call.makes)
+        return given
+
+
+def _is_possible(calls: tuple[Call, ...]) -> bool:
+    """True if each call finds what it needs and nothing that it refuses."""
+    there = Sequence(calls, "", "").given
+    for call in calls:
+        if not set(call.needs) <= there or set(call.refuses) & there:
+            return False
+        there = (there | set(call.makes)) - set(call.removes)
+    return True
+
+
+def sequences(length: int, count: int) -> list[Sequence]:
+    """Return at most `count` sequences of `length` calls, drawn from all of them."""
+    found = [
+        Sequence(calls, sync, name)
+        for calls in itertools.product(tuple(_calls()), repeat=length)
+        if _is_possible(calls)
+        for name in dict.fromkeys(calls[-1].touched)
+        for sync in (("fsync",) if name in _FOLDERS else ("fsync", "fdatasync"))
+    ]
+    if len(found) <= count:
+        return found
+    chosen = random.Random(_SEED).sample(range(len(found)), count)
+    return [found[number] for number in sorted(chosen)]
+
+
+def _in_folders(length: int, count: int) -> Iterator[Sequence]:
+    """Yield each sequence, within its folder."""
+    top = Path.cwd()
+    for number, sequence in enumerate(sequences(length, count)):
+        folder = top / f"{number:04} {sequence}"
+        folder.mkdir(exist_ok=True)
+        os.chdir(folder)
+        yield sequence
+    os.chdir(top)
+
+
+def prepare(length: int, count: int) -> None:
+    """Make what each sequence needs."""
+    for sequence in _in_folders(length, count):
+        for folder in _FOLDERS:
+            Path(folder).mkdir()
+        for name in sorted(sequence.given):
+            if name == "A/old":
+                Path(name).mkdir()
+            else:
+                content = f"old {name} ".encode() * _OLD_BLOCKS * _BLOCK
+                Path(name).write_bytes(content[: _OLD_BLOCKS * _BLOCK])
+
+
+def run(length: int, count: int) -> None:
+    """Run each sequence."""
+    calls = {"fsync": os.fsync, "fdatasync": os.fdatasync}
+    for sequence in _in_folders(length, count):
+        for call in sequence.calls:
+            call.run()
+        if os.path.lexists(sequence.name):
+            _opened(sequence.name, os.O_RDONLY, calls[sequence.sync])
+
+
+if __name__ == "__main__":
+    (prepare if sys.argv[1] == "prepare" else run)(int(sys.argv[2]), 10 * int(sys.argv[3]))
