@@ -161,9 +161,9 @@ PIN = $(BIN)/uv --quiet pip compile --universal --generate-hashes $(if $(UPGRADE
 lock: .venv/.dev-packages ## Update the lock files to match the declared dependencies (UPGRADE=1: to the newest versions)
 	cargo $(if $(UPGRADE),update,metadata --format-version 1 >/dev/null)
 	cargo $(if $(UPGRADE),update,metadata --format-version 1 >/dev/null) --manifest-path fuzz/Cargo.toml
-	$(PIN) pyproject.toml --extra build --output-file requirements.lock
-	$(PIN) pyproject.toml --extra dev --constraint requirements.lock --output-file requirements-dev.lock
-	$(PIN) pyproject.toml --extra docs --constraint requirements-dev.lock --output-file requirements-docs.lock
+	$(PIN) pyproject.toml --extra report --extra build --output-file requirements.lock
+	$(PIN) pyproject.toml --extra report --extra dev --constraint requirements.lock --output-file requirements-dev.lock
+	$(PIN) pyproject.toml --extra report --extra docs --constraint requirements-dev.lock --output-file requirements-docs.lock
 	$(PIN) --output-file requirements-audit.lock - <<<'pip-audit>=2.10.1'
 
 .PHONY: docs

@@ -11,8 +11,6 @@ import pyarrow as pa
 from fscost import analyze, files, stats
 from fscost import wear as _wear
 from fscost.errors import InputError
-from fscost.report.figures import figures
-from fscost.report.html import html_text
 from fscost.request import AUTO, Place, Request, absolute, around, prepared, with_range
 from fscost.results import RunResults
 from fscost.results import load as _load
@@ -76,11 +74,15 @@ class Run:
     @property
     def figures(self) -> dict[str, Any]:
         """Altair charts by name. Names of charts about a single profile end in a hyphen and the
-        profile's anchor in the page."""
+        profile's anchor in the page. Needs the extra `report`, as `report` does."""
+        from fscost.report.figures import figures
+
         return {figure.identity: figure.chart for figure in figures(self._page)}
 
     def report(self, path: Path | str, *, ssd: str | None = None, array: str | None = None) -> None:
         """Write the page that `fscost report` writes, with the same options."""
+        from fscost.report.html import html_text
+
         device, shape = _wear.of_options(ssd, array)
         shown = self._page if device is None else page(self.results, (), device, shape)
         with files.replacing(Path(path)) as file:

@@ -37,6 +37,36 @@ def test_explain_imports_nothing_that_it_does_not_use() -> None:
     assert done.stdout.split() == []
 
 
+LIGHT = """
+import sys
+sys.modules.update(dict.fromkeys(("altair", "jinja2", "squarify", "vl_convert", "scipy")))
+from fscost.cli import main
+
+def fscost(*arguments):
+    sys.argv = ["fscost", *arguments]
+    try:
+        main()
+    except SystemExit as ended:
+        print(ended.code)
+
+sweep = "ext4 -O {,^has_journal} -o {relatime,noatime}"
+fscost("compare", "--lab", "fake", "-r", "3", "--on", sweep, "-o", "out", "--", "true")
+import fscost as api
+print(api.load("out").effects().num_rows)
+fscost("report", "out")
+"""
+
+
+def test_a_light_install_measures_and_names_the_extra_for_charts(tmp_path: Path) -> None:
+    """None in sys.modules is a package that is not installed."""
+    command = [sys.executable, "-c", LIGHT]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=tmp_path)
+    assert "What matters for bytes written" in done.stdout
+    assert done.stdout.endswith("\n0\n3\n2\n")
+    assert "fscost: charts and pages need" in done.stderr
+    assert "pip install 'fscost[report]'" in done.stderr
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_list_of_commands_says_what_their_own_help_says(name: str) -> None:
     assert command(name).help.split("\n")[0] == COMMANDS[name]

@@ -61,7 +61,8 @@ LOCKS = {
 def test_a_python_lock_holds_all_that_is_declared(lock: str) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     pins = locked_pins(lock)
-    for text in [*project["dependencies"], *project["optional-dependencies"][LOCKS[lock]]]:
+    extras = project["optional-dependencies"]
+    for text in [*project["dependencies"], *extras["report"], *extras[LOCKS[lock]]]:
         requirement = Requirement(text)
         assert requirement.name in pins, f"{text}: not in {lock}; run make lock"
         for version, _ in pins[requirement.name]:

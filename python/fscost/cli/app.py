@@ -24,6 +24,8 @@ _MORE_MEMORY = "close other programs first, or raise the memory limit (`ulimit -
 
 _TRACEBACK = "FSCOST_TRACEBACK"
 _HELP = "help"
+_REPORT = ("altair", "jinja2", "squarify", "vl_convert")
+"""Packages of the extra `report`."""
 LEAST_ADDRESS_SPACE_BYTES = 1 << 30
 COMPLETE = "_FSCOST_COMPLETE"
 """Environment variable set by a shell that asks for completions (`fscost completion`)."""
@@ -176,6 +178,8 @@ def main() -> None:
         _give_up_output()
         sys.exit(READER_GONE)
     except ImportError as error:
+        if error.name in _REPORT:
+            _end_for(f"charts and pages need {error.name}", "pip install 'fscost[report]'")
         _end_for(
             f"a part of fscost cannot be loaded: {error}",
             "run `make setup`, and check the limits on memory and open files (`ulimit -a`)",

@@ -59,13 +59,12 @@ def _screened(spelling: str) -> list[Expansion]:
             )
     if len(factors) < 2:
         return every
-    from scipy.linalg import hadamard  # a slow import
-
-    half = hadamard(1 << (len(factors) - 1).bit_length())[:, : len(factors)] < 0
+    # Sylvester's Hadamard matrix: the sign of an entry is the parity of the bits in common.
+    runs = range(1 << (len(factors) - 1).bit_length())
+    half = [[(run & column).bit_count() % 2 for column in range(len(factors))] for run in runs]
+    mirrored = [[1 - number for number in run] for run in half]
     places = {each.levels: each for each in every}
     return [
-        places[
-            tuple(levels[int(is_second)] for levels, is_second in zip(factors, run, strict=True))
-        ]
-        for run in (*half, *~half)
+        places[tuple(levels[number] for levels, number in zip(factors, run, strict=True))]
+        for run in (*half, *mirrored)
     ]

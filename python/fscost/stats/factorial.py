@@ -23,6 +23,7 @@ import numpy as np
 
 from fscost.stats.interval import CONFIDENCE
 from fscost.stats.ratio import MINIMUM_SIZE, Verdict
+from fscost.stats.student import two_sided
 
 Matrix: TypeAlias = "np.ndarray[tuple[int, ...], np.dtype[np.float64]]"
 _TOLERANCE = 1e-8
@@ -197,10 +198,8 @@ class _Fit:
         self._decimals = _DIGITS - math.ceil(math.log10(largest)) if largest else _DIGITS
         self._deviation = self._quantile = None
         if self.degrees > 0:
-            from scipy.special import stdtrit  # a slow import
-
             self._deviation = math.sqrt(float(residuals @ residuals) / self.degrees)
-            self._quantile = float(stdtrit(self.degrees, (1 + confidence) / 2))
+            self._quantile = two_sided(self.degrees, confidence)
 
     def value(self, weights: Matrix) -> float:
         return round(float(weights @ self._parameters), self._decimals) + 0.0

@@ -25,6 +25,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fscost.stats.student import two_sided
+
 CONFIDENCE = 0.95
 _LARGEST_EXPONENT = 700.0  # exp() of more overflows
 
@@ -84,10 +86,7 @@ def spread(values: Sequence[float]) -> float | None:
 def _student(
     samples: "np.ndarray[tuple[int, ...], np.dtype[np.float64]]", confidence: float
 ) -> tuple[float, float]:
-    # The import takes a third of a second; neither --help nor a single sample needs it.
-    from scipy.special import stdtrit
-
     n = samples.size
-    half = float(stdtrit(n - 1, (1 + confidence) / 2) * samples.std(ddof=1) / math.sqrt(n))
+    half = two_sided(n - 1, confidence) * float(samples.std(ddof=1)) / math.sqrt(n)
     mean = float(samples.mean())
     return mean - half, mean + half
