@@ -20,6 +20,7 @@ impl Metadata {
         rows: &mut Rows,
     ) {
         let is_free = core.mode == 0;
+        self.has_xattr_blocks |= !is_free && core.xattr_extents > 0;
         // A fork without extents is not logged.
         let list = |fork: Option<&[u8]>, format, count| match (format, count) {
             _ if is_free => Some(Vec::new()),

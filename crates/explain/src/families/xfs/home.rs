@@ -5,7 +5,8 @@ use super::metadata::{Metadata, structure_of};
 use super::owners::Owner;
 use super::version::Version;
 use crate::bytes::is_zero;
-use crate::{Cause, Causes, NO_INODE, Row, Rows, Structure, Write};
+use crate::{Cause, Causes, Disks, NO_INODE, Row, Rows, Structure, Write};
+use fscost_recording::{MAX_REQUEST_BYTES, Result};
 use std::mem::take;
 
 /// Rows of one write.
@@ -14,15 +15,81 @@ pub struct Home<'a, 'b> {
     metadata: &'a mut Metadata,
     rows: &'a mut Rows,
     pending: Option<Row>,
+    /// True if data of this write no longer waits for an owner.
+    is_settled: bool,
+    /// The row that the next one replaces.
+    replaced: Option<usize>,
 }
 
 /// Explains the whole write.
 pub fn explain(write: &Write<'_>, metadata: &mut Metadata, rows: &mut Rows) {
+    explain_over(write, None, metadata, rows);
+}
+
+/// Reads the rows that were taken for data without being read, and explains those that are metadata:
+/// the first values of attributes. The disks still hold their content.
+pub fn again(metadata: &mut Metadata, disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
+    for number in take(&mut metadata.owners.misplaced) {
+        let row = rows.get_mut(number).copied();
+        read(row, disks, |write| {
+            explain_over(write, Some((number, true)), metadata, rows);
+        })?;
+    }
+    if !metadata.has_xattr_blocks || metadata.reads_short {
+        return Ok(());
+    }
+    metadata.reads_short = true;
+    for piece in metadata.owners.newest_waiting(rows) {
+        let row = rows.get_mut(piece.row).copied();
+        read(row, disks, |write| {
+            let geometry = &metadata.geometry;
+            let block_bytes = geometry.block_bytes as usize;
+            let offsets = (write.offset..).step_by(block_bytes);
+            let mut blocks = offsets.zip(write.content.chunks(block_bytes));
+            if blocks.any(|(offset, block)| identify(geometry, offset, block).is_some()) {
+                metadata.owners.forget(piece.offset, piece.length, rows);
+                explain_over(write, Some((piece.row, false)), metadata, rows);
+            }
+        })?;
+    }
+    Ok(())
+}
+
+/// Reads what the disk holds at the place of a row, as the write that it was.
+fn read(row: Option<Row>, disks: &mut Disks<'_>, explain: impl FnOnce(&Write<'_>)) -> Result<()> {
+    // A longer row is of zeroes.
+    let Some(row) = row.filter(|row| row.length <= MAX_REQUEST_BYTES as u64) else {
+        return Ok(());
+    };
+    let mut content = vec![0; row.length as usize];
+    disks.read(row.disk, row.offset, &mut content)?;
+    explain(&Write {
+        event: row.event,
+        time_ns: 0,
+        disk: row.disk,
+        offset: row.offset,
+        content: &content,
+        length: row.length,
+        formatting: false,
+    });
+    Ok(())
+}
+
+/// Explains the write. Its first row replaces this one, whose data may be settled: it no longer
+/// waits for an owner.
+fn explain_over(
+    write: &Write<'_>,
+    replaced: Option<(usize, bool)>,
+    metadata: &mut Metadata,
+    rows: &mut Rows,
+) {
     let mut home = Home {
         write,
         metadata,
         rows,
         pending: None,
+        is_settled: replaced.is_some_and(|(_, is_settled)| is_settled),
+        replaced: replaced.map(|(number, _)| number),
     };
     let mut done = 0;
     while done < write.length {
@@ -172,6 +239,7 @@ impl Home<'_, '_> {
                 false => Structure::FileData,
             },
         };
+        let owner = owner.filter(|_| !self.is_settled);
         let Owner { inode, structure } = owner.unwrap_or(unowned);
         let row = self.row(offset, length, structure);
         self.add(Row { inode, ..row })
@@ -204,10 +272,20 @@ impl Home<'_, '_> {
         let Some(row) = self.pending.take() else {
             return;
         };
-        let number = self.rows.push(row);
+        let number = match self.replaced.take() {
+            Some(number) => {
+                if let Some(before) = self.rows.get_mut(number) {
+                    *before = row;
+                }
+                number
+            }
+            None => self.rows.push(row),
+        };
         if row.inode != NO_INODE {
             self.metadata.late.push((number, row.inode));
-        } else if row.structure == Structure::FileData || self.write.formatting {
+        } else if (row.structure == Structure::FileData && !self.is_settled)
+            || self.write.formatting
+        {
             self.metadata.owners.wait(number, row.offset, row.length);
         }
     }
@@ -231,6 +309,8 @@ pub fn cause_of(structure: Structure) -> Cause {
 mod tests {
     use super::super::geometry;
     use super::*;
+    use fscost_recording::{DiskInfo, Event, Header, Op, Recording, Stripped, Writer};
+    use std::path::Path;
 
     #[test]
     fn what_is_written_home_with_the_content_of_before_is_unchanged() {
@@ -266,6 +346,100 @@ mod tests {
             let causes = rows.to_vec().into_iter().map(|r| r.causes.to_string());
             let causes: Vec<_> = causes.collect();
             assert_eq!(causes, [first, "unchanged", "unchanged", last]);
+        }
+    }
+
+    /// Records one write.
+    fn recorded(path: &Path, event: Event, content: &[u8]) -> Recording {
+        let header = Header {
+            begin_unix_ns: 0,
+            disks: vec![DiskInfo {
+                name: "main".into(),
+                size_bytes: 2000 * 4096,
+                logical_block_bytes: 512,
+                physical_block_bytes: 512,
+            }],
+            stripped: Stripped::No,
+        };
+        let mut writer = Writer::create(path, &header).unwrap();
+        writer.space()[..content.len()].copy_from_slice(content);
+        writer.append(event).unwrap();
+        writer.finish().unwrap();
+        Recording::open(path).unwrap()
+    }
+
+    #[test]
+    fn the_first_values_of_attributes_are_read_once_the_log_names_their_like() {
+        const OFFSET: u64 = 256 * 4096;
+        // A block of data, and a value of inode 77.
+        let mut content = vec![1; 8192];
+        content[4096..8192].fill(0);
+        content[4096..4100].copy_from_slice(b"XARM");
+        content[4096 + 32..][..8].copy_from_slice(&77_u64.to_be_bytes());
+        content[4096 + 40..][..8].copy_from_slice(&(257_u64 * 8).to_be_bytes());
+        let folder = tempfile::tempdir().unwrap();
+        let event = Event {
+            submit_ns: 0,
+            complete_ns: 0,
+            offset: OFFSET,
+            length: content.len() as u64,
+            content_offset: 0,
+            disk: 0,
+            op: Op::Write,
+            fua: false,
+        };
+        let recording = recorded(&folder.path().join("recording"), event, &content);
+        let mut disks = Disks::new(&recording).unwrap();
+        disks.apply(0, &event);
+        let owner = |structure| Owner {
+            inode: 9,
+            structure,
+        };
+        for (named, is_used, expected) in [
+            // Only the like is named so far; the value, or the data, may still get another owner.
+            (None, true, [Structure::FileData, Structure::Xattr]),
+            // The log names the value's block, but nothing else.
+            (
+                Some(Structure::Xattr),
+                false,
+                [Structure::FileData, Structure::Xattr],
+            ),
+            // Data is not read.
+            (Some(Structure::FileData), false, [Structure::FileData; 2]),
+        ] {
+            let (mut metadata, mut rows) = (Metadata::new(geometry()), Rows::default());
+            let zeros = vec![0; content.len()];
+            let write = Write {
+                event: 0,
+                time_ns: 0,
+                disk: 0,
+                offset: OFFSET,
+                content: &zeros,
+                length: event.length,
+                formatting: false,
+            };
+            assert!(!metadata.may_be_at(OFFSET, event.length));
+            explain(&write, &mut metadata, &mut rows);
+            metadata.has_xattr_blocks = is_used;
+            if let Some(structure) = named {
+                metadata
+                    .owners
+                    .claim(OFFSET + 4096, 4096, owner(structure), &mut rows);
+            }
+            again(&mut metadata, &mut disks, &mut rows).unwrap();
+            assert_eq!(metadata.may_be_at(1 << 21, 4096), is_used);
+            metadata
+                .owners
+                .claim(OFFSET, 4096, owner(Structure::FileData), &mut rows);
+            let mut found = rows.to_vec();
+            found.sort_by_key(|row| row.offset);
+            let found: Vec<_> = found.iter().map(|row| (row.structure, row.inode)).collect();
+            let last = if expected[1] == Structure::Xattr {
+                77
+            } else {
+                9
+            };
+            assert_eq!(found, [(expected[0], 9), (expected[1], last)], "{named:?}");
         }
     }
 }

@@ -95,6 +95,12 @@ pub struct Metadata {
     known: HashMap<u64, Known>,
     /// Regions that have held metadata, by their number on the disk.
     regions: HashSet<u64>,
+    /// True once the log has named attributes outside of an inode.
+    pub(super) has_xattr_blocks: bool,
+    /// True once short writes are read wherever they are, because of such attributes.
+    pub(super) reads_short: bool,
+    /// True if the log ends with an unmount record: tools may write what the log never names.
+    pub(super) is_unmounted: bool,
     /// Directory data and extent tree blocks, by byte offset. They are kept because the log
     /// contains only changes to them.
     contents: HashMap<u64, Vec<u8>>,
@@ -118,6 +124,9 @@ impl Metadata {
             inodes: Inodes::default(),
             known: HashMap::default(),
             regions: HashSet::new(),
+            has_xattr_blocks: false,
+            reads_short: false,
+            is_unmounted: false,
             contents: HashMap::default(),
             leaf_extents: HashMap::default(),
             moved: Vec::new(),
@@ -158,15 +167,18 @@ impl Metadata {
             .extend([offset / REGION_BYTES, last / REGION_BYTES]);
     }
 
-    /// Returns whether a write to the range may contain metadata. The log describes a block before
-    /// it is written home, except for the values of attributes, in buffers of their own
-    /// (`xfs_attr_rmtval_set_value`), and for the first blocks of a group when the file system grows
-    /// (`xfs_ag_init_headers`).
+    /// Returns whether a write to the range must be read because it may contain metadata. The log
+    /// describes a block before it is written home, except for the values of attributes, in buffers
+    /// of their own (`xfs_attr_rmtval_set_value`), and for the first blocks of a group when the file
+    /// system grows (`xfs_ag_init_headers`).
+    ///
+    /// The first values are not read before the log names attributes outside of an inode. Their rows
+    /// still wait for an owner then, and [`again`](super::home::again) reads them.
     pub(super) fn may_be_at(&self, offset: u64, length: u64) -> bool {
-        if length < ALONE_BYTES {
+        if self.is_unmounted || self.reads_short && length < ALONE_BYTES {
             return true;
         }
-        let last = offset.saturating_add(length - 1);
+        let last = offset.saturating_add(length.max(1) - 1);
         let group_bytes = self.geometry.ag_blocks * self.geometry.block_bytes;
         let headers_end = (last / group_bytes * group_bytes).saturating_add(REGION_BYTES);
         let mut regions = offset / REGION_BYTES..=last / REGION_BYTES;
@@ -407,9 +419,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_write_is_read_only_where_metadata_is_or_a_group_begins() {
+    fn a_write_is_read_only_where_metadata_may_be_or_a_group_begins() {
         let mut metadata = Metadata::new(geometry());
         let (long, group) = (ALONE_BYTES, 1000 * 4096);
+        assert!(!metadata.may_be_at(1 << 20, long));
+        assert!(!metadata.may_be_at(1 << 20, 4096));
+        for is_unmounted in [true, false] {
+            metadata.is_unmounted = is_unmounted;
+            assert_eq!(metadata.may_be_at(1 << 20, long), is_unmounted);
+            assert_eq!(metadata.may_be_at(1 << 20, 4096), is_unmounted);
+        }
+        metadata.reads_short = true;
         assert!(metadata.may_be_at(1 << 20, long - 1));
         assert!(!metadata.may_be_at(1 << 20, long));
         for (offset, is_read) in [

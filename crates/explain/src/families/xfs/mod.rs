@@ -3,8 +3,8 @@
 //! Metadata blocks in their home place (outside the log) identify themselves by a magic number,
 //! their address and the UUID. Blocks that no metadata claims are data, and belong to the inode
 //! whose extents contain them. The log is also read, because names, owners and causes reach the
-//! disk there first: inodes and directories are written home much later. A long write to a place
-//! where the log has named no metadata is data, and its content is not read.
+//! disk there first: inodes and directories are written home much later. A write to a place where
+//! the log has named no metadata is data, and its content is not read.
 
 mod forks;
 mod home;
@@ -117,7 +117,7 @@ impl Family for Xfs {
             || self.metadata.may_be_at(offset, length)
     }
 
-    fn write(&mut self, write: &Write<'_>, _disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
+    fn write(&mut self, write: &Write<'_>, disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
         if self.formatting && !write.formatting {
             self.metadata.end_formatting(rows);
         }
@@ -135,6 +135,7 @@ impl Family for Xfs {
             if in_log {
                 let row = part.row(Structure::Log, causes);
                 self.log.write(row, part.content, &mut self.metadata, rows);
+                home::again(&mut self.metadata, disks, rows)?;
             } else if write.disk == self.disk {
                 home::explain(&part, &mut self.metadata, rows);
             } else {
@@ -145,12 +146,12 @@ impl Family for Xfs {
         Ok(())
     }
 
-    fn finish(&mut self, _disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
+    fn finish(&mut self, disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
         if self.formatting {
             self.metadata.end_formatting(rows);
         }
         self.log.finish(&mut self.metadata, rows);
-        Ok(())
+        home::again(&mut self.metadata, disks, rows)
     }
 }
 

@@ -9,7 +9,7 @@ use crate::hash::HashMap;
 use crate::track::newer::{Age, Newer};
 use crate::track::reused::{Open, Reused};
 use crate::track::runs::Runs;
-use crate::track::waiting::{MAX_WAITING, Waiting};
+use crate::track::waiting::{MAX_WAITING, Piece, Waiting};
 use crate::{Rows, Structure};
 use std::{cmp::Reverse, mem::take};
 
@@ -39,6 +39,9 @@ pub struct Owners {
     taken: Vec<Taken>,
     open: Open,
     waiting: Waiting,
+    /// Data rows at whose places the log named metadata since the caller last took them. Nothing
+    /// has overwritten them.
+    pub(super) misplaced: Vec<usize>,
 }
 
 /// Blocks of one inode that the checkpoint being read gives to another.
@@ -115,6 +118,18 @@ impl Owners {
         self.waiting.insert(row, offset, length, MAX_WAITING);
     }
 
+    /// Returns the rows that wait for an owner and that no other of them has overwritten.
+    pub fn newest_waiting(&mut self, rows: &mut Rows) -> Vec<Piece> {
+        let mut pieces = self.waiting.pieces();
+        pieces.sort_by_cached_key(|piece| Reverse(rows.age(piece.row)));
+        let mut newer = Newer::default();
+        pieces.retain(|piece| {
+            let end = piece.offset.saturating_add(piece.length);
+            newer.add(piece.offset, end, ()) == Age::Newest
+        });
+        pieces
+    }
+
     /// Handles the end of mkfs: rows without an owner stay without one.
     pub fn end_formatting(&mut self) {
         self.waiting = Waiting::default();
@@ -146,7 +161,10 @@ impl Owners {
             };
             let end = row.offset.saturating_add(row.length);
             let age = newer.add(row.offset, end, commit);
-            if age != Age::OfBefore && !(is_metadata && row.structure == Structure::FileData) {
+            if is_metadata && row.structure == Structure::FileData {
+                let is_newest = age == Age::Newest;
+                self.misplaced.extend(is_newest.then_some(number));
+            } else if age != Age::OfBefore {
                 row.structure = owner.structure;
                 row.inode = owner.inode;
                 claimed.push(number);

@@ -84,7 +84,10 @@ pub fn explain(regions: &Regions, metadata: &mut Metadata, rows: &mut Rows) -> E
             Kind::Rmap => about(Structure::RmapBtree, Cause::Allocation),
             Kind::Refcount => about(Structure::RefcountBtree, Cause::Allocation),
             Kind::Mappings => about(Structure::ExtentMap, Cause::SizeOrExtents),
-            Kind::Attributes => about(Structure::Xattr, Cause::LinksOrMode),
+            Kind::Attributes => {
+                metadata.has_xattr_blocks = true;
+                about(Structure::Xattr, Cause::LinksOrMode)
+            }
             Kind::QuotaAccount => {
                 let account = about(Structure::Quota, Cause::Accounting)?;
                 Some(account.at(quota_account_at(format)?))
@@ -131,6 +134,7 @@ fn buffer(regions: &Regions, metadata: &mut Metadata, rows: &mut Rows) -> Option
     let item = BufferItem::parse(regions.get(0)?)?;
     let offset = item.offset;
     metadata.mark(offset, item.length as u64);
+    metadata.has_xattr_blocks |= item.kind == BufferKind::Xattr;
     if item.is_cancelled {
         let known = metadata.known(offset);
         metadata.forget_block(offset, rows);

@@ -45,6 +45,7 @@ impl Transactions {
         let mut at = record.content_at;
         for operation in record.operations() {
             let (id, flags) = (operation.id, operation.flags);
+            metadata.is_unmounted = flags & UNMOUNT != 0;
             let slot = if flags & START != 0 {
                 self.begin(id, record.lsn);
                 parts.of_transaction(id, record.lsn)
