@@ -242,6 +242,16 @@ def test_bytes_and_safety_stand_in_one_table(tmp_path: Path) -> None:
     assert (cut["ext4"], cut["btrfs-raid1"]) == ("SAFE", "SAFE")
     assert cut["ext4 -o nobarrier"] == "LOSES-ACKED"
     assert "fscost crash run/crash tells more" in shown
+    told = [*PROGRAM, "show", "run", "--json"]
+    shown = subprocess.run(told, cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+    assert valid(shown)["power_cut"]["ext4"] == "SAFE"
+    # The run itself called nothing that promises, and its recordings can be examined too.
+    own = [*PROGRAM, "crash", "run", "--cuts", "2", "--states", "4", "--json", "--wait"]
+    shown = subprocess.run(own, cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+    found = valid(shown)
+    assert found["workload"] == "command"
+    assert {row["promises"] for row in found["rows"]} == {0}
+    assert any("neither fsync nor fdatasync" in note for note in found["notes"])
     assert left_behind(tmp_path) == []
 
 

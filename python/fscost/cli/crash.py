@@ -31,8 +31,8 @@ class Asked:
         shared.Repeated,
         typer.Argument(
             metavar="[RUN | -- COMMAND…]",
-            help="A run of this command, to examine again; or a command to examine, whose promises"
-            " are its fsync calls.",
+            help="A run, to examine its recordings; or a command to measure. Their promises are"
+            " their fsync calls.",
             show_default=False,
         ),
     ] = None

@@ -1,5 +1,6 @@
 """Examination of the states of a run of `fscost crash`, and of one state."""
 
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -24,21 +25,22 @@ if TYPE_CHECKING:
 
 _BESIDE, _ROUNDS = "files", 3
 """Workload of the power cuts beside another run."""
-_PHASE = "run"
 _SIZE = "512M"
 _SAY_EVERY_S = 5
 _LARGEST_OUTPUT_BYTES = 32 << 20
 
 
 class Earlier:
-    """A run that was made earlier. Its folder must be the user's own: its states are mounted."""
+    """A run that was made earlier, by any command. Its folder must be the user's own: its states
+    are mounted."""
 
     def __init__(self, folder: Path, *, trust: bool) -> None:
         from fscost.crash import states
         from fscost.results import load
 
         self._results = load(folder, trust=trust)
-        self._findings = states.load(folder)
+        is_examined = os.path.lexists(folder / states.FILE)
+        self._findings = states.load(folder) if is_examined else states.unexamined()
 
     def examine(self, limits: "Limits", *, lose_disks: bool, is_json: bool) -> None:
         """Examine its states again, within other limits."""
@@ -227,7 +229,7 @@ def _sources(results: RunResults, workload: str) -> "Iterator[tuple[str, Source]
             [str(flag) for flag in flags] if isinstance(flags, list) else [],
             str(about.get("mount_options", "")),
         )
-        yield cell.profile, source(path, workload, how, _output(results, cell), _PHASE)
+        yield cell.profile, source(path, workload, how, _output(results, cell))
 
 
 def _output(results: RunResults, cell: "CellRecord") -> str:

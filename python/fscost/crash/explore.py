@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fscost import capture
+from fscost import analyze, capture
 from fscost.crash import fsynced
 from fscost.crash.disks import Disk, family, uses
 from fscost.crash.lost import WAYS, Lost, hows, summed
@@ -133,9 +133,9 @@ class Mounted:
     options: str
 
 
-def source(recording: Path, workload: str, how: Mounted, output: str, phase: str) -> Source:
-    """Read what a cell of the workload promised, and when. `output`: the text that its commands
-    printed."""
+def source(recording: Path, workload: str, how: Mounted, output: str) -> Source:
+    """Read what a cell of the workload promised in its measured phases, and when. `output`: the
+    text that its commands printed."""
     if how.type not in TYPES:
         raise InputError(
             f"this kernel cannot examine states of {how.type or 'no file system'}",
@@ -162,13 +162,14 @@ def source(recording: Path, workload: str, how: Mounted, output: str, phase: str
     begin_unix_ns = info["begin_unix_ns"]
     if not begin_unix_ns:
         raise InputError(f"{recording} has no times of this machine", "use --lab native")
-    bounds = [at_ns for at_ns, _, _ in marks]
     phases = [name for _, name, _ in marks]
-    if phase not in phases or phases.index(phase) + 1 >= len(phases):
-        raise InputError(f"{recording} has no phase {phase!r}", "run `fscost crash` again")
-    place = phases.index(phase)
+    measured = analyze.measured(phases, [analyze.mark(*each) for each in marks])
+    if not measured or phases[-1] in measured:
+        raise InputError(f"{recording} has no measured phase that ended", "measure it again")
+    places = [phases.index(measured[0]), phases.index(measured[-1]) + 1]
+    begin_ns, end_ns = (marks[place][0] for place in places)
     if checked(workload) is None:
-        promises = fsynced.heard(recording, phase)
+        promises = fsynced.heard(recording, measured)
     else:
         promises = [
             (int(at_ns) - begin_unix_ns, kind, int(number))
@@ -181,8 +182,8 @@ def source(recording: Path, workload: str, how: Mounted, output: str, phase: str
         how.options,
         disks,
         promises,
-        bounds[place],
-        bounds[place + 1],
+        begin_ns,
+        end_ns,
     )
 
 

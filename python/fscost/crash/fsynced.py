@@ -30,11 +30,11 @@ _ZERO = 0
 """Stands for a sector of zeros."""
 
 
-def heard(recording: Path, phase: str) -> list[tuple[int, str, int]]:
-    """Return the end and the inode of each fsync and fdatasync of a phase."""
+def heard(recording: Path, phases: Sequence[str]) -> list[tuple[int, str, int]]:
+    """Return the end and the inode of each fsync and fdatasync of these phases."""
     with capture.opened(recording) as opened:
         marks = [analyze.mark(*each) for each in opened.marks()]
-    calls, _ = analyze.heard(marks, [phase])
+    calls, _ = analyze.heard(marks, phases)
     return [
         (call.at_ns + call.took_ns, FSYNC, call.inode)
         for call in calls
