@@ -2,6 +2,7 @@
 *factor*, and each of its choices a *level*; all combinations are a full factorial design."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from fscost.errors import InputError
@@ -35,41 +36,77 @@ class Expansion:
     sweep: str = ""
 
 
-def expand(spelling: str, most: int = MOST) -> list[Expansion]:
+def expand(spelling: str) -> list[Expansion]:
     """Return every combination, with the last brace changing fastest, or only the spelling itself
-    if it has no braces to expand. InputError if there are more than `most`."""
+    if it has no braces to expand. InputError if there are too many."""
+    check(spelling)
+    found: list[Expansion] = []
+    pending = [Expansion(spelling)]
+    while pending:
+        each = pending.pop()
+        if steps := _choices(each):
+            pending += reversed(steps)
+        else:
+            found.append(_finished(each, spelling))
+        if len(found) > MOST:
+            raise InputError(
+                f"{spelling} expands to more than {MOST} profiles", "write fewer choices in braces"
+            )
+    return found
+
+
+def check(spelling: str) -> None:
+    """Refuse a spelling that would take long to expand, or holds the mark of an empty choice."""
+    if _NOTHING in spelling:
+        raise InputError("profile: contains '\\x00'", "a profile is one line of text")
     if len(spelling) > _LONGEST:
         raise InputError(
             f"{spelling[:40]}… has {len(spelling):,} characters", f"write at most {_LONGEST:,}"
         )
-    if _NOTHING in spelling:  # refused by `spelling.split_words`
-        return [Expansion(spelling)]
-    found: list[Expansion] = []
-    pending = [Expansion(spelling)]
-    while pending:
-        text, levels = pending[-1].spelling, pending.pop().levels
-        choice = _CHOICE.search(text)
-        if choice is None:
-            found.append(Expansion(_without(text), levels, spelling if levels else ""))
-        else:
-            before, after = text[: choice.start()], text[choice.end() :]
-            choices = choice[1].split(",")
-            factor, names = _named(before, choices, [name for name, _ in levels])
-            pending += [
-                Expansion(f"{before}{each or _NOTHING}{after}", (*levels, (factor, name)))
-                for each, name in reversed(list(zip(choices, names, strict=True)))
-            ]
-        if len(found) > most:
-            raise InputError(
-                f"{spelling} expands to more than {most} profiles", "write fewer choices in braces"
-            )
+
+
+def factors(spelling: str) -> dict[str, int]:
+    """Return the factors of a spelling, and the number of their levels."""
+    found: dict[str, int] = {}
+    at = Expansion(spelling)
+    while steps := _choices(at):
+        at = steps[0]
+        found[at.levels[-1][0]] = len(steps)
     return found
+
+
+def combination(spelling: str, numbers: Iterable[int]) -> Expansion:
+    """Return the combination that has the level of this number of each factor."""
+    found = Expansion(spelling)
+    for number in numbers:
+        found = _choices(found)[number]
+    return _finished(found, spelling)
+
+
+def _choices(found: Expansion) -> list[Expansion]:
+    """Replace the first brace with each of its choices; without a brace, return nothing."""
+    choice = _CHOICE.search(found.spelling)
+    if choice is None:
+        return []
+    before, after = found.spelling[: choice.start()], found.spelling[choice.end() :]
+    texts = choice[1].split(",")
+    factor, names = _named(before, texts, [name for name, _ in found.levels])
+    return [
+        Expansion(f"{before}{text or _NOTHING}{after}", (*found.levels, (factor, name)))
+        for text, name in zip(texts, names, strict=True)
+    ]
+
+
+def _finished(found: Expansion, spelling: str) -> Expansion:
+    if not found.levels:
+        return found
+    return Expansion(_without(found.spelling), found.levels, spelling)
 
 
 def _without(text: str) -> str:
     """Remove empty choices, each with the flag or the comma that belongs to it."""
     if _NOTHING not in text:
-        return text
+        return text  # as it was typed
     for pattern in _EMPTY:
         text = pattern.sub("", text)
     return " ".join(text.split())

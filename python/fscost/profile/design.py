@@ -4,12 +4,12 @@ from collections.abc import Iterable, Sequence
 from math import prod
 
 from fscost.errors import InputError, did_you_mean
-from fscost.profile.braces import MOST, Expansion, expand
+from fscost.profile.braces import MOST, Expansion, check, combination, expand, factors
 from fscost.profile.model import Profile
 
 FULL, SCREENING = "full", "screening"
 _DESIGNS = (FULL, SCREENING)
-_MOST_FACTORS = 16
+_MOST_FACTORS = 20
 
 
 def expand_all(spellings: Iterable[str], design: str = FULL) -> list[Expansion]:
@@ -47,24 +47,23 @@ def _screened(spelling: str) -> list[Expansion]:
     """Return a two-level fractional factorial of resolution IV: a Hadamard matrix and its mirror
     image (a foldover). Main effects are clear of each other and of two-way interactions, which are
     confounded among themselves (Montgomery, *Design and Analysis of Experiments*, ch. 8)."""
-    every = expand(spelling, 1 << _MOST_FACTORS)
-    factors = [
-        tuple(dict.fromkeys(column)) for column in zip(*(e.levels for e in every), strict=True)
-    ]
-    for levels in factors:
-        if len(levels) != 2:
+    check(spelling)
+    found = factors(spelling)
+    for factor, levels in found.items():
+        if levels != 2:
             raise InputError(
-                f"--design screening: {levels[0][0]} has {len(levels)} levels",
+                f"--design screening: {factor} has {levels} levels",
                 "give each factor two, or leave out --design",
             )
-    if len(factors) < 2:
-        return every
+    if len(found) > _MOST_FACTORS:
+        raise InputError(
+            f"--design screening: {spelling} has {len(found)} factors",
+            f"give at most {_MOST_FACTORS}",
+        )
+    if len(found) < 2:
+        return expand(spelling)
     # Sylvester's Hadamard matrix: the sign of an entry is the parity of the bits in common.
-    runs = range(1 << (len(factors) - 1).bit_length())
-    half = [[(run & column).bit_count() % 2 for column in range(len(factors))] for run in runs]
+    runs = range(1 << (len(found) - 1).bit_length())
+    half = [[(run & column).bit_count() % 2 for column in range(len(found))] for run in runs]
     mirrored = [[1 - number for number in run] for run in half]
-    places = {each.levels: each for each in every}
-    return [
-        places[tuple(levels[number] for levels, number in zip(factors, run, strict=True))]
-        for run in (*half, *mirrored)
-    ]
+    return [combination(spelling, numbers) for numbers in (*half, *mirrored)]

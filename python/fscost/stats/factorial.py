@@ -83,11 +83,11 @@ def factorial(
     values = np.array([each.value for each in observations])
     is_ratio = bool(values.min() > 0)
     whole = _Model(observations, factors, list(combinations(factors, 2)))
-    pairs = [pair for pair in whole.pairs if whole.is_estimable(pair)]
+    pairs = [pair for pair in whole.pairs if whole.estimable[pair]]
     model = whole if len(pairs) == len(whole.pairs) else _Model(observations, factors, pairs)
     fit = _Fit(model, np.log(values) if is_ratio else values, confidence)
     mean = float(values.mean())
-    known = [factor for factor in factors if model.is_estimable((factor,))]
+    known = [factor for factor in factors if model.estimable[(factor,)]]
     terms = [*((factor,) for factor in known), *pairs]
     found = [
         _effect(fit, term, chosen, is_ratio=is_ratio, least=MINIMUM_SIZE * abs(mean))
@@ -149,6 +149,15 @@ class _Model:
         self.matrix = np.hstack(columns)
         self.squares = self.matrix.T @ self.matrix
         self.inverse = np.linalg.pinv(self.squares, hermitian=True)
+        projection = self.inverse @ self.squares
+        self.estimable = {
+            term: all(
+                np.abs(weights @ projection - weights).max() < _TOLERANCE
+                for weights in (self.contrast(term, each) for each in self.contrasts(term))
+            )
+            for term in self._places
+        }
+        """Terms whose effects the samples determine: their weights are combinations of the rows."""
 
     def contrasts(self, term: tuple[str, ...]) -> Iterator[tuple[int, ...]]:
         """Yield the levels of the term's factors, as numbers, except for the first of each."""
@@ -174,15 +183,6 @@ class _Model:
         weights[self._places[pair[:1]]] = step
         weights[self._places[pair]] = np.kron(step, second[level])
         return weights
-
-    def is_estimable(self, term: tuple[str, ...]) -> bool:
-        """True if the samples determine every effect of the term (its weights are a combination of
-        the rows)."""
-        for chosen in self.contrasts(term):
-            weights = self.contrast(term, chosen)
-            if np.abs(weights @ self.inverse @ self.squares - weights).max() > _TOLERANCE:
-                return False
-        return True
 
 
 class _Fit:
@@ -220,7 +220,7 @@ def _effect(
     size, half = fit.value(weights), fit.half_width(weights)
     low, high = (None, None) if half is None else (size - half, size + half)
     at: list[tuple[str, float]] = []
-    if len(term) == 2 and model.is_estimable(term[:1]):
+    if len(term) == 2 and model.estimable[term[:1]]:
         at = [
             (level, fit.value(model.at_level(term, chosen[0], number)))
             for number, level in enumerate(model.factors[term[1]])
