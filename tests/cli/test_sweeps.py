@@ -154,3 +154,12 @@ def test_safety_is_the_verdict_after_power_cuts(fscost: Run, compare: Run, tmp_p
     assert shown["pareto"] == ["xfs", "ext4"], (
         "xfs writes the least; btrfs the most, as safe as ext4"
     )
+
+
+def test_kernels_are_a_factor_of_a_sweep(compare: Run, tmp_path: Path) -> None:
+    kernels = ("--kernel", "6.1", "--kernel", "6.12")
+    found = compare("--on", "ext4 -O {,^has_journal}", *kernels, "-r", "2", "-o", "out")
+    assert "on 4 combinations of ext4 -O {,^has_journal} (2 × 2)" in found.stderr
+    assert "What matters for bytes written: ^has_journal −20 %" in found.stdout
+    effects = load_run(tmp_path / "out").effects().to_pylist()
+    assert ["kernel"] in [each["factors"] for each in effects]
