@@ -6,7 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.schemas import valid
 from tests.test_recording_strip import CORPUS
+
+from fscost.crash import states
 
 Run = Callable[..., Any]
 
@@ -66,3 +69,19 @@ def test_a_run_is_stripped_as_a_whole(compare: Run, fscost: Run, tmp_path: Path)
     assert made == [f"{name}-{number}.fscost" for name in ("ext4", "xfs") for number in (0, 1)]
     assert said.count("without the contents of files") == 4
     assert "exists" in fscost("recording", "strip", "run", "shared", check=(2,)).stderr
+
+
+def test_verdicts_after_power_cuts_are_in_every_output(
+    compare: Run, fscost: Run, tmp_path: Path
+) -> None:
+    compare("-o", "run", "--on", "ext4", "--on", "xfs", "-r", "1")
+    assert valid(fscost("show", "run", "--json").stdout)["power_cut"] == {}
+    folder = tmp_path / "run" / "crash"
+    folder.mkdir()
+    verdicts = {"ext4": "SAFE", "xfs": "LOSES-ACKED"}
+    states.save(folder, states.Findings("files", "in-order", verdicts, {"ext4": 7, "xfs": 9}))
+    assert valid(fscost("show", "run", "--json").stdout)["power_cut"] == verdicts
+    page = (tmp_path / fscost("report", "run").stdout.strip()).read_text()
+    assert ">power cut<" in page
+    assert ">LOSES-ACKED<" in page
+    assert "the worst of at least 7 states" in page

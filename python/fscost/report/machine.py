@@ -20,9 +20,9 @@ _COLUMNS = [field.name for field in fields(Row)]
 
 
 def json_text(results: RunResults, view: View) -> str:
-    """Return exactly one object: `schema`, `run`, `rows`, `headline`, `why`, `cautions`,
-    `findings`, `skipped`, `failed`, `not_explained`; `effects` of
-    a sweep, and `pareto` with --pareto."""
+    """Return exactly one object: `schema`, `run`, `rows`, `power_cut`, `headline`, `why`,
+    `cautions`, `findings`, `skipped`, `failed`, `not_explained`; `effects` of a sweep, and
+    `pareto` with --pareto."""
     manifest = results.manifest.to_json()
     cells = manifest.pop("cells")
     skipped = manifest.pop("skipped")
@@ -35,6 +35,7 @@ def json_text(results: RunResults, view: View) -> str:
     value = {
         "run": run,
         "rows": [asdict(row) for row in view.rows],
+        "power_cut": dict(view.power_cut),
         "headline": view.headline,
         "why": list(view.why),
         "cautions": list(view.cautions),

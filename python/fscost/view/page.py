@@ -44,9 +44,9 @@ def page(
     shown = view(results)
     ranked = tables.ranked(shown.rows)
     rows = [row for name in ranked for row in shown.rows if row.profile == name and not row.disk]
-    found = (tables.summary, tables.measures, tables.causes, tables.structures, tables.phases)
+    found = (tables.measures, tables.causes, tables.structures, tables.phases)
     models = modelled(results, device, array)
-    made = [make(rows) for make in found]
+    made = [tables.summary(rows, shown.power_cut), *(make(rows) for make in found)]
     made.append(tables.effects(shown.sweeps))
     sentences = answers(shown.headline, shown.why, rows, results.manifest.baseline)
     sentences += [f"{words(sweep)}." for sweep in shown.sweeps]

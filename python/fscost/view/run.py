@@ -38,7 +38,9 @@ _RAM = ("tmpfs", "ramfs")
 @dataclass(frozen=True)
 class View:
     """View of a run, in order of display. `problems`: profiles and cells that were skipped, failed
-    or could not be explained, with reasons. `why_title`: heading of `why`."""
+    or could not be explained, with reasons. `why_title`: heading of `why`. `power_cut`: verdict on
+    each profile after power cuts, if the run has them, and `power_cut_line`, which explains
+    them."""
 
     title: str
     headline: str
@@ -60,6 +62,8 @@ class View:
     pareto: Grid | None = None
     rows: Sequence[Row] = field(default_factory=list)
     why_title: str = "Why"
+    power_cut: Mapping[str, str] = field(default_factory=dict)
+    power_cut_line: str = ""
 
 
 @dataclass(frozen=True)
@@ -126,6 +130,8 @@ def view(results: RunResults, choice: Choice = Choice()) -> View:
         pareto=pareto(results, found.metric, choice.pareto) if choice.pareto else None,
         rows=every if choice.is_by_disk else rows,
         why_title=why_title(results, found, is_wide=choice.is_wide),
+        power_cut={plain(name): plain(verdict) for name, verdict in cut.items()},
+        power_cut_line=plain(cut_line),
     )
 
 

@@ -56,9 +56,9 @@ def ranked(rows: Sequence[Row]) -> list[str]:
     return sorted(names, key=lambda name: medians.get(name, math.inf))
 
 
-def summary(rows: Sequence[Row]) -> Table:
-    """Build a line for each profile: the median of each metric, and bytes written with their
-    ratio."""
+def summary(rows: Sequence[Row], power_cut: Mapping[str, str]) -> Table:
+    """Build a line for each profile: the median of each metric, bytes written with their ratio, and
+    the verdict after power cuts, if there is one."""
     totals = {(row.profile, row.metric): row for row in rows if row.phase == TOTAL}
     shown = [metric for metric in SUMMARY if any(metric == found for _, found in totals)]
     profiles = list(dict.fromkeys(row.profile for row in rows))
@@ -68,6 +68,8 @@ def summary(rows: Sequence[Row]) -> Table:
         columns[metric] = [row and row.median for row in found]
         if metric == WRITTEN:
             columns["ratio"] = [row and row.ratio for row in found]
+            if power_cut:
+                columns["power_cut"] = [power_cut.get(profile) for profile in profiles]
     if WRITTEN in shown:
         found = [totals.get((profile, WRITTEN)) for profile in profiles]
         for name in ("ratio_low", "ratio_high", "verdict", "n"):

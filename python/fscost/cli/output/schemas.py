@@ -78,6 +78,8 @@ class Run(Document):
 
     run: RunFacts
     rows: list[Row]
+    power_cut: dict[str, str] = Field(default_factory=dict)
+    """Verdict on each profile after power cuts (`--crash`)."""
     headline: str
     why: list[str]
     cautions: list[str]

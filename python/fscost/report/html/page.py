@@ -33,9 +33,10 @@ _BUILD = (
 )
 _TEXTS = (
     *("profile", "cause", "structure", "phase", "metric", "verdict", "unit", "disk"),
-    *("text", "kernel", "criterion", "outcome", "what", "option", "against"),
+    *("text", "kernel", "criterion", "outcome", "what", "option", "against", "power_cut"),
 )
 _HEADERS = {
+    "power_cut": "power cut",
     "ratio_low": "ratio, low end",
     "ratio_high": "ratio, high end",
     "low": "interval, low end",
