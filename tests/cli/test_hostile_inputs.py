@@ -55,6 +55,7 @@ INPUTS: Mapping[str, Callable[[Path], object]] = {
         f"[workloads.w]\ncommand = {IN_TOML}\nsetup = [{IN_TOML}]\n"
     ),
     "field.toml": lambda path: path.write_text(f"version = 1\n{IN_TOML} = 1\n"),
+    "answers.toml": lambda path: path.write_text(f"{IN_TOML} = 1\n"),
     "value.toml": lambda path: path.write_text(
         f"version = 1\nprofiles = ['ext4']\nlab = {IN_TOML}\n[workloads.w]\ncommand = 'true'\n"
     ),
@@ -89,6 +90,7 @@ COMMANDS: list[tuple[str, ...]] = [
     *[("replay", f"{name}.trace", "--disk", "x=hdd-7200") for name in ("msr", "fio")],
     *[("run", f"{name}.toml", "--dry-run") for name in ("suite", "field", "value")],
     *[("devices", f"{name}.toml") for name in ("device", "key", "model")],
+    ("study", "page", "run", "--answers", "answers.toml", "-o", OUT),
     ("devices", HOSTILE),
     ("explain", NAMED),
     ("recording", "info", NAMED),

@@ -4,6 +4,9 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
+from fscost.errors import InputError
 from fscost.report import posts
 from fscost.study import Report
 from fscost.view.posts import posts as shown
@@ -71,3 +74,36 @@ def test_a_study_without_decisions_has_no_picture(reported: Reported, tmp_path: 
     out = tmp_path / "posts.md"
     assert posts.write([reported("journal-tax", half, repetitions=1)], out, "x") == [out]
     assert "posts/" not in out.read_text()
+
+
+def test_runs_under_one_kernel_are_told_apart_and_open_claims_are_named(reported: Reported) -> None:
+    page = shown([reported("journal-tax", half)] * 2 + [reported("snapshot-atime")])
+    tax, snapshots = page.posts
+    assert tax.verdicts.header[1:] == ("6.1.0, small, 1", "6.1.0, small, 2")
+    assert snapshots.verdicts.header[1:] == ("6.1.0",)
+    open_ = [row[0] for row in tax.verdicts.rows if row[1:] == ("inconclusive", "inconclusive")]
+    open_ += [row[0] for row in snapshots.verdicts.rows if row[1:] == ("inconclusive",)]
+    total = len(tax.verdicts.rows) + len(snapshots.verdicts.rows)
+    assert page.count[0] == (
+        f"Of {total} claims, {total - len(open_)} have a verdict in at least one run."
+    )
+    assert [line.split(": ", 1)[1] for line in page.count[2:]] == open_
+
+
+def test_a_criterion_that_is_decided_by_its_range_is_not_drawn(reported: Reported) -> None:
+    skip = dict.fromkeys(("jfs", "nilfs2", "reiserfs"), "not in this kernel")
+    [post] = shown([reported("nine-filesystems", lambda *_: 10.0, skip=skip)]).posts
+    assert any(row[4].startswith("at most") for row in post.decided.rows)
+    assert None not in post.table["median"].to_pylist()
+    assert len(post.decided.rows) > post.table.num_rows > 0
+
+
+def test_an_answer_begins_its_post(reported: Reported) -> None:
+    reports = [reported("journal-tax", half), reported("snapshot-atime")]
+    answers = {"snapshot-atime": "Right about *all* of it."}
+    page = posts.text(shown(reports, answers), {}, "x")
+    assert re.search(
+        r"## snapshot-atime: .*\n\nPublished: .*\n\nRight about \*all\* of it\.\n", page
+    )
+    with pytest.raises(InputError, match="'other', but no run"):
+        shown(reports, {"other": ""})

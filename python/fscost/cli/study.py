@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from fscost import files, run, study
+from fscost import files, run, study, typed
 from fscost.cli import shared
 from fscost.cli.declare import option, with_fields
 from fscost.cli.help import Command
@@ -24,6 +24,8 @@ from fscost.results import RunResults, load
 from fscost.view.grid import plain
 from fscost.view.run import Choice
 from fscost.view.study import study_view
+
+_LONGEST_BYTES = 1 << 20
 
 app = group("Repeat published experiments, compare the values, and give a verdict for each claim.")
 
@@ -221,18 +223,44 @@ def page(
             "-o", "--out", parser=some_path, metavar="FILE.md", help="Write the page to this file."
         ),
     ],
+    answers: Annotated[
+        Path | None,
+        typer.Option(
+            parser=some_path,
+            metavar="FILE.toml",
+            help="Paragraphs in prose, such as noatime-raid = 'TEXT', to begin each post with.",
+        ),
+    ] = None,
     trust: shared.TrustRun = False,
 ) -> None:
     """Write one Markdown page about runs of several studies: verdicts, numbers and pictures."""
     files.check_output(out)
+    prose = None if answers is None else answers_of(answers)
     found = [load(folder, trust=trust) for folder in folders]
     reports = [study.report(_study_of(results), results) for results in found]
     # Importing charts takes a second, and a wrong path must be reported at once.
     from fscost.report import posts
 
-    command = shlex.join(["fscost", "study", "page", *map(str, folders), "-o", str(out)])
-    for path in posts.write(reports, out, plain(command)):
+    more = [] if answers is None else ["--answers", str(answers)]
+    command = shlex.join(["fscost", "study", "page", *map(str, folders), *more, "-o", str(out)])
+    for path in posts.write(reports, out, plain(command), prose):
         print(path)
+
+
+def answers_of(path: Path) -> dict[str, str]:
+    """Read a paragraph by name of a study."""
+    remedy = "write TOML such as journal-tax = 'TEXT'"
+    try:
+        with files.open_regular(path) as file:
+            content = files.content(file, _LONGEST_BYTES)
+        if content is None:
+            raise InputError(f"{path} is larger than {_LONGEST_BYTES >> 20} MiB", remedy)
+        found = typed.read(dict[str, str], typed.toml(content.decode()))
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}", remedy) from None
+    except (ValueError, typed.InvalidError) as error:
+        raise InputError(f"{path}: {error}", remedy) from None
+    return {name: text.strip() for name, text in found.items()}
 
 
 def _study_of(results: RunResults) -> study.Study:

@@ -1,5 +1,6 @@
 """Runs of several studies as one Markdown page, with a picture for each study."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import vl_convert
@@ -16,15 +17,18 @@ _ABOUT = f"""fscost repeated published experiments on file-system writes and jud
 Every figure and verdict on this page comes from the samples of the runs listed below.
 All runs are judged by the same fixed rules ({_RULES}).
 The runs are smaller than the published experiments, so *inconclusive* often reflects a limit of \
-the run, not of the post."""
+the run, not of the post.
+The paragraph that begins each post is ours, written after these runs; no verdict depends on it."""
 _READING = """Dot: measured value with its 95 % interval.
 Diamond: published value.
 Band: values for which the criterion holds."""
 
 
-def write(reports: list[Report], path: Path, command: str) -> list[Path]:
+def write(
+    reports: list[Report], path: Path, command: str, answers: Mapping[str, str] | None = None
+) -> list[Path]:
     """Write the page, and its pictures in a folder of the same name; return the files made."""
-    found = posts(reports)
+    found = posts(reports, answers)
     folder = path.with_suffix("")
     made = [path]
     pictures: dict[str, str] = {}
@@ -48,6 +52,8 @@ def text(found: Posts, pictures: dict[str, str], command: str) -> str:
         f"# {found.title}",
         _ABOUT,
         f"```console\n$ {command}\n```",
+        found.count[0],
+        *([found.count[1], markdown.items(found.count[2:])] if found.count[1:] else []),
         "## Verdicts per study",
         markdown.table(found.summary),
         markdown.items(found.rules),
@@ -63,6 +69,7 @@ def _post(post: Post, picture: str | None) -> list[str]:
     blocks = [
         f"## {markdown.escape(study.name)}: {markdown.escape(study.title)}",
         f"Published: {markdown.escape(study.source)}. <{study.url}>",
+        post.answer,
         markdown.items(post.runs),
         markdown.table(post.verdicts),
     ]
@@ -73,7 +80,7 @@ def _post(post: Post, picture: str | None) -> list[str]:
         blocks += ["Decided criteria:", markdown.table(post.decided)]
     if post.undecided:
         blocks += ["Open criteria, counted by reason:", markdown.items(post.undecided)]
-    return blocks
+    return list(filter(None, blocks))
 
 
 def _drawn(post: Post, reports: list[Report]) -> str:

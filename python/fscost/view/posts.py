@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from fscost.errors import InputError
 from fscost.results import RunResults
 from fscost.study import RULES, Findings, Outcome, Report, Study, Verdict
 from fscost.view.grid import NOTHING, Grid, plain
@@ -30,10 +31,12 @@ class Column:
 
 @dataclass(frozen=True)
 class Post:
-    """A published experiment and its runs. `decided`: criteria that the runs decide. `undecided`:
-    why the others are open. `table`: the decided criteria, for a chart."""
+    """A published experiment and its runs. `answer`: what the runs say, in prose. `decided`:
+    criteria that the runs decide. `undecided`: why the others are open. `table`: the decided
+    criteria with a value, for a chart."""
 
     study: Study
+    answer: str
     runs: Sequence[str]
     verdicts: Grid
     decided: Grid
@@ -46,15 +49,22 @@ class Posts:
     """Contents of the page about all studies."""
 
     title: str
+    count: Sequence[str]
     summary: Grid
     rules: Sequence[str]
     posts: Sequence[Post]
     missing: Sequence[str]
 
 
-def posts(reports: Sequence[Report]) -> Posts:
+def posts(reports: Sequence[Report], answers: Mapping[str, str] | None = None) -> Posts:
     """Build the page: studies in the order of their first runs, with the runs of one study side by
-    side."""
+    side. `answers`: a paragraph by name of a study."""
+    unknown = sorted(set(answers or ()) - {report.study.name for report in reports})
+    if unknown:
+        raise InputError(
+            f"there is an answer for {unknown[0]!r}, but no run of such a study",
+            "name a run of it, or remove the answer",
+        )
     by_study: dict[str, list[Column]] = {}
     for report in reports:
         columns = by_study.setdefault(report.study.name, [])
@@ -62,13 +72,15 @@ def posts(reports: Sequence[Report]) -> Posts:
             Column(kernel(report.results, findings), report, findings)
             for findings in report.findings
         ]
+    by_study = {name: _told_apart(columns) for name, columns in by_study.items()}
     count = len(by_study)
     number = _NUMBERS[count] if count < len(_NUMBERS) else str(count)
     return Posts(
         f"What {number} famous post{'s' * (count != 1)} got right",
+        _count(by_study),
         _summary(by_study),
         RULES,
-        [_post(columns) for columns in by_study.values()],
+        [_post(columns, (answers or {}).get(name, "")) for name, columns in by_study.items()],
         list(_missing(by_study)),
     )
 
@@ -91,6 +103,37 @@ def kernel(results: RunResults, findings: Findings) -> str:
     return version[0] if version else release
 
 
+def _told_apart(columns: Sequence[Column]) -> list[Column]:
+    """Add the scale, then a number, to the names of columns under the same kernel."""
+    found = list(columns)
+    for added in (lambda column, _: plain(_scale(column)), lambda _, number: str(number)):
+        counts = Counter(column.kernel for column in found)
+        seen: Counter[str] = Counter()
+        for at, column in enumerate(found):
+            if counts[column.kernel] > 1:
+                seen[column.kernel] += 1
+                name = f"{column.kernel}, {added(column, seen[column.kernel])}"
+                found[at] = replace(column, kernel=name)
+    return found
+
+
+def _scale(column: Column) -> str:
+    return str(column.report.results.manifest.request.get("scale", ""))
+
+
+def _count(by_study: Mapping[str, Sequence[Column]]) -> list[str]:
+    """Count the claims with a verdict in at least one run, and name the others."""
+    open_ = [
+        f"{name}: {claim.text}"
+        for name, columns in by_study.items()
+        for number, claim in enumerate(columns[0].report.study.claims)
+        if all(column.findings.claims[number].verdict is Verdict.INCONCLUSIVE for column in columns)
+    ]
+    total = sum(len(columns[0].report.study.claims) for columns in by_study.values())
+    line = f"Of {total} claims, {total - len(open_)} have a verdict in at least one run."
+    return [line, *(["Without one:"] * bool(open_)), *open_]
+
+
 def _summary(by_study: Mapping[str, Sequence[Column]]) -> Grid:
     rows = []
     for name, columns in by_study.items():
@@ -101,7 +144,7 @@ def _summary(by_study: Mapping[str, Sequence[Column]]) -> Grid:
     return Grid("", ("study", "Linux", *(verdict.value for verdict in Verdict)), rows, left=(0, 1))
 
 
-def _post(columns: Sequence[Column]) -> Post:
+def _post(columns: Sequence[Column], answer: str) -> Post:
     study = columns[0].report.study
     header = ("claim", *(column.kernel for column in columns))
     verdicts = [
@@ -114,9 +157,11 @@ def _post(columns: Sequence[Column]) -> Post:
     # Order by criterion, then by kernel, as in the table.
     labels = [entry.label for claim in study.claims for entry in claim.criteria]
     rows.sort(key=lambda row: (row["claim"], labels.index(row["criterion"])))
-    decided = [row for row in rows if row["outcome"] in _DECIDED]
+    # What is only known to lie in a range has no dot.
+    decided = [row for row in rows if row["outcome"] in _DECIDED and row["median"] is not None]
     return Post(
         study,
+        answer,
         list(dict.fromkeys(line for column in columns for line in _run(column))),
         Grid("", header, verdicts, left=tuple(range(len(header)))),
         Grid(
