@@ -26,7 +26,7 @@ pub fn explain(write: &Write<'_>, metadata: &mut Metadata, rows: &mut Rows) {
     explain_over(write, None, metadata, rows);
 }
 
-/// Reads the rows that were taken for data without being read, and explains those that are metadata:
+/// Reads the rows that were taken for data without being read, and explains the metadata in them:
 /// the first values of attributes. The disks still hold their content.
 pub fn again(metadata: &mut Metadata, disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
     for number in take(&mut metadata.owners.misplaced) {
@@ -368,6 +368,19 @@ mod tests {
         Recording::open(path).unwrap()
     }
 
+    fn written(offset: u64, length: u64) -> Event {
+        Event {
+            submit_ns: 0,
+            complete_ns: 0,
+            offset,
+            length,
+            content_offset: 0,
+            disk: 0,
+            op: Op::Write,
+            fua: false,
+        }
+    }
+
     #[test]
     fn the_first_values_of_attributes_are_read_once_the_log_names_their_like() {
         const OFFSET: u64 = 256 * 4096;
@@ -378,16 +391,7 @@ mod tests {
         content[4096 + 32..][..8].copy_from_slice(&77_u64.to_be_bytes());
         content[4096 + 40..][..8].copy_from_slice(&(257_u64 * 8).to_be_bytes());
         let folder = tempfile::tempdir().unwrap();
-        let event = Event {
-            submit_ns: 0,
-            complete_ns: 0,
-            offset: OFFSET,
-            length: content.len() as u64,
-            content_offset: 0,
-            disk: 0,
-            op: Op::Write,
-            fua: false,
-        };
+        let event = written(OFFSET, content.len() as u64);
         let recording = recorded(&folder.path().join("recording"), event, &content);
         let mut disks = Disks::new(&recording).unwrap();
         disks.apply(0, &event);
