@@ -170,3 +170,16 @@ def test_the_full_scale_refuses_with_one_command_that_installs_everything(
         HostError, match="apt install linux-source bc flex bison libelf-dev libssl-dev"
     ):
         study.plan(found, study.scale_of(found, "full"), tmp_path)
+
+
+def test_each_scale_says_which_claims_it_leaves_open() -> None:
+    tax = study.load("journal-tax")
+    assert [len(tax.left_open(scale)) for scale in tax.scales.values()] == [8, 2, 2]
+    hardware = tax.left_open(tax.scales["full"])[-1]
+    assert hardware.startswith("First-generation SSDs"), "nothing measures it, at any scale"
+    files = [
+        (FOLDER / "journal-tax" / name).read_text("utf-8")
+        for name in ("study.toml", "published.csv")
+    ]
+    with pytest.raises(InputError, match="'No such claim' does not begin exactly one"):
+        read("journal-tax", files[0].replace('"noatime removes"', '"No such claim"'), files[1])

@@ -158,9 +158,10 @@ def run_(context: typer.Context, options: RunOptions) -> None:
             [str(Path(each).absolute()) for each in options.modules or ()],
             options.disk or (),
         )
+    scale = study.scale_of(found, asked.scale)
     spec = study.plan(
         found,
-        study.scale_of(found, asked.scale),
+        scale,
         resume or options.out or run.default_folder(f"study-{name}"),
         seed=asked.seed,
         options=asked.options,
@@ -179,6 +180,7 @@ def run_(context: typer.Context, options: RunOptions) -> None:
     if options.dry_run:
         print_commands(prepared)
         return
+    _say_what_it_decides(found, scale)
     with alone(lab, wait=options.wait):
         outcome = execute(prepared)
     if outcome.results.manifest.cells:
@@ -245,6 +247,15 @@ def page(
     command = shlex.join(["fscost", "study", "page", *map(str, folders), *more, "-o", str(out)])
     for path in posts.write(reports, out, plain(command), prose):
         print(path)
+
+
+def _say_what_it_decides(found: study.Study, scale: study.Scale) -> None:
+    left_open = found.left_open(scale)
+    count = len(found.claims)
+    decided = f"{count - len(left_open)} of {count}" if left_open else f"all {count}"
+    say(f"scale {scale.name} can decide {decided} claims" + ", not:" * bool(left_open))
+    for text in left_open:
+        say(f"  {text}")
 
 
 def answers_of(path: Path) -> dict[str, str]:

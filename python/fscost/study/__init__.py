@@ -13,7 +13,7 @@ from fscost.study.judge import (
 )
 from fscost.study.load import catalogue, load
 from fscost.study.measure import Measured
-from fscost.study.model import Published, Study, Table
+from fscost.study.model import Published, Scale, Study, Table
 from fscost.study.report import Change, Findings, Report, ReportedLine, report
 from fscost.study.spec import plan, scale_of
 
@@ -30,6 +30,7 @@ __all__ = [
     "Published",
     "Report",
     "ReportedLine",
+    "Scale",
     "Study",
     "Table",
     "Verdict",

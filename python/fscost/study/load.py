@@ -3,7 +3,7 @@ that every profile named in a formula exists."""
 
 import csv
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
 from io import StringIO
 from typing import Any
@@ -159,9 +159,17 @@ class _Reader:
                 "name": name,
                 **entry,
                 "disks": tuple(entry.get("disks", ())),
+                "leaves_open": self._beginnings(entry.get("leaves_open", ())),
                 "needs": tuple(Need(**need) for need in entry.get("needs", ())),
             }
         )
+
+    def _beginnings(self, texts: Sequence[str]) -> tuple[str, ...]:
+        claims = [claim["text"] for claim in self._table["claims"]]
+        for text in texts:
+            if sum(claim.startswith(text) for claim in claims) != 1:
+                raise InputError(f"leaves_open: {text!r} does not begin exactly one claim")
+        return tuple(texts)
 
     def _comparison(self, entry: Mapping[str, Any]) -> Comparison:
         self._check_profiles(entry["title"], entry["with"], entry["without"])

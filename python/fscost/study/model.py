@@ -38,6 +38,8 @@ class Scale:
     disk_mib: int = 0
     disks: tuple[str, ...] = ()
     """Models and sizes of disks, in the syntax of --disk."""
+    leaves_open: tuple[str, ...] = ()
+    """Beginnings of the claims that this size cannot decide."""
 
 
 @dataclass(frozen=True)
@@ -159,6 +161,16 @@ class Study:
     comparisons: tuple[Comparison, ...]
     tables: tuple[Table, ...]
     claims: tuple[Claim, ...]
+
+    def left_open(self, scale: Scale) -> list[str]:
+        """Return the claims that no run of this scale decides: it is too small, or nothing is
+        measured."""
+        return [
+            claim.text
+            for claim in self.claims
+            if claim.text.startswith(scale.leaves_open)
+            or all(criterion.formula is None for criterion in claim.criteria)
+        ]
 
     def reference(self, profile: str, phase: str) -> Reference:
         """Return the reference to the study's metric of a phase."""

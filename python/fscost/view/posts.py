@@ -123,14 +123,19 @@ def _scale(column: Column) -> str:
 
 def _count(by_study: Mapping[str, Sequence[Column]]) -> list[str]:
     """Count the claims with a verdict in at least one run, and name the others."""
-    open_ = [
-        f"{name}: {claim.text}"
-        for name, columns in by_study.items()
-        for number, claim in enumerate(columns[0].report.study.claims)
-        if all(column.findings.claims[number].verdict is Verdict.INCONCLUSIVE for column in columns)
-    ]
-    total = sum(len(columns[0].report.study.claims) for columns in by_study.values())
-    line = f"Of {total} claims, {total - len(open_)} have a verdict in at least one run."
+    total, among, open_ = 0, 0, []
+    for name, columns in by_study.items():
+        for judged in zip(*(column.findings.claims for column in columns), strict=True):
+            total += 1
+            if any(each.verdict is not Verdict.INCONCLUSIVE for each in judged):
+                continue
+            if any(each.among is not None for each in judged):
+                among += 1
+            else:
+                open_.append(f"{name}: {judged[0].claim.text}")
+    decided = total - among - len(open_)
+    line = f"Of {total} claims, {decided} have a verdict in at least one run"
+    line += f", and {among} more among the file systems measured." if among else "."
     return [line, *(["Without one:"] * bool(open_)), *open_]
 
 
