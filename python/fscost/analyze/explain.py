@@ -2,9 +2,9 @@
 native module, which interprets the file systems."""
 
 import json
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -114,15 +114,24 @@ class Explanation:
         if not sums and not others:
             return
         collectors = (*sums.values(), *others)
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
-            adding: Iterator[None] = iter(())
+        with ExitStack() as stack:
+            # A thread each, so that no collector waits for a slower one, except with two batches.
+            threads = [stack.enter_context(ThreadPoolExecutor(1)) for _ in collectors]
+            before: list[Future[None]] = []
             for batch in self.batches():
-                # Each collector adds a batch while the next one is read.
-                list(adding)
-                adding = pool.map(lambda each, rows=batch: each.add(rows), collectors)
-            list(adding)
-        for keys, collector in sums.items():
-            self._sums[keys] = _no_sums(keys) if (table := collector.table()) is None else table
+                adding = [
+                    thread.submit(each.add, batch)
+                    for thread, each in zip(threads, collectors, strict=True)
+                ]
+                for each in before:
+                    each.result()
+                before = adding
+            for each in before:
+                each.result()
+            tables = [*map(lambda thread, each: thread.submit(each.table), threads, sums.values())]
+            for keys, table in zip(sums, tables, strict=True):
+                found = table.result()
+                self._sums[keys] = _no_sums(keys) if found is None else found
 
 
 def explain(recording: Path, begun: capture.Explaining | None = None) -> Explanation:

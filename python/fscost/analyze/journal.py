@@ -203,7 +203,8 @@ class Journals:
             is_first = np.append(True, (pairs[:, 1:] != pairs[:, :-1]).any(axis=0))
             pairs, first = pairs[:, is_first], order[is_first]
             last, known = self._last_pairs
-            fresh = ~((pairs[0] == last) & np.isin(pairs[1], known))
+            fresh = pairs[0] != last
+            fresh[~fresh] = ~np.isin(pairs[1][~fresh], known)
             newest = int(transaction[-1])
             older = known if newest == last else known[:0]
             self._last_pairs = (newest, np.union1d(older, pairs[1][pairs[0] == newest]))

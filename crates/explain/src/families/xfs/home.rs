@@ -381,15 +381,19 @@ mod tests {
         }
     }
 
+    /// Returns a block of data, and a value of inode 77 at this sector.
+    fn data_and_value(sector: u64) -> Vec<u8> {
+        let mut value = vec![0; 4096];
+        value[..4].copy_from_slice(b"XARM");
+        value[32..40].copy_from_slice(&77_u64.to_be_bytes());
+        value[40..48].copy_from_slice(&sector.to_be_bytes());
+        [vec![1; 4096], value].concat()
+    }
+
     #[test]
     fn the_first_values_of_attributes_are_read_once_the_log_names_their_like() {
         const OFFSET: u64 = 256 * 4096;
-        // A block of data, and a value of inode 77.
-        let mut content = vec![1; 8192];
-        content[4096..8192].fill(0);
-        content[4096..4100].copy_from_slice(b"XARM");
-        content[4096 + 32..][..8].copy_from_slice(&77_u64.to_be_bytes());
-        content[4096 + 40..][..8].copy_from_slice(&(257_u64 * 8).to_be_bytes());
+        let content = data_and_value(257 * 8);
         let folder = tempfile::tempdir().unwrap();
         let event = written(OFFSET, content.len() as u64);
         let recording = recorded(&folder.path().join("recording"), event, &content);
