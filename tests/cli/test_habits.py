@@ -83,5 +83,7 @@ def test_verdicts_after_power_cuts_are_in_every_output(
     assert valid(fscost("show", "run", "--json").stdout)["power_cut"] == verdicts
     page = (tmp_path / fscost("report", "run").stdout.strip()).read_text()
     assert ">power cut<" in page
-    assert ">LOSES-ACKED<" in page
+    # In the colour of a verdict.
+    assert 'class="bad"><bdi>LOSES-ACKED</bdi>' in page
+    assert 'class="good"><bdi>SAFE</bdi>' in page
     assert "the worst of at least 7 states" in page

@@ -35,6 +35,13 @@ _TEXTS = (
     *("profile", "cause", "structure", "phase", "metric", "verdict", "unit", "disk"),
     *("text", "kernel", "criterion", "outcome", "what", "option", "against", "power_cut"),
 )
+_TONES = (
+    *(("REPRODUCED", "good"), ("PARTLY", "open"), ("NOT REPRODUCED", "bad")),
+    *(("REVERSED", "bad"), ("INCONCLUSIVE", "open")),
+    *(("SAFE", "good"), ("NEEDS-REPAIR", "open"), ("EXPOSES-STALE", "bad")),
+    *(("LOSES-ACKED", "bad"), ("CORRUPTS", "bad")),
+)
+"""First words of a verdict, and its colour. No words are the beginning of others."""
 _HEADERS = {
     "power_cut": "power cut",
     "ratio_low": "ratio, low end",
@@ -86,6 +93,7 @@ def html_text(page: Page) -> str:
     ]
     return template("page.html.j2").render(
         page=page,
+        tones=_TONES,
         view=page.view,
         manifest=results.manifest,
         name=plain(results.manifest.name),
