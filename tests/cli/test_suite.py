@@ -69,6 +69,26 @@ def test_an_exact_number_of_repetitions_sets_both_bounds(fscost: Run, tmp_path: 
     assert (stopping["min_repetitions"], stopping["max_repetitions"]) == (4, 4)
 
 
+def test_lists_make_a_run_for_each_combination(fscost: Run, tmp_path: Path) -> None:
+    lists = 'set = { journal = "{mode}" }\nlists = { mode = ["wal", "delete"], size = [1, 2] }'
+    sized = lists + '\nfill = "{size}0%"'
+    (tmp_path / "fscost.toml").write_text(SUITE.replace('set = { journal = "wal" }', sized))
+    said = fscost("run", "--lab", "fake", "--only", "database", "-r", "1", "-o", "out")
+    made = {path.parent.name for path in (tmp_path / "out").glob("*/manifest.json")}
+    assert made == {
+        f"database-mode-{mode}-size-{size}" for mode in ("wal", "delete") for size in (1, 2)
+    }
+    one = load(tmp_path / "out" / "database-mode-delete-size-2").manifest
+    assert one.name == "nightly: database: mode=delete, size=2"
+    assert ["journal", "delete"] in one.workload["options"]
+    assert one.request["fill"] == "20%"
+    assert "database, mode=delete, size=2" in " ".join(said.stdout.split())
+    unused = SUITE.replace("scale = 0.1", "lists = { mode = [1] }")
+    (tmp_path / "fscost.toml").write_text(unused)
+    said = fscost("run", check=(2,)).stderr
+    assert "workloads.database: -L mode: no option contains {mode}" in said
+
+
 def test_one_workload_shows_its_own_table(fscost: Run, tmp_path: Path) -> None:
     (tmp_path / "fscost.toml").write_text(SUITE)
     said = fscost("run", "--lab", "fake", "--only", "copy", "-r", "1", "-o", "out", "--json")

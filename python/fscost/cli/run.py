@@ -60,12 +60,16 @@ def run(
     found = suite.load(file)
     requests = suite.requests(found, file)
     for name in only or ():
-        if name not in requests:
+        if name not in found.workloads:
             raise InputError(
                 f"{file} has no workload {name!r}",
-                did_you_mean(name, requests) or f"workloads: {', '.join(requests)}",
+                did_you_mean(name, found.workloads) or f"workloads: {', '.join(found.workloads)}",
             )
-    chosen = {name: each for name, each in requests.items() if not only or name in only}
+    chosen = {
+        name: each
+        for name, each in requests.items()
+        if not only or any(suite.is_of(name, each) for each in only)
+    }
     if repetitions is not None:
         chosen = {
             name: replace(each, min_repetitions=repetitions, max_repetitions=repetitions)

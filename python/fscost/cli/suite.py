@@ -1,17 +1,20 @@
 """Suite files: profiles, workloads and stop rules of several runs, in TOML."""
 
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from fscost import devices, files, typed
+from fscost.cli.variants import combined
 from fscost.errors import InputError, did_you_mean
 from fscost.request import Request, with_range
 from fscost.run import slug
 
 LONGEST_BYTES = 1 << 20
 MOST_WORKLOADS = 256
+SEPARATOR = ", "
+"""Between the name of a workload and the values of its lists, in the name of a run."""
 _RENAMED = {"profiles": "on", "builtin": "workload"}
 _BOUNDS = ("min_repetitions", "max_repetitions")
 _HERE = ("command", "prepare", "setup", "conclude", "cleanup", "env")
@@ -132,6 +135,8 @@ class WorkloadEntry(_Options):
     """Measure the command even if it exits with an error."""
     per: str | None = None
     """Number and name of the command's operations: 500:tx."""
+    lists: dict[str, Annotated[list[str | int], Field(min_length=1)]] | None = None
+    """Values of {NAME} in the other fields, as after -L: one run for each combination."""
 
 
 class Suite(_Options):
@@ -182,8 +187,8 @@ def _told(path: Path, error: typed.InvalidError) -> InputError:
 
 
 def requests(suite: Suite, path: Path) -> dict[str, Request]:
-    """Return the request of each workload, by name. Relative paths are relative to the folder of
-    the suite's file, `path`."""
+    """Return the request of each run, by name: a workload, or a workload with values of its lists.
+    Relative paths are relative to the folder of the suite's file, `path`."""
     for name, entry in suite.workloads.items():
         if (entry.command is None) == (entry.builtin is None):
             there = "neither command nor" if entry.command is None else "both command and"
@@ -191,22 +196,40 @@ def requests(suite: Suite, path: Path) -> dict[str, Request]:
                 f"{path}: workloads.{name} sets {there} builtin",
                 "give exactly one of them",
             )
+    folder = path.absolute().parent
+    found: dict[str, Request] = {}
+    for name, entry in suite.workloads.items():
+        request = _request(suite, name, entry, folder)
+        lists = [
+            [(key, str(value)) for value in values] for key, values in (entry.lists or {}).items()
+        ]
+        try:
+            several = combined({"": request}, lists)
+        except InputError as error:
+            raise InputError(f"{path}: workloads.{name}: {error.what}", error.remedy) from None
+        found |= {
+            f"{name}{SEPARATOR}{each}" if each else name: own for each, own in several.items()
+        }
     by_folder: dict[str, str] = {}
-    for name in suite.workloads:
+    for name in found:
         other = by_folder.setdefault(slug(name), name)
         if other != name:
             raise InputError(
                 f"{path}: workloads {other!r} and {name!r} would share the folder {slug(name)}",
                 "rename one of them",
             )
-    folder = path.absolute().parent
-    return {name: _request(suite, name, entry, folder) for name, entry in suite.workloads.items()}
+    return found
+
+
+def is_of(run: str, workload: str) -> bool:
+    """Return whether a run is one of a workload; a workload with lists has several."""
+    return run == workload or run.startswith(workload + SEPARATOR)
 
 
 def _request(suite: Suite, name: str, entry: WorkloadEntry, folder: Path) -> Request:
     of_the_suite = {"version", "name", "lab", "workloads", "stop"}
     common = suite.model_dump(exclude_none=True, exclude=of_the_suite)
-    own = entry.model_dump(exclude_none=True, exclude={"stop"})
+    own = entry.model_dump(exclude_none=True, exclude={"stop", "lists"})
     stop: dict[str, Any] = {}
     for options in (suite, entry):
         stop |= {} if options.stop is None else options.stop.rules()

@@ -1,7 +1,7 @@
 """Several commands in one call: `--run NAME=CMD`, parameter lists `-L mode delete,wal`, and
 choices of a workload's option `--set journal={wal,delete}`."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from itertools import product
 from math import prod
@@ -17,16 +17,25 @@ _MOST = 64
 
 def variants(asked: Request, runs: Sequence[str], lists: Sequence[str]) -> dict[str, Request]:
     """Return the request of each run, by name. If nothing varies, the only run has no name."""
-    commands = _commands(asked, runs)
-    settings = [profile.expand(text) for text in asked.set]
-    choices = [_listed(text) for text in lists]
-    if (count := len(commands) * prod(map(len, settings)) * prod(map(len, choices))) > _MOST:
+    return combined(_commands(asked, runs), [_listed(text) for text in lists])
+
+
+def combined(
+    commands: Mapping[str, Request], choices: Sequence[Sequence[tuple[str, str]]]
+) -> dict[str, Request]:
+    """Return a request for each command, each choice of its options, and each combination of the
+    lists' values. An item of a list is its name and a value."""
+    settings = {
+        label: [profile.expand(text) for text in request.set] for label, request in commands.items()
+    }
+    count = prod(map(len, choices)) * sum(prod(map(len, each)) for each in settings.values())
+    if count > _MOST:
         raise InputError(
             f"the lists combine to {count} runs", f"shorten them to at most {_MOST} runs"
         )
     found: dict[str, Request] = {}
     for label, request in commands.items():
-        for chosen in product(*settings):
+        for chosen in product(*settings[label]):
             own = replace(request, set=tuple(each.spelling for each in chosen))
             for values in product(*choices):
                 name = ", ".join(filter(None, [label, *_named(chosen, values)]))
