@@ -50,6 +50,11 @@ BIN := $(VENV)/bin
 ONE_AT_A_TIME := flock .venv
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 
+# The wheel for other machines is linked by Debian's cross compiler.
+CROSS := aarch64-unknown-linux-gnu
+CROSS_GCC := aarch64-linux-gnu-gcc
+export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER := $(CROSS_GCC)
+
 NATIVE := python/fscost/_native.abi3.so
 NATIVE_SOURCES := $(wildcard crates/*/Cargo.toml) $(shell find crates/*/src -name '*.rs')
 
@@ -190,14 +195,27 @@ $(TOOLS)/pip-audit/bin/pip-audit: requirements-audit.lock | system
 	$(TOOLS)/pip-audit/bin/pip --quiet install --require-hashes --no-deps --requirement requirements-audit.lock
 
 # maturin installs the files in MODULE.data/scripts beside the entry point. The folder exists only
-# while the wheel is built.
-.PHONY: wheel
-wheel: setup $(TOOLS)/bin/cargo-about ## Make target/wheels/fscost-….whl, complete with the two binaries and the licences of their crates
+# while a wheel is built. Arguments: the programs' folder, their strip, options of maturin.
+define WHEEL
 	trap 'rm -rf fscost._native.data LICENSE-THIRD-PARTY.md' EXIT; \
 	$(TOOLS)/bin/cargo-about generate --locked --fail about.hbs >LICENSE-THIRD-PARTY.md; \
 	mkdir -p fscost._native.data/scripts; \
-	install -s $(BIN)/fscost-disk $(BIN)/fscost-agent fscost._native.data/scripts/; \
-	$(BIN)/maturin build --release --locked --interpreter $(BIN)/python --out target/wheels
+	install -s --strip-program=$(2) $(1)/fscost-disk $(1)/fscost-agent fscost._native.data/scripts/; \
+	$(BIN)/maturin build --release --locked $(3) --out target/wheels
+endef
+
+.PHONY: wheel
+wheel: setup $(TOOLS)/bin/cargo-about ## Make target/wheels/fscost-….whl, complete with the two binaries and the licences of their crates
+	$(call WHEEL,$(BIN),strip,--interpreter $(BIN)/python)
+
+.PHONY: dist
+dist: wheel ## Make all files of a release in target/wheels: the wheel of this machine, that of aarch64, the source (needs gcc-aarch64-linux-gnu)
+	@command -v $(CROSS_GCC) >/dev/null || { echo 'dist: apt-get install gcc-aarch64-linux-gnu' >&2; exit 2; }
+	rustup target add $(CROSS)
+	$(call BINARIES,--target $(CROSS))
+	$(call WHEEL,$(TARGET)/$(CROSS)/release,aarch64-linux-gnu-strip,--target $(CROSS))
+	$(BIN)/maturin sdist --out target/wheels
+	@ls -l target/wheels
 
 .PHONY: clean
 clean: ## Remove everything built here, and .venv; results of runs stay
@@ -238,10 +256,14 @@ $(NATIVE): Cargo.toml Cargo.lock pyproject.toml $(NATIVE_SOURCES) .venv/.package
 
 # The agent is the first process of guests, which have no libraries: both programs are static.
 # Only the final crate gets the flag, so that crates shared with the native module compile once.
+define BINARIES
+	@for program in device:fscost-disk agent:fscost-agent; do \
+	  cargo rustc --quiet --package fscost-$${program%:*} --bin $${program#*:} --release --locked $(1) -- -C target-feature=+crt-static; \
+	done
+endef
+
 .PHONY: binaries
 binaries: | $(SYSTEM) .venv/.made-for
 	@[[ -x $(TARGET)/release/fscost-disk ]] || echo 'setup: compiling fscost, a few minutes at the first time' >&2
-	@for program in device:fscost-disk agent:fscost-agent; do \
-	  cargo rustc --quiet --package fscost-$${program%:*} --bin $${program#*:} --release --locked -- -C target-feature=+crt-static; \
-	done
+	$(BINARIES)
 	@install -C $(TARGET)/release/fscost-disk $(TARGET)/release/fscost-agent $(BIN)/

@@ -142,6 +142,7 @@ def test_make_alone_names_every_target_that_a_person_may_want() -> None:
         "fmt",
         "lock",
         "wheel",
+        "dist",
         "clean",
     ):
         assert re.search(rf"^ +make {target} +\S", help_text, re.MULTILINE), (
@@ -161,6 +162,18 @@ def test_ci_runs_what_a_person_runs() -> None:
     long = re.findall(r"(tests/[\w/.]+)", text)
     assert len(long) > 2
     assert all((ROOT / path).exists() for path in long)
+
+
+def test_a_forge_runs_the_same_commands() -> None:
+    """Its workflows install what a clone needs, and leave the rest to CI's script and make."""
+    folder = ROOT / ".github/workflows"
+    found = {path.name: re.findall(r"- run: (.+)", path.read_text()) for path in folder.iterdir()}
+    assert {name: runs[-1] for name, runs in found.items()} == {
+        "ci.yml": ".ci/run",
+        "release.yml": "make dist",
+    }
+    assert all(len(runs) == 3 for runs in found.values())
+    assert "secrets." not in "".join(path.read_text() for path in folder.iterdir())
 
 
 @pytest.mark.parametrize(
