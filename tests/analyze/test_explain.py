@@ -8,6 +8,8 @@ import resource
 import shutil
 import subprocess
 import sys
+import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +108,25 @@ def test_a_recording_is_packed_in_the_pass_that_explains_it(
         found = recording if name == "before" else packed
         capture.export_image(found, "main", tmp_path / name)
     assert filecmp.cmp(tmp_path / "before", tmp_path / "after", shallow=False)
+
+
+@pytest.mark.parametrize("export", [capture.export_image, capture.export_dm_log_writes])
+def test_an_export_asks_the_thread_that_waits_for_it(
+    recording: Path, tmp_path: Path, export: Callable[..., object]
+) -> None:
+    """Another thread would be killed, and Rust would abort the process, when Python ends."""
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    asked: list[int] = []
+
+    def refuse(size: int) -> None:
+        asked.append(threading.get_ident())
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        export(recording, "main", folder / "out", announce=refuse)
+    assert asked == [threading.get_ident()]
+    assert not [*folder.iterdir()]
 
 
 def test_a_recording_that_cannot_be_packed_is_explained_and_stays(

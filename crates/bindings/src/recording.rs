@@ -5,7 +5,7 @@ use crate::{
     array::{self, Shape},
     error,
     explanation::Explanation,
-    interruptible::interruptible,
+    interruptible::announcing,
     intervals::{MarkTexts, interval_entries, mark_texts, named_totals},
     recovery, replay,
     requests::Requests,
@@ -258,13 +258,18 @@ impl Recording {
             (None, Some(name)) => recording::Instant::Mark(name),
             (None, None) => recording::Instant::End,
         };
-        let (inner, announce) = (Arc::clone(&self.inner), announce.unbind());
-        interruptible(py, move |_| {
-            let image = inner.image_at(disk, &instant).map_err(error)?;
-            Python::attach(|py| announce.call1(py, (image.content_bytes(),)))?;
-            let out = Output::of_descriptor(descriptor, &path).map_err(error)?;
-            image.export(out.file()).map_err(error)
-        })?
+        // On this thread: abandoned work must not open a descriptor that has become another file.
+        let out = Output::of_descriptor(descriptor, &path).map_err(error)?;
+        let inner = Arc::clone(&self.inner);
+        let announced = |bytes| announce.call1((bytes,)).map(|_| ());
+        let exported = announcing(py, announced, move |_, announcer| {
+            let image = inner.image_at(disk, &instant)?;
+            match announcer.announce(image.content_bytes()) {
+                true => image.export(out.file()),
+                false => Ok(()),
+            }
+        });
+        exported?.map_err(error)
     }
 
     /// Write the same recording without file contents to the empty file behind a descriptor; return
@@ -300,13 +305,17 @@ impl Recording {
         path: PathBuf,
         announce: Bound<'_, PyAny>,
     ) -> PyResult<u64> {
-        let (inner, announce) = (Arc::clone(&self.inner), announce.unbind());
-        interruptible(py, move |_| {
-            let bytes = dm_log_writes::export_bytes(&inner, disk).map_err(error)?;
-            Python::attach(|py| announce.call1(py, (bytes,)))?;
-            let out = Output::of_descriptor(descriptor, &path).map_err(error)?;
-            dm_log_writes::export(&inner, disk, out).map_err(error)
-        })?
+        let out = Output::of_descriptor(descriptor, &path).map_err(error)?;
+        let inner = Arc::clone(&self.inner);
+        let announced = |bytes| announce.call1((bytes,)).map(|_| ());
+        let exported = announcing(py, announced, move |_, announcer| {
+            let bytes = dm_log_writes::export_bytes(&inner, disk)?;
+            match announcer.announce(bytes) {
+                true => dm_log_writes::export(&inner, disk, out),
+                false => Ok(0),
+            }
+        });
+        exported?.map_err(error)
     }
 }
 

@@ -169,11 +169,11 @@ impl Metadata {
 
     /// Returns whether a write to the range must be read because it may contain metadata. The log
     /// describes a block before it is written home, except for the values of attributes, in buffers
-    /// of their own (`xfs_attr_rmtval_set_value`), and for the first blocks of a group when the file
+    /// of their own (`xfs_attr_rmtval_set_value`), and for a group's first blocks when the file
     /// system grows (`xfs_ag_init_headers`).
     ///
-    /// The first values are not read before the log names attributes outside an inode. Their rows
-    /// still wait for an owner then, and [`again`](super::home::again) reads them.
+    /// The first values are not read until the log names attributes outside of an inode. Their
+    /// rows still wait for an owner then, and `home::again` reads them.
     pub(super) fn may_be_at(&self, offset: u64, length: u64) -> bool {
         if self.is_unmounted || self.reads_short && length < ALONE_BYTES {
             return true;
