@@ -167,6 +167,7 @@ def test_the_json_is_one_object_of_the_promised_shape(results: RunResults) -> No
         "schema",
         "run",
         "rows",
+        "power_cut",
         "headline",
         "why",
         "cautions",
