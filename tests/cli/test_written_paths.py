@@ -60,7 +60,7 @@ READS = {
     ("ls", "folder"),
     ("serve", "folder"),
     ("replay", "source"),
-    ("crash", "source"),
+    ("crash", "words"),
     ("replay", "disk"),
     ("compare", "disk"),
     ("run", "file"),

@@ -14,7 +14,7 @@ _GET_FREE, _CONFIGURE, _AUTOCLEAR = 0x4C82, 0x4C0A, 4  # include/uapi/linux/loop
 _CONFIG_BYTES, _FLAGS_AT = 304, 60
 """Size of struct loop_config, and place of info.lo_flags in it."""
 _TRIES = 100
-_NAMED = re.compile(r"(device|logdev|rtdev)=\{disk\.([A-Za-z0-9_-]+)\}")
+_NAMED = re.compile(r"(device|logdev|rtdev)=\{disk\.([A-Za-z0-9_.-]+)\}")
 _OPTIONS = {"device": "journal_path", "logdev": "logdev", "rtdev": "rtdev"}
 _CHECK_FLAGS = {"journal_path": "-j", "logdev": "-l", "rtdev": "-r"}
 """Flags of e2fsck(8) and xfs_repair(8) that name the other disk."""

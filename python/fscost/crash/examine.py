@@ -29,6 +29,8 @@ _REPAIRS = {"ext": ("e2fsck", "-fy"), "xfs": ("xfs_repair", "-L")}
 """Repair of each family that its documentation recommends. `btrfs check --repair` is none."""
 _REPAIRED = (0, 1, 2)
 """Exit status of e2fsck after it corrected everything (e2fsck(8))."""
+_NEW = "the new disk"
+"""Its image has a name that no disk of a profile can have."""
 _NO_DEVICE = 60 << 8
 """A device number for local and experimental use (admin-guide/devices.txt): no disk has it."""
 _NOTHING: Mapping[str, Any] = {"mounts": False, "is_clean": False, "broken": [], "files": None}
@@ -81,7 +83,7 @@ class _Examiner:
         self._words = []
         lost = job["lost"]
         number, way = int(lost["number"]), WAYS[family(self._type)][lost["way"]]
-        with self._state(job) as devices, self._blank("new", number) as new:
+        with self._state(job) as devices, self._blank(_NEW, number) as new:
             self._names[str(new)] = "NEW DISK"
             values = {
                 "{main}": str(devices[0]),
