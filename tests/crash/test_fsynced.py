@@ -46,8 +46,8 @@ def test_a_file_is_what_was_promised_or_newer(content: list[int], place: str | N
     assert broken(shot(content)) == expected
 
 
-def test_content_that_nobody_wrote_is_stale() -> None:
-    assert broken(shot([99, B, B])) == [("stale", "log, sector 0")]
+def test_unknown_content_is_no_newer_version_if_there_never_was_one() -> None:
+    assert broken(shot([99, B, B])) == [("lost", "log, sector 0")]
 
 
 def test_only_what_was_promised_by_then_counts() -> None:
@@ -84,7 +84,20 @@ def test_what_nobody_touches_stays_as_it_was() -> None:
     known = Reference([10, 90], [shot([A, B]), shot([A, B])], {})
     assert list(known.broken(LATE, shot([A, B]))) == []
     assert list(known.broken(LATE, shot([A, ZERO]))) == [("lost", "log, sector 1")]
-    assert list(known.broken(LATE, shot(None, {}))) == [("lost", "log (missing)")]
+    assert list(known.broken(LATE, shot(None, {}))) == [
+        ("unnamed", "log"),
+        ("lost", "log (missing)"),
+    ]
+
+
+def test_a_synced_file_may_have_no_name_but_that_is_noted() -> None:
+    """Nobody synced its folder. If it is removed later, nothing is noted."""
+    shots = [shot(None, {}), shot([A]), shot([A])]
+    assert list(Reference([10, 20, 30], shots, {12: [20]}).broken(LATE, shot(None, {}))) == [
+        ("unnamed", "log")
+    ]
+    shots[2] = shot(None, {})
+    assert list(Reference([10, 20, 30], shots, {12: [20]}).broken(LATE, shot(None, {}))) == []
 
 
 def test_a_snapshot_has_files_and_folders(tmp_path: Path) -> None:

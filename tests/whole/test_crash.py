@@ -158,7 +158,7 @@ for number in range(6):
 def test_any_command_is_held_to_its_fsyncs(tmp_path: Path) -> None:
     """The command says nothing: its promises are what its files held when fsync returned."""
     (tmp_path / "append.py").write_text(APPEND)
-    command = ("--", "python3", "{here}/append.py")
+    command = ("--prepare", "touch log", "--", "python3", "{here}/append.py")
     profiles = ("--on", "ext4", "--on", "ext4 -o nobarrier")
     run = start(tmp_path, *profiles, "--json", "-o", "run", *command)
     out, err = run.communicate()

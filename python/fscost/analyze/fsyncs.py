@@ -24,7 +24,7 @@ _NOBODY = -1
 @dataclass(frozen=True)
 class Fsync:
     """One call. `commit_write_bytes`: bytes of the journal, log or log tree that were written
-    because of it, in `commits` transactions. Unknown facts are None."""
+    because of it, in `commits` transactions. What is not known is None."""
 
     at_ns: int
     took_ns: int | None

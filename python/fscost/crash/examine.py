@@ -57,26 +57,26 @@ class _Examiner:
 
     def examine(self, job: Mapping[str, Any]) -> dict[str, Any]:
         """Mount the state as a machine that starts again would, read everything that was promised,
-        and check the file system. If that finds errors, repair the state and look again."""
+        and check the file system. If that finds errors, repair it and look again: as the mount left
+        it, and otherwise the state itself."""
         self._words = []
+        repair = _REPAIRS.get(family(self._type))
         with self._state(job) as devices:
             found = self._look(devices, job["kept_promises"])
-        if found["mounts"] and found["is_clean"]:
-            return {**found, "needs_repair": False, "words": self._words}
-        repair = _REPAIRS.get(family(self._type))
-        if repair is None:
-            return {**found, "needs_repair": True, "words": self._words}
-        with self._state(job) as devices:
-            status = self._checked(repair, devices)
-            after = self._look(devices, job["kept_promises"])
-        return {
-            "mounts": after["mounts"],
-            "is_clean": after["is_clean"] and status in _REPAIRED,
-            "broken": after["broken"],
-            "files": after["files"],
-            "needs_repair": True,
-            "words": self._words,
-        }
+            if found["mounts"] and found["is_clean"]:
+                return {**found, "needs_repair": False, "words": self._words}
+            after = self._repaired(repair, devices, job) if repair and found["mounts"] else found
+        if repair and not after["is_clean"]:
+            with self._state(job) as devices:
+                after = self._repaired(repair, devices, job)
+        return {**after, "needs_repair": True, "words": self._words}
+
+    def _repaired(
+        self, repair: Sequence[str], devices: Sequence[Path | None], job: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        status = self._checked(repair, devices)
+        found = self._look(devices, job["kept_promises"])
+        return {**found, "is_clean": found["is_clean"] and status in _REPAIRED}
 
     def examine_lost(self, job: Mapping[str, Any]) -> dict[str, Any]:
         """Try a way back from the loss of a disk."""

@@ -12,7 +12,7 @@ from fscost.crash import fsynced
 from fscost.crash.disks import Disk, family, uses
 from fscost.crash.lost import WAYS, Lost, hows, summed
 from fscost.crash.programs import MOST, answered
-from fscost.crash.promises import EMPTIED
+from fscost.crash.promises import UNNAMED, UNPROMISED
 from fscost.crash.workloads import checked
 from fscost.errors import HostError, InputError
 
@@ -86,7 +86,7 @@ class Outcome:
     @property
     def is_broken(self) -> bool:
         """True if a call's promise is broken."""
-        return any(kind != EMPTIED for kind, _ in self.broken)
+        return any(kind not in UNPROMISED for kind, _ in self.broken)
 
 
 @dataclass(frozen=True)
@@ -206,14 +206,17 @@ def explore(
     crash = capture.crash(found.recording)
     cuts = crash.cuts(found.begin_ns, found.end_ns, limits.cuts)
     plan = _planned(crash, cuts, limits)
-    outcomes = _examined(found, plan, limits, folder, (), say)
+    known, unreadable = _reference(found, cuts, limits, folder)
+    plan.states += unreadable
+    outcomes = _examined(found, plan, limits, folder, (), known, say)
     return Exploration(outcomes, len(cuts), plan.tried, len(found.promises))
 
 
 def examined(found: Source, device: str, state: State, folder: Path) -> Outcome:
     """Examine one state."""
-    plan = _Plan([state])
-    [outcome] = _examined(found, plan, Limits(device=device), folder, (), lambda done, of: None)
+    limits = Limits(device=device)
+    known, _ = _reference(found, [state.at_ns], limits, folder)
+    [outcome] = _examined(found, _Plan([state]), limits, folder, (), known)
     return outcome
 
 
@@ -233,9 +236,17 @@ def control(found: Source, limits: Limits, folder: Path) -> Control:
             continue
         tried += 1
         plan = _planned(crash, cuts[-1:], limits)
-        outcomes = _examined(found, plan, limits, folder, numbers, lambda done, of: None)
-        noticed += any(each.is_broken or not each.mounts for each in outcomes)
+        known, _ = _reference(found, cuts[-1:], limits, folder)
+        outcomes = _examined(found, plan, limits, folder, numbers, known)
+        noticed += any(_is_noticed(each) for each in outcomes)
     return Control(tried, noticed)
+
+
+def _is_noticed(outcome: Outcome) -> bool:
+    """True if a flush that was left out shows. A synced file without a name breaks no promise, but
+    file systems that send all their flushes leave none."""
+    is_unnamed = any(kind == UNNAMED for kind, _ in outcome.broken)
+    return outcome.is_broken or is_unnamed or not outcome.mounts
 
 
 @dataclass(frozen=True)
@@ -295,10 +306,10 @@ def _examined(
     limits: Limits,
     folder: Path,
     without: Sequence[int],
-    say: Callable[[int, int], None],
+    known: fsynced.Reference | None,
+    say: Callable[[int, int], None] = lambda done, of: None,
 ) -> list[Outcome]:
     states = plan.states
-    known = _reference(found, {state.at_ns for state in states}, limits, folder)
     jobs = [_job(found, state) for state in states]
     answers = answered(_about(found, limits, without), jobs, folder, _programs(found), say)
     return [
@@ -324,10 +335,11 @@ def _broken(
 
 def _reference(
     found: Source, cuts: Collection[int], limits: Limits, folder: Path
-) -> fsynced.Reference | None:
-    """Return what the calls of a command promised, as far as cuts at these instants need it."""
+) -> tuple[fsynced.Reference | None, list[State]]:
+    """Return what the calls of a command promised, as far as cuts at these instants need it, and
+    the states in which nothing was lost but that a mount alone does not recover."""
     if checked(found.workload) is not None:
-        return None
+        return None, []
     made: dict[int, list[int]] = {}
     for at_ns, _, inode in sorted(found.promises):
         made.setdefault(inode, []).append(at_ns)
@@ -340,13 +352,22 @@ def _reference(
         states.append(State(at_ns, "all", tuple(range(pending)), pending))
     jobs = [_job(found, state) for state in states]
     answers = answered(_about(found, limits, ()), jobs, folder, _programs(found))
-    if not all(told["mounts"] for told in answers):
+    readable = [told["mounts"] and not told["needs_repair"] for told in answers]
+    if not readable[0]:
         raise HostError(
-            "what the command synced cannot be read: a disk that lost nothing does not mount",
-            "see `fscost crash` with another --workload for this profile",
+            f"{found.recording} cannot be mounted as it was before the command ran",
+            "see `fscost crash` with --workload files for this profile",
         )
-    promises = {inode: [at for at in ats if at in ends] for inode, ats in made.items()}
-    return fsynced.Reference(instants, [told["files"] for told in answers], promises)
+    unreadable = [
+        state for state, is_readable in zip(states, readable, strict=True) if not is_readable
+    ]
+    known = [at_ns for at_ns, is_readable in zip(instants, readable, strict=True) if is_readable]
+    wanted = set(ends) & set(known)
+    promises = {inode: [at for at in ats if at in wanted] for inode, ats in made.items()}
+    snapshots = [
+        told["files"] for told, is_readable in zip(answers, readable, strict=True) if is_readable
+    ]
+    return fsynced.Reference(known, snapshots, promises), unreadable
 
 
 def lost(
@@ -370,7 +391,7 @@ def lost(
         for state in states
     ]
     answers = answered(_about(found, limits, ()), jobs, folder, _programs(found), say)
-    known = _reference(found, {state.at_ns for state in states}, limits, folder)
+    known, _ = _reference(found, {state.at_ns for state in states}, limits, folder)
     for job, told in zip(jobs, answers, strict=True):
         told["broken"] = _broken(known, job["at_ns"] - found.margin_ns, told)
     return [

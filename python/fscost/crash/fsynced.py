@@ -1,5 +1,5 @@
 """What any command's calls promised: the content of each file at its fsync, read from the recording
-itself, and the check of what a state has of it.
+itself. Here is also the check of whether a state still has it.
 
 A snapshot is what a mount of the disks at an instant shows, if everything that was submitted by
 then had survived. At the end of an fsync, that includes what it promised.
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from fscost import analyze, capture
-from fscost.crash.promises import LOST, STALE
+from fscost.crash.promises import LOST, UNNAMED
 
 FSYNC = "fsync"
 """Kind of a promise that any command made: its number is the inode."""
@@ -143,6 +143,8 @@ def _file(
     versions = [each["files"][key][1] for each in later if key in each["files"]]
     if key not in found["files"]:
         # Its name is the promise of its folder.
+        if len(versions) == len(later):
+            yield UNNAMED, path
         return
     mine = found["files"][key][1]
     shortest = min(len(version) for version in versions)
@@ -155,12 +157,10 @@ def _file(
         if mine[number] in allowed:
             continue
         before = {_ZERO, *(version[number] for version in old if number < len(version))}
-        if mine[number] in before:
+        # Unknown content may be a newer version that came and went between two snapshots, but not
+        # if there never was a newer one.
+        if mine[number] in before or len(allowed) == 1:
             yield LOST, f"{path}, sector {number}"
-            return
-        # A version that came and went between two snapshots is none that was lost.
-        if len(allowed) == 1:
-            yield STALE, f"{path}, sector {number}"
             return
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fscost.crash.promises import EMPTIED
+from fscost.crash.promises import UNPROMISED
 
 HOWS: Mapping[str, str] = {
     "gone": "the disk is not there any more",
@@ -114,7 +114,7 @@ class Lost:
 
 
 def _is_broken(found: Mapping[str, Any]) -> bool:
-    return any(kind != EMPTIED for kind, _ in found["broken"])
+    return any(kind not in UNPROMISED for kind, _ in found["broken"])
 
 
 def summed(disk: str, how: str, way: Way, found: Sequence[Mapping[str, Any]]) -> Lost:

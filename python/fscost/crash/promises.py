@@ -126,7 +126,10 @@ def run(rounds: int) -> None:
 
 Kept = Mapping[str, int]
 """The newest promise of each kind that was made."""
-LOST, STALE, TORN, EMPTIED = "lost", "stale", "torn", "emptied"
+LOST, STALE, TORN, EMPTIED, UNNAMED = "lost", "stale", "torn", "emptied", "unnamed"
+UNPROMISED = (EMPTIED, UNNAMED)
+"""What breaks no promise of POSIX, but surprises many programs. `unnamed`: a file that was synced
+has no name, because its folder was not synced."""
 
 
 def broken(folder: Path, kept: Kept) -> Iterator[tuple[str, str]]:

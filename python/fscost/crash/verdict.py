@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from fscost.crash.explore import Exploration, Outcome, State
-from fscost.crash.promises import EMPTIED, LOST, STALE, TORN
+from fscost.crash.promises import LOST, STALE, TORN, UNPROMISED
 from fscost.crash.sqlite import DAMAGED
 
 
@@ -31,14 +31,16 @@ _OF = {
 @dataclass(frozen=True)
 class Judged:
     """A verdict, the number of states with each fault, and the first state of the worst one.
-    `emptied`: states in which a file that was replaced without fsync is neither version. No call
-    promised otherwise, but many programs expect it."""
+    `emptied`: states in which a file that was replaced without fsync is neither version; `unnamed`:
+    states in which a synced file has no name, because its folder was not synced. No call promised
+    otherwise, but many programs expect it."""
 
     verdict: Verdict
     counts: dict[str, int]
     example: str
     example_number: int | None
     emptied: int
+    unnamed: int = 0
 
 
 def judged(found: Exploration) -> Judged:
@@ -51,10 +53,15 @@ def judged(found: Exploration) -> Judged:
             text = f"state {number}, {named(outcome.state)}: {words}"
             examples.setdefault(verdict, (number, text))
     worst = max(counts, key=list(Verdict).index, default=Verdict.SAFE)
-    emptied = sum(any(kind == EMPTIED for kind, _ in each.broken) for each in found.outcomes)
+    emptied, unnamed = (_having(found, kind) for kind in UNPROMISED)
     told = {each.value: counts[each] for each in counts}
     first, example = examples.get(worst, (None, ""))
-    return Judged(worst, told, example, first, emptied)
+    return Judged(worst, told, example, first, emptied, unnamed)
+
+
+def _having(found: Exploration, kind: str) -> int:
+    """Return the number of states with a fault of this kind."""
+    return sum(any(each == kind for each, _ in outcome.broken) for outcome in found.outcomes)
 
 
 def faults(outcome: Outcome) -> tuple[str, ...]:
@@ -72,7 +79,7 @@ def _faults(outcome: Outcome) -> dict[Verdict, str]:
     elif outcome.needs_repair:
         found[Verdict.NEEDS_REPAIR] = "has errors after recovery, which a repair corrects"
     for kind, where in outcome.broken:
-        if kind == EMPTIED:
+        if kind in UNPROMISED:
             continue
         verdict, words = _OF[kind]
         found.setdefault(verdict, f"{where} {words}")

@@ -85,11 +85,14 @@ def crash_view(
                 "promises": found.promises,
                 **{word: count for (_, word), count in zip(_COUNTED, counts, strict=True)},
                 "emptied": judgement.emptied,
+                "unnamed": judgement.unnamed,
                 "example": judgement.example,
                 WRITTEN: written,
                 _FLUSHES: flushes,
             }
         )
+        if judgement.unnamed:
+            examples.append(_unnamed(profile, judgement.unnamed))
         if judgement.example_number is not None:
             option = f"--state {judgement.example_number}"
             if len(explored) > 1:
@@ -109,6 +112,13 @@ def crash_view(
     grid = Grid("", header, lines, left=(0, 1))
     worst = max(shown_states, key=lambda each: list(Verdict).index(each[0]), default=(None, None))
     return CrashView(title, grid, [plain(line) for line in notes], rows, worst[1])
+
+
+def _unnamed(profile: str, states: int) -> str:
+    return (
+        f"{profile}: in {states:,} states, a synced file has no name, because its folder was never"
+        " synced (POSIX promises no more)."
+    )
 
 
 def lost_view(lost: Mapping[str, Sequence[Lost]]) -> LostView:

@@ -23,6 +23,8 @@ class CrashRow(Object):
     repaired: int
     emptied: int
     """States in which a file that was replaced without fsync is neither version."""
+    unnamed: int
+    """States in which a synced file has no name, because its folder was not synced."""
     example: str
     """The first state with the worst fault, in words; empty if there is none."""
     device_write_bytes: float
