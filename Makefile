@@ -171,6 +171,17 @@ lock: .venv/.dev-packages ## Update the lock files to match the declared depende
 	$(PIN) pyproject.toml --extra report --extra docs --constraint requirements-dev.lock --output-file requirements-docs.lock
 	$(PIN) --output-file requirements-audit.lock - <<<'pip-audit>=2.10.1'
 
+# Resumable: finished workloads are skipped. Guests give every file system, this kernel its own.
+.PHONY: atlas
+atlas: tools setup ## Run the suite of the atlas natively and in guests (hours), and make docs/atlas.md from it
+	for lab in native vm; do \
+	    out=$(TARGET)/atlas/$$lab; again=; [[ ! -d $$out ]] || again=--resume; \
+	    repetitions=; [[ $$lab == native ]] || repetitions="--repetitions 1"; \
+	    $(BIN)/fscost run docs/atlas/atlas.toml --lab $$lab $$repetitions $${again:---out} $$out || exit; \
+	done
+	$(BIN)/python tools/atlas.py collect $(TARGET)/atlas/*/*/
+	$(BIN)/python tools/atlas.py page
+
 .PHONY: docs
 docs: setup .venv/.docs-packages ## Build the documentation as a site in target/site, with reference pages generated from the program
 	RUSTDOCFLAGS=-Dwarnings cargo doc --quiet --workspace --exclude fscost-bindings --lib --no-deps --locked
