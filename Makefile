@@ -228,6 +228,13 @@ dist: wheel ## Make all files of a release in target/wheels: the wheel of this m
 	$(BIN)/maturin sdist --out target/wheels
 	@ls -l target/wheels
 
+BASE ?= docker.io/library/debian:13-slim
+
+.PHONY: image
+image: wheel ## Build a container image named fscost (needs buildah; no root, no daemon); another base: BASE=…
+	@command -v buildah >/dev/null || { echo 'image: apt-get install buildah' >&2; exit 2; }
+	buildah build --isolation chroot --build-arg BASE=$(BASE) --tag fscost $(BUILDAH_FLAGS) .
+
 .PHONY: clean
 clean: ## Remove everything built here, and .venv; results of runs stay
 	rm -rf .venv target build .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis
