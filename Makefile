@@ -228,6 +228,16 @@ dist: wheel ## Make all files of a release in target/wheels: the wheel of this m
 	$(BIN)/maturin sdist --out target/wheels
 	@ls -l target/wheels
 
+# What reads and models bytes: the programs need a kernel of that processor.
+PURE := crash explain latency ondisk raid recording replay ssd strip traces wear
+
+.PHONY: test-aarch64
+test-aarch64: ## Run the tests of the crates that read bytes, for aarch64 (needs gcc-aarch64-linux-gnu and qemu-user)
+	@for each in $(CROSS_GCC) qemu-aarch64; do command -v $$each >/dev/null || { echo "test-aarch64: $$each is missing: apt-get install gcc-aarch64-linux-gnu qemu-user" >&2; exit 2; }; done
+	rustup target add $(CROSS)
+	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER='qemu-aarch64 -L /usr/aarch64-linux-gnu' \
+	  cargo test --quiet --locked --target $(CROSS) --lib $(PURE:%=--package fscost-%)
+
 BASE ?= docker.io/library/debian:13-slim
 
 .PHONY: image
