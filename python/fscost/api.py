@@ -11,7 +11,10 @@ import pyarrow as pa
 from fscost import analyze, files, stats
 from fscost import wear as _wear
 from fscost.errors import InputError
-from fscost.request import AUTO, Place, Request, absolute, around, prepared, with_range
+from fscost.request.hooks import around
+from fscost.request.model import AUTO, Place, Request
+from fscost.request.prepare import prepared
+from fscost.request.request import absolute, with_range
 from fscost.results import RunResults
 from fscost.results import load as _load
 from fscost.run import execute

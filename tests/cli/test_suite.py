@@ -12,7 +12,7 @@ from tests.schemas import valid, validator
 
 from fscost.cli.output import schemas
 from fscost.report import document
-from fscost.request import Request
+from fscost.request.model import Request
 from fscost.results import load
 
 Run = Callable[..., Any]

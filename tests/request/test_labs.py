@@ -13,7 +13,8 @@ from fscost.lab.native import NativeLab
 from fscost.lab.vm import VmLab
 from fscost.matrix import repetitions
 from fscost.profile import resolve
-from fscost.request import AUTO, choose_lab
+from fscost.request.labs import choose_lab
+from fscost.request.model import AUTO
 from fscost.run import RunSpec
 from fscost.workload import command
 

@@ -15,7 +15,8 @@ from fscost.cli.lines import say
 from fscost.cli.measure import alone, execute
 from fscost.cli.usage import some_path
 from fscost.errors import InputError
-from fscost.request import Place, prepared
+from fscost.request.model import Place
+from fscost.request.prepare import prepared
 
 if TYPE_CHECKING:
     from fscost.crash.explore import Limits

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 from fscost import files
 from fscost.cli.lines import say
 from fscost.errors import HostError, InputError
-from fscost.request import Place, Prepared, Request, absolute, prepared, with_range
+from fscost.request.model import Place, Request
+from fscost.request.prepare import Prepared, prepared
+from fscost.request.request import absolute, with_range
 from fscost.results import RunResults
-from fscost.view.crash import FOLDER
+from fscost.view.power_cut import FOLDER
 
 if TYPE_CHECKING:
     from fscost.crash.explore import Control, Exploration, Limits, Source, State

@@ -14,7 +14,11 @@ from fscost.cli.lines import say, wrapped
 from fscost.cli.output.emit import Outputs
 from fscost.cli.progress import progress
 from fscost.errors import InputError
-from fscost.request import Place, Prepared, Request, around, lock_of, most_cells, prepared
+from fscost.request.hooks import around
+from fscost.request.labs import lock_of
+from fscost.request.model import Place, Request
+from fscost.request.prepare import Prepared, prepared
+from fscost.request.request import most_cells
 from fscost.results import MANIFEST, METRICS, RunResults, load
 from fscost.run import RunOutcome
 from fscost.view.breakdown import WRITTEN

@@ -11,7 +11,7 @@ from fscost.cli.completion import metrics, profiles, workloads
 from fscost.cli.declare import option
 from fscost.cli.shared import Repeated
 from fscost.cli.usage import run_path, some_path
-from fscost.request import AUTO, DEFAULT_PROFILES, DEFAULT_WORKLOAD, Request
+from fscost.request.model import AUTO, DEFAULT_PROFILES, DEFAULT_WORKLOAD, Request
 
 _HOW, _WHERE = "Measurement", "Output"
 _what = partial(option, rich_help_panel="Profiles and workload")

@@ -12,7 +12,8 @@ from fscost.cli.measure import make
 from fscost.cli.output.emit import Outputs
 from fscost.cli.usage import some_path
 from fscost.errors import InputError, did_you_mean
-from fscost.request import AUTO, Place, Request, to_spec
+from fscost.request.model import AUTO, Place, Request
+from fscost.request.request import to_spec
 
 DEFAULT = Path("fscost.toml")
 

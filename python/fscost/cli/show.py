@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-from fscost import wear
 from fscost.cli import shared
 from fscost.cli.declare import option, with_fields
 from fscost.cli.output.emit import Outputs
@@ -68,5 +67,7 @@ def show(options: Options) -> None:
     outputs.check()
     results = load(options.run, trust=options.trust)
     if options.ssd is not None:
+        from fscost import wear
+
         results = wear.replayed(results, wear.find(options.ssd))
     outputs.emit(results)

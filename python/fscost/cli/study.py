@@ -19,7 +19,10 @@ from fscost.cli.output.emit import STDOUT, Outputs, write
 from fscost.cli.usage import group, some_path
 from fscost.errors import InputError
 from fscost.report import study as output
-from fscost.request import AUTO, Prepared, absolute_images, choose_lab, parse_options
+from fscost.request.labs import choose_lab
+from fscost.request.model import AUTO
+from fscost.request.prepare import Prepared
+from fscost.request.request import absolute_images, parse_options
 from fscost.results import RunResults, load
 from fscost.view.grid import plain
 from fscost.view.run import Choice

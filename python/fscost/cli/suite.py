@@ -8,7 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from fscost import devices, files, typed
 from fscost.cli.variants import combined
 from fscost.errors import InputError, did_you_mean
-from fscost.request import Request, with_range
+from fscost.request.model import Request
+from fscost.request.request import with_range
 from fscost.run import slug
 
 LONGEST_BYTES = 1 << 20

@@ -10,7 +10,7 @@ from typing import Any
 from fscost import profile
 from fscost.errors import InputError
 from fscost.profile import Expansion
-from fscost.request import Request
+from fscost.request.model import Request
 
 _MOST = 64
 

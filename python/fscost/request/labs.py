@@ -11,10 +11,9 @@ from fscost.lab.base import Lab
 from fscost.lab.fake import FakeLab
 from fscost.lab.native import NativeLab, RealDevice
 from fscost.lab.vm import VmLab, unseen_directory
+from fscost.request.model import AUTO
 from fscost.run import RunSpec
 from fscost.run.lock import HOST
-
-AUTO = "auto"
 
 
 def choose_lab(

@@ -7,31 +7,15 @@ from pathlib import Path
 from fscost import run
 from fscost.lab.base import Lab
 from fscost.request.labs import choose_lab
+from fscost.request.model import Place, Request
 from fscost.request.real_devices import (
     real_device,
     real_disks,
     refuse_unneeded,
     with_real_disks,
 )
-from fscost.request.request import Request, to_spec
+from fscost.request.request import to_spec
 from fscost.run import RunSpec
-
-
-@dataclass(frozen=True)
-class Place:
-    """Place of a run, and permissions there. `crash`: also cut the power of its profiles.
-    `max_cells`: refuse runs that could take more cells in all."""
-
-    lab: str
-    out: Path | None = None
-    resume: Path | None = None
-    trust: bool = False
-    erase_device: tuple[str, ...] = ()
-    force: bool = False
-    dry_run: bool = False
-    wait: bool = False
-    crash: bool = False
-    max_cells: int | None = None
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,9 @@
-"""Request of `fscost compare`, stored as JSON so that a resumed run repeats it."""
+"""Request of `fscost compare`: resumed from its stored form, or resolved to a specification."""
 
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
@@ -11,85 +11,14 @@ from fscost import devices, profile, wear, workload
 from fscost.errors import InputError
 from fscost.profile.model import Profile
 from fscost.quantity import parse_duration_s, parse_size_bytes
+from fscost.request.model import DEFAULT_PROFILES, DEFAULT_WORKLOAD, Request
 from fscost.run import RunSpec, StoppingRule, device_models
 from fscost.view.per import parse_per
 from fscost.workload.model import Workload
 
-DEFAULT_PROFILES = ("ext4", "ext4 -o noatime", "ext4 -O ^has_journal", "xfs", "btrfs")
-DEFAULT_WORKLOAD = "small-files"
 _LONGEST_NAME = 80
 _INTERPRETERS = ("bash", "node", "perl", "python", "python3", "ruby", "sh")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-
-
-@dataclass(frozen=True)
-class Request:
-    """Request with one field for each option that determines the measurement or its length. Field
-    names are option names."""
-
-    on: tuple[str, ...] = ()
-    design: str = profile.FULL
-    baseline: str | None = None
-    workload: str | None = None
-    command: tuple[str, ...] = ()
-    setup: tuple[str, ...] = ()
-    prepare: tuple[str, ...] = ()
-    conclude: tuple[str, ...] = ()
-    cleanup: tuple[str, ...] = ()
-    name: str | None = None
-    env: tuple[str, ...] = ()
-    ignore_failure: bool = False
-    per: str | None = None
-    fill: str | None = None
-    age: int | None = None
-    aged: float | None = None
-    scale: float | None = None
-    source: str | None = None
-    set: tuple[str, ...] = ()
-    seed: int = 0
-    size: str | None = None
-    min_repetitions: int = StoppingRule.min_repetitions
-    max_repetitions: int = StoppingRule.max_repetitions
-    max_minutes: float = StoppingRule.max_minutes
-    metric: str = StoppingRule.metric
-    precision: float = StoppingRule.precision
-    settle: str | None = None
-    drop_caches: bool = False
-    probe: int | None = None
-    keep: str = "one"
-    device: str | None = None
-    timeout: str | None = None
-    max_recording: str | None = None
-    writable: tuple[str, ...] = ()
-    network: bool = False
-    ssd: str | None = None
-    kernel: tuple[str, ...] = ()
-    modules: tuple[str, ...] = ()
-    disk: tuple[str, ...] = ()
-    logical_block_size: int | None = None
-    physical_block_size: int | None = None
-
-    def command_line(self) -> str:
-        """Return the command line of this request, without defaults."""
-        words = ["fscost", "compare"]
-        for name, value in asdict(self).items():
-            if name == "command" or value == getattr(Request, name):
-                continue
-            option = f"--{name.replace('_', '-')}"
-            values = value if isinstance(value, tuple) else (value,)
-            words += (
-                [option]
-                if value is True
-                else [word for each in values for word in (option, str(each))]
-            )
-        return shlex.join([*words, "--", *self.command] if self.command else words)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the request in the manifest's form."""
-        return {
-            name: list(value) if isinstance(value, tuple) else value
-            for name, value in asdict(self).items()
-        }
 
 
 _MOST_PROBE_MS = 3_600_000

@@ -55,7 +55,7 @@ def summarise(
     Without `by_disk`, rows of single disks are left out."""
     groups: dict[Key, dict[int, float]] = {}
     about: dict[Key, tuple[bool, str]] = {}
-    for row in (samples if by_disk else samples.filter(pc.field("disk") == "")).to_pylist():
+    for row in (samples if by_disk else samples.filter(pc.equal(samples["disk"], ""))).to_pylist():
         key = (row["profile"], row["phase"], row["disk"], row["metric"])
         groups.setdefault(key, {})[row["repetition"]] = row["value"]
         about.setdefault(key, (row["measured"], row["unit"]))
@@ -67,16 +67,19 @@ def to_table(rows: Iterable[Row]) -> pa.Table:
     return pa.Table.from_pylist([asdict(row) for row in rows], schema=_SCHEMA)
 
 
-def where(metric: str, phase: str = "total") -> pc.Expression:
-    """Filter for the samples of one metric, summed over disks."""
-    return (pc.field("metric") == metric) & (pc.field("phase") == phase) & (pc.field("disk") == "")
+def where(samples: pa.Table, metric: str, phase: str = "total") -> pa.Table:
+    """Return the samples of one metric, summed over disks."""
+    # Masks, because an expression imports pyarrow.dataset.
+    for column, value in (("metric", metric), ("phase", phase), ("disk", "")):
+        samples = samples.filter(pc.equal(samples[column], value))
+    return samples
 
 
 def by_repetition(
     samples: pa.Table, metric: str, phase: str = "total"
 ) -> dict[str, dict[int, float]]:
     """Return the values of one metric by profile and repetition."""
-    chosen = samples.filter(where(metric, phase)).select(["profile", "repetition", "value"])
+    chosen = where(samples, metric, phase).select(["profile", "repetition", "value"])
     values: dict[str, dict[int, float]] = {}
     for row in chosen.to_pylist():
         values.setdefault(row["profile"], {})[row["repetition"]] = row["value"]

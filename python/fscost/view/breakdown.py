@@ -180,7 +180,7 @@ def way_on(results: RunResults) -> list[str]:
 def _not_explained(results: RunResults, profiles: Sequence[str]) -> dict[str, str]:
     """Find the profiles with an unexplained cell. Such a cell has none of these metrics."""
     samples = results.samples
-    explained = set(samples.filter(stats.where(written.METADATA))["cell"].to_pylist())
+    explained = set(stats.where(samples, written.METADATA)["cell"].to_pylist())
     found: dict[str, str] = {}
     for cell in results.manifest.done:
         if cell.cell not in explained and cell.profile in profiles:

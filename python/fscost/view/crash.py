@@ -1,15 +1,13 @@
-"""Verdicts after power cuts, as a table."""
+"""What `fscost crash` found, as tables."""
 
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from fscost.crash import states
 from fscost.crash.explore import DEVICES, Control, Exploration, Limits
 from fscost.crash.lost import HOWS, Lost
 from fscost.crash.verdict import Verdict, judged
-from fscost.errors import InputError
 from fscost.results import TOTAL, RunResults
 from fscost.view.breakdown import WRITTEN
 from fscost.view.grid import NOTHING, Grid, plain
@@ -22,8 +20,6 @@ _COUNTED = (
     (Verdict.NEEDS_REPAIR, "repaired"),
 )
 _FLUSHES = "device_flushes"
-FOLDER = "crash"
-"""Folder of the power cuts that were made beside a run, in its folder."""
 
 
 @dataclass(frozen=True)
@@ -164,23 +160,6 @@ def _loss(profile: str, found: Sequence[Lost]) -> str:
     back = max((each for each in found if not each.is_read_only), key=lambda each: each.clean)
     way = f"{back.way} keeps most: {back.clean} of {back.tried}" if back.clean else "no way back"
     return f"{profile}, {first.disk} {first.how}: it {does}; {way}."
-
-
-def verdicts(results: RunResults) -> tuple[dict[str, str], str]:
-    """Return the verdict on each profile of a run with `--crash`, and a line that explains them.
-    The folder is untrusted: what cannot be read counts as not there."""
-    folder = results.folder / FOLDER
-    try:
-        found = states.load(folder)
-    except InputError:
-        return {}, ""
-    examined = f"{min(found.examined.values(), default=0):,}"
-    line = (
-        f"Power cut: the worst of at least {examined} states of another workload, which fsyncs"
-        f" {found.workload} (device {found.device}); fscost crash {shlex.quote(str(folder))} tells"
-        " more."
-    )
-    return found.verdicts, line
 
 
 def _costs(results: RunResults) -> dict[tuple[str, str], float]:

@@ -8,20 +8,19 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fscost import files, stats, wear
+from fscost import files, stats
 from fscost.errors import InputError, did_you_mean
-from fscost.host import smart
 from fscost.results import TOTAL, CellRecord, RunResults, written
 from fscost.stats import Row
 from fscost.view import outside
 from fscost.view.breakdown import WRITTEN, Breakdown, breakdown, way_on
 from fscost.view.by_disk import by_disk
-from fscost.view.crash import verdicts
 from fscost.view.effects import effects
 from fscost.view.grid import Grid, plain
 from fscost.view.kernels import by_kernel
 from fscost.view.per import Per, parse_per
 from fscost.view.phases import phases
+from fscost.view.power_cut import verdicts
 from fscost.view.repetition import span
 from fscost.view.summary import SPACE, headline, label, legend, ranking, table
 from fscost.view.sweep import Sweep, pareto, sweeps
@@ -82,7 +81,7 @@ class Choice:
 
 def view(results: RunResults, choice: Choice = Choice()) -> View:
     """Compute the view; nothing is printed."""
-    results = wear.with_years(results)
+    results = _with_years(results)
     manifest = results.manifest
     baseline = _one_of(manifest.profile_names, choice.baseline or manifest.baseline, "--baseline")
     has_models = any(models(results, name) for name in manifest.profile_names)
@@ -135,10 +134,19 @@ def view(results: RunResults, choice: Choice = Choice()) -> View:
     )
 
 
+def _with_years(results: RunResults) -> RunResults:
+    """Add the life in years to a run with `--ssd`. Other runs import no models of SSDs."""
+    if not pc.any(pc.equal(results.samples["metric"], "lifetime_runs")).as_py():
+        return results
+    from fscost import wear
+
+    return wear.with_years(results)
+
+
 def answer(results: RunResults) -> str:
     """Return the headline alone."""
-    baseline = results.manifest.baseline
-    rows = stats.summarise(results.samples.filter(pc.field("phase") == TOTAL), baseline)
+    baseline, samples = results.manifest.baseline, results.samples
+    rows = stats.summarise(samples.filter(pc.equal(samples["phase"], TOTAL)), baseline)
     metric = _metric(results, rows, "", _per(results))
     found = ranking(results, rows, metric, baseline)
     return outside.qualified(plain(headline(found)), results)
@@ -176,6 +184,8 @@ def _one_of(known: Sequence[str], name: str, option: str) -> str:
 def _worn(rows: Sequence[Row]) -> list[str]:
     if not any(row.metric == "nand_write_bytes" for row in rows):
         return []
+    from fscost import wear
+
     totals = {(row.profile, row.metric): row.median for row in rows if row.phase == TOTAL}
     spans = (
         (profile, span(nand, exact, totals.get((profile, "host_write_bytes"), 0)))
@@ -196,12 +206,11 @@ def _space(summary: Grid) -> list[str]:
 def _without_empty(samples: pa.Table) -> pa.Table:
     """Remove structures and causes with no bytes in the whole run: most belong to other file
     systems. The samples keep them."""
-    most = samples.group_by("metric").aggregate([("value", "max")])
-    largest = dict(zip(most["metric"].to_pylist(), most["value_max"].to_pylist(), strict=True))
+    used = set(pc.unique(samples.filter(pc.not_equal(samples["value"], 0))["metric"]).to_pylist())
     empty = [
         metric
         for metric in written.MEANINGS
-        if largest.get(metric) == 0 and metric not in written.ALWAYS_SHOWN
+        if metric not in used and metric not in written.ALWAYS_SHOWN
     ]
     return samples.filter(
         pc.invert(pc.is_in(samples["metric"], value_set=pa.array(empty, pa.string())))
@@ -256,6 +265,8 @@ def _smart(environment: Mapping[str, Any]) -> list[str]:
     )
     if because is not None:
         return [f"SMART: unavailable, because {because}."]
+    from fscost.host import smart
+
     counted = smart.difference(before, after)
     words = [f"{label} {human_bytes(counted[name])}" for name, label in _COUNTED if name in counted]
     told = ", ".join(words) or "no write counter"

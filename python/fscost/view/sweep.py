@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from fscost import stats
-from fscost.crash.verdict import Verdict as CrashVerdict
 from fscost.errors import InputError, did_you_mean
 from fscost.results import METRICS, RunResults
 from fscost.stats import Effect, Effects, Verdict
 from fscost.view.breakdown import WRITTEN
-from fscost.view.crash import verdicts
 from fscost.view.grid import NOTHING, Grid
+from fscost.view.power_cut import verdicts
 from fscost.view.summary import SAME, label, signed_change
 from fscost.view.units import human
 
@@ -246,6 +245,8 @@ def _unknown(found: Effects) -> Iterator[str]:
 
 def _values(results: RunResults, metric: str) -> dict[str, dict[int, float]]:
     if metric == SAFETY:
+        from fscost.crash.verdict import Verdict as CrashVerdict
+
         ranks = {verdict.value: rank for rank, verdict in enumerate(CrashVerdict)}
         found = verdicts(results)[0]
         if not found:
