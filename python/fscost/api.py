@@ -135,7 +135,7 @@ def compare(
     place = Place(lab, None if out is None else Path(out))
     found = prepared(asked, place, say, ["fscost.compare"])
     with around(asked.setup, asked.cleanup, say):
-        outcome = execute(found.spec, found.lab, None, found.lock)
+        outcome = execute(found.spec, found.executor, None, found.lock)
     if outcome.interrupted:
         raise KeyboardInterrupt
     return Run(outcome.results)

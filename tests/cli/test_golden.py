@@ -19,7 +19,7 @@ from fscost.lab.fake import FakeLab
 from fscost.profile.model import Profile
 from fscost.report import machine, markdown, terminal
 from fscost.results import RunResults
-from fscost.run import RunSpec, StoppingRule, execute
+from fscost.run import Local, RunSpec, StoppingRule, execute
 from fscost.view.run import Choice, view
 from fscost.workload.model import Step, Workload
 
@@ -44,7 +44,7 @@ def a_run(
     spec = RunSpec(
         profiles, WORKLOAD, folder, seed=3, stopping=StoppingRule(min(3, repetitions), repetitions)
     )
-    results = execute(spec, lab, lock=f"fscost.test.{os.getpid()}.{folder.name}").results
+    results = execute(spec, Local(lab), lock=f"fscost.test.{os.getpid()}.{folder.name}").results
     # Values that differ in each run have no place in a golden file.
     cells = [replace(cell, duration_s=1.5) for cell in results.manifest.cells]
     manifest = replace(

@@ -1,5 +1,6 @@
 """Choice of the lab for a run, and the message about it."""
 
+import pickle
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -52,7 +53,7 @@ def choose(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Choose:
         spec = RunSpec(profiles=profiles, workload=command([script]), folder=tmp_path)
         return choose_lab(
             name, spec, modules=modules, say=lambda line: print(line, file=sys.stderr)
-        )[0].name
+        ).kind
 
     return choose
 
@@ -110,7 +111,7 @@ def test_what_does_not_go_together(choose: Choose, how: dict[str, object], words
 def test_a_kernel_that_is_unknown(tmp_path: Path) -> None:
     profile = replace(resolve("ext4"), kernel="5.4")
     spec = RunSpec(profiles=(profile,), workload=command(["true"]), folder=tmp_path)
-    lab, _ = choose_lab(AUTO, spec, say=print)
+    lab = choose_lab(AUTO, spec, say=print).make(print)
     with pytest.raises(InputError, match=r"unknown guest kernel '5\.4'"):
         lab.unsupported_reason(next(repetitions(spec.profiles, spec.workload, 0))[0])
 
@@ -135,3 +136,13 @@ def test_a_command_in_a_home_that_guests_do_not_see_is_said(
     choose("ext4", name="vm", script=script)
     told = "guests do not see /home/u itself: start fscost in a folder below it"
     assert (told in capsys.readouterr().err) == is_said
+
+
+@pytest.mark.parametrize("name", ["native", "vm", "fake:noise=0.25"])
+def test_a_lab_is_data_until_it_is_made(tmp_path: Path, name: str) -> None:
+    """Another machine makes the same lab from the pickled choice."""
+    spec = RunSpec(profiles=(resolve("ext4"),), workload=command(["true"]), folder=tmp_path)
+    chosen = choose_lab(name, spec, say=print)
+    lab = pickle.loads(pickle.dumps(chosen)).make(print)
+    assert lab.name == name.partition(":")[0]
+    assert getattr(lab, "noise", 0.25) == 0.25

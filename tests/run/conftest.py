@@ -11,7 +11,7 @@ from fscost.lab.fake import FakeLab
 from fscost.matrix import Cell
 from fscost.profile.model import Profile
 from fscost.results import CellRecord
-from fscost.run import Estimate, Listener, RunOutcome, RunSpec, StoppingRule, execute
+from fscost.run import Estimate, Listener, Local, RunOutcome, RunSpec, StoppingRule, execute
 from fscost.workload.model import Step, Workload
 
 PROFILES = (
@@ -97,7 +97,7 @@ def go(tmp_path: Path, heard: Heard) -> Callable[..., RunOutcome]:
 
     def run(spec: RunSpec, lab: FakeLab | None = None) -> RunOutcome:
         return execute(
-            spec, lab or FakeLab(), heard, lock=f"fscost.test.{os.getpid()}.{tmp_path.name}"
+            spec, Local(lab or FakeLab()), heard, lock=f"fscost.test.{os.getpid()}.{tmp_path.name}"
         )
 
     return run

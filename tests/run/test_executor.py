@@ -12,8 +12,7 @@ from fscost.errors import HostError
 from fscost.lab.base import CellResult, LabOptions
 from fscost.lab.fake import FakeLab
 from fscost.matrix import Cell, repetitions
-from fscost.run import RunOutcome, RunSpec
-from fscost.run.executor import run_cells
+from fscost.run import Local, RunOutcome, RunSpec
 from fscost.run.measure import Task
 
 Make = Callable[..., RunSpec]
@@ -69,7 +68,7 @@ def test_as_many_as_the_lab_can(spec: Make, lanes: int) -> None:
         assert threading.get_ident() == here
         told.append(f"{cell.id} {name}")
 
-    ran = [each.result.cell.id for each in run_cells(lab, cells(spec()), task, steps)]
+    ran = [each.result.cell.id for each in Local(lab).run_cells(cells(spec()), task, steps)]
     assert sorted(ran) == sorted(cell.id for cell in cells(spec()))
     assert lab.most == min(lanes, 3)
     assert len(told) == 3
@@ -79,7 +78,7 @@ def test_what_goes_wrong_in_one_ends_the_others(spec: Make) -> None:
     before = set(threading.enumerate())
     lab = Slow(side_by_side=3, ends_s=60, stop_at={1: HostError("the disk is gone")})
     with pytest.raises(HostError, match="the disk is gone"):
-        list(run_cells(lab, cells(spec()), task, lambda *_: None))
+        list(Local(lab).run_cells(cells(spec()), task, lambda *_: None))
     assert lab.interrupted.is_set()
     assert set(threading.enumerate()) <= before
 
@@ -87,7 +86,7 @@ def test_what_goes_wrong_in_one_ends_the_others(spec: Make) -> None:
 def test_who_stops_listening_ends_the_others(spec: Make) -> None:
     before = set(threading.enumerate())
     lab = Slow(side_by_side=3)
-    found = run_cells(lab, cells(spec()), task, lambda *_: None)
+    found = Local(lab).run_cells(cells(spec()), task, lambda *_: None)
     next(found)
     found.close()  # type: ignore[attr-defined]
     assert lab.interrupted.is_set()

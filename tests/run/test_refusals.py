@@ -18,6 +18,7 @@ from fscost.errors import FscostError, HostError, InputError
 from fscost.lab.fake import FakeLab
 from fscost.profile.model import Profile
 from fscost.run import (
+    Local,
     RunOutcome,
     RunSpec,
     StoppingRule,
@@ -154,9 +155,9 @@ def test_memory_is_read_from_the_kernel(tmp_path: Path) -> None:
 def test_two_runs_at_once_refuse_and_the_first_goes_on(spec: Make, tmp_path: Path) -> None:
     name = f"fscost.test.{os.getpid()}.{tmp_path.name}"
     with exclusive(name), pytest.raises(HostError, match="another fscost run"):
-        execute(spec(), FakeLab(), lock=name)
+        execute(spec(), Local(FakeLab()), lock=name)
     assert not spec().folder.exists()
-    assert execute(spec(), FakeLab(), lock=name).exit_code == 0
+    assert execute(spec(), Local(FakeLab()), lock=name).exit_code == 0
 
 
 def test_the_lock_says_who_holds_it_and_leaves_nothing(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from tests.cli.conftest import fscost as program
 
 from fscost import study
 from fscost.lab.native import NativeLab
-from fscost.run import execute
+from fscost.run import Local, execute
 from fscost.study import Verdict
 
 __all__ = ["program"]
@@ -221,7 +221,7 @@ def test_snapshots_are_really_unshared(tmp_path: Path) -> None:
         max_repetitions=3,
     )
     report = study.report(
-        found, execute(spec, NativeLab(), lock=f"fscost.test.{os.getpid()}.study").results
+        found, execute(spec, Local(NativeLab()), lock=f"fscost.test.{os.getpid()}.study").results
     )
     verdicts = {judged.claim.text: judged.verdict for judged in report.findings[0].claims}
     assert (

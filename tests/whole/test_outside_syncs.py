@@ -11,7 +11,7 @@ from fscost import profile
 from fscost.lab.cell.binaries import find_binaries
 from fscost.lab.native import NativeLab
 from fscost.results import TOTAL
-from fscost.run import RunSpec, StoppingRule, execute
+from fscost.run import Local, RunSpec, StoppingRule, execute
 from fscost.workload.model import Step, Workload
 
 METRIC = "outside_sync_calls"
@@ -61,7 +61,8 @@ def test_only_calls_from_outside_a_cell_count_and_repeat_it(
     helper = threading.Thread(target=outsider, args=(ready, go, call))
     helper.start()
     try:
-        outcome = execute(spec, NativeLab(find_binaries()), lock=f"fscost.test.{os.getpid()}")
+        lab = Local(NativeLab(find_binaries()))
+        outcome = execute(spec, lab, lock=f"fscost.test.{os.getpid()}")
     finally:
         os.write(ready, END)
         helper.join()

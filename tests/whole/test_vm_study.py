@@ -9,7 +9,7 @@ import pytest
 
 from fscost import study
 from fscost.lab.vm import VmLab
-from fscost.run import RunOutcome, execute
+from fscost.run import Local, RunOutcome, execute
 from fscost.stats import Interval
 from fscost.study import Outcome, Verdict
 from fscost.study.model import Criterion
@@ -42,7 +42,7 @@ def run(folder: Path, repetitions: int) -> RunOutcome:
         max_minutes=60,
         resume=folder.exists(),
     )
-    return execute(spec, VmLab(say=print), lock=f"fscost.test.{os.getpid()}.study")
+    return execute(spec, Local(VmLab(say=print)), lock=f"fscost.test.{os.getpid()}.study")
 
 
 def side(criterion: Criterion, interval: Interval) -> Outcome:

@@ -200,7 +200,7 @@ def _cut_power(found: Prepared) -> None:
 
 def print_commands(found: Prepared) -> None:
     """Print every command that a run would execute."""
-    for profile, commands in run.commands(found.spec, found.lab).items():
+    for profile, commands in run.commands(found.spec, found.executor.site).items():
         print(plain("\n".join([f"# {profile}", *commands])))
 
 
@@ -208,7 +208,7 @@ def execute(found: Prepared) -> RunOutcome:
     """Execute a run and show its progress. The caller holds the lock."""
     listener = progress()
     try:
-        return run.execute(found.spec, found.lab, listener, lock=None)
+        return run.execute(found.spec, found.executor, listener, lock=None)
     finally:
         listener.close()
 

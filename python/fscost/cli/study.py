@@ -19,7 +19,7 @@ from fscost.cli.output.emit import STDOUT, Outputs, write
 from fscost.cli.usage import group, some_path
 from fscost.errors import InputError
 from fscost.report import study as output
-from fscost.request.labs import choose_lab
+from fscost.request.labs import choose_lab, lock_of
 from fscost.request.model import AUTO
 from fscost.request.prepare import Prepared
 from fscost.request.request import absolute_images, parse_options
@@ -179,7 +179,11 @@ def run_(context: typer.Context, options: RunOptions) -> None:
         trust=options.trust,
         command_line=sys.argv,
     )
-    prepared = Prepared(spec, *choose_lab(lab, spec, None, asked.modules, say=say))
+    prepared = Prepared(
+        spec,
+        run.Local(choose_lab(lab, spec, None, asked.modules, say=say).make(say)),
+        lock_of(lab),
+    )
     if options.dry_run:
         print_commands(prepared)
         return

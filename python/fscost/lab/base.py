@@ -78,8 +78,8 @@ class LabOptions:
     """Give steps the host's network (native lab)."""
 
 
-class Lab(Protocol):
-    """A lab, in which cells run."""
+class Site(Protocol):
+    """A place where cells run: answers about it, before a cell begins there."""
 
     name: str
 
@@ -89,9 +89,10 @@ class Lab(Protocol):
         only after `check`."""
         ...
 
-    def interrupt(self) -> None:
-        """End all running cells, from another thread: each `run` returns soon, or raises. No
-        further cell is run."""
+    @property
+    def is_same_everywhere(self) -> bool:
+        """True if a cell writes the same bytes on every machine, so that cells of different
+        machines may be compared. Valid only after `check`."""
         ...
 
     def guess_s(self, write_bytes: int) -> float:
@@ -109,7 +110,22 @@ class Lab(Protocol):
         ...
 
     def commands(self, cell: Cell, options: LabOptions) -> list[str]:
-        """Return every command that `run` would execute, as shell text for --dry-run."""
+        """Return every command that running the cell would execute, as shell text for
+        --dry-run."""
+        ...
+
+    def environment(self, profiles: Sequence[Profile]) -> dict[str, Any]:
+        """Describe the environment of a run of these profiles for the manifest: kernel, CPU,
+        versions of mkfs."""
+        ...
+
+
+class Lab(Site, Protocol):
+    """A lab, in which cells run."""
+
+    def interrupt(self) -> None:
+        """End all running cells, from another thread: each `run` returns soon, or raises. No
+        further cell is run."""
         ...
 
     def run(self, cell: Cell, options: LabOptions, on_step: Callable[[str], None]) -> CellResult:
@@ -118,9 +134,4 @@ class Lab(Protocol):
 
         On KeyboardInterrupt, the cell is ended and waited for before the exception propagates.
         """
-        ...
-
-    def environment(self, profiles: Sequence[Profile]) -> dict[str, Any]:
-        """Describe the environment of a run of these profiles for the manifest: kernel, CPU,
-        versions of mkfs."""
         ...

@@ -39,6 +39,7 @@ class FakeLab:
     lock: str = ""
     """Name of the lock that its runs take."""
     side_by_side: int = 1
+    is_same_everywhere: bool = True
     ran: list[str] = field(default_factory=list)
     """IDs of the cells that began, in order."""
 
@@ -74,6 +75,8 @@ class FakeLab:
                     lab.lock = value
                 case "side_by_side":
                     lab.side_by_side = int(value)
+                case "one_machine":
+                    lab.is_same_everywhere = False
                 case "delay_s" | "noise":
                     setattr(lab, key, float(value))
                 case _:

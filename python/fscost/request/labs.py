@@ -7,9 +7,9 @@ from types import MappingProxyType
 
 from fscost import matrix
 from fscost.errors import HostError, InputError, did_you_mean
-from fscost.lab.base import Lab
 from fscost.lab.fake import FakeLab
 from fscost.lab.native import NativeLab, RealDevice
+from fscost.lab.spec import LabSpec
 from fscost.lab.vm import VmLab, unseen_directory
 from fscost.request.model import AUTO
 from fscost.run import RunSpec
@@ -24,12 +24,11 @@ def choose_lab(
     real_disks: Mapping[str, RealDevice] = MappingProxyType({}),
     *,
     say: Callable[[str], None],
-) -> tuple[Lab, str]:
-    """Choose the lab, and the lock that excludes other runs. `fake:OPTIONS` is for tests: it
-    measures nothing, and its lock excludes nobody."""
+) -> LabSpec:
+    """Choose the lab. `fake:OPTIONS` is for tests: it measures nothing."""
     kind, _, options = name.partition(":")
     if kind == "fake":
-        return FakeLab.from_text(options), lock_of(name)
+        return LabSpec("fake", fake=options)
     kernels = [profile.kernel for profile in spec.profiles if profile.kernel]
     if modules and not _images(kernels):
         raise InputError(
@@ -53,7 +52,7 @@ def choose_lab(
                 " kernel",
                 "leave one of the two out",
             )
-        return NativeLab(device=device, real_disks=real_disks), HOST
+        return LabSpec("native")
     if name == "vm":
         if device is not None:
             raise InputError(
@@ -83,7 +82,7 @@ def choose_lab(
         here = unseen_directory()
         if here is not None and any(f"{here}/" in step.shell for step in spec.workload.steps):
             say(f"guests do not see {here} itself: start fscost in a folder below it (docs/vm.md)")
-        return VmLab(images=images, say=say), HOST
+        return LabSpec("vm", tuple(images.items()))
     remedy = did_you_mean(name, ("native", "vm")) or "native or vm"
     raise InputError(f"--lab {name!r} is unknown", remedy)
 

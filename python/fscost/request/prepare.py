@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fscost import run
-from fscost.lab.base import Lab
-from fscost.request.labs import choose_lab
+from fscost.request.labs import choose_lab, lock_of
 from fscost.request.model import Place, Request
 from fscost.request.real_devices import (
     real_device,
@@ -15,7 +14,7 @@ from fscost.request.real_devices import (
     with_real_disks,
 )
 from fscost.request.request import to_spec
-from fscost.run import RunSpec
+from fscost.run import Executor, Local, RunSpec
 
 
 @dataclass(frozen=True)
@@ -23,7 +22,7 @@ class Prepared:
     """Arguments of `run.execute`."""
 
     spec: RunSpec
-    lab: Lab
+    executor: Executor
     lock: str
 
 
@@ -49,5 +48,5 @@ def prepared(
     for one, other in run.same_profiles(spec.profiles):
         same = f"'{one}' and '{other}' are the same profile"
         say(f"{same}: any difference between them is noise")
-    lab, lock = choose_lab(place.lab, spec, claimed, asked.modules, disks, say=say)
-    return Prepared(spec, lab, lock)
+    lab = choose_lab(place.lab, spec, claimed, asked.modules, disks, say=say)
+    return Prepared(spec, Local(lab.make(say, claimed, disks)), lock_of(place.lab))

@@ -42,7 +42,8 @@ class CellRecord(typed.Table):
 
     `samples_sha256` is the digest of the cell's rows (`table.digest`); `files_sha256` holds the
     digests of its files, by their paths inside the run's folder. Runs of older versions have
-    neither.
+    neither. `machine` names the machine of a cluster that ran the cell; it is empty if the machine
+    that holds the results did.
     """
 
     cell: str
@@ -59,6 +60,7 @@ class CellRecord(typed.Table):
     facts: dict[str, Any]
     samples_sha256: str = ""
     files_sha256: Annotated[dict[PathInside, str], typed.FAIL_FAST] = field(default_factory=dict)
+    machine: str = ""
 
 
 @dataclass

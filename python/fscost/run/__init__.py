@@ -4,6 +4,7 @@ command line both start runs here."""
 from fscost.run.device_models import device_models
 from fscost.run.estimate import Estimate
 from fscost.run.execute import RunOutcome, commands, execute
+from fscost.run.executor import Executor, Local
 from fscost.run.folder import default_folder, point_latest, slug
 from fscost.run.listener import Listener
 from fscost.run.lock import Holder, exclusive
@@ -13,8 +14,10 @@ __all__ = [
     "KEEP",
     "SETTLE",
     "Estimate",
+    "Executor",
     "Holder",
     "Listener",
+    "Local",
     "RunOutcome",
     "RunSpec",
     "StoppingRule",

@@ -8,7 +8,7 @@ from shutil import disk_usage
 
 from fscost import files, host
 from fscost.errors import HostError
-from fscost.lab.base import Lab
+from fscost.lab.base import Site
 from fscost.run.spec import RunSpec
 
 LEAST_MEMORY_BYTES = 512 << 20
@@ -28,14 +28,14 @@ class Estimate:
     host_bytes: int | None
 
 
-def estimate(spec: RunSpec, lab: Lab, profiles: int) -> Estimate:
-    """Estimate a run of `profiles` profiles that can run in `lab`."""
+def estimate(spec: RunSpec, site: Site, profiles: int) -> Estimate:
+    """Estimate a run of `profiles` profiles that can run on `site`."""
     rule = spec.stopping
     written = spec.workload.write_bytes_estimate
-    cell_s = lab.guess_s(written or 0) / min(lab.side_by_side, profiles or 1)
+    cell_s = site.guess_s(written or 0) / min(site.side_by_side, profiles or 1)
     cap_s = max(rule.max_minutes * 60, profiles * cell_s)
     # Running cells have their recordings on disk, whether or not they are kept.
-    running = min(lab.side_by_side, profiles)
+    running = min(site.side_by_side, profiles)
     kept = {"all": profiles * rule.max_repetitions, "one": profiles + running, "none": running}[
         spec.keep
     ]

@@ -1,8 +1,9 @@
 """Run loop: interleaved repetitions of cells until the stopping rule is satisfied."""
 
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
+from itertools import chain, islice
 from pathlib import Path
 from typing import Literal
 
@@ -10,13 +11,13 @@ from fscost import files, matrix
 from fscost.errors import FscostError, HostError, Terminated
 from fscost.host import smart
 from fscost.host.interrupts import Interrupts, noted
-from fscost.lab.base import Lab, LabOptions
+from fscost.lab.base import LabOptions, Site
 from fscost.matrix import Cell
 from fscost.results import CELLS, INPUTS, CellRecord, RunResults, RunStore, Skipped
 from fscost.run import disturbed
 from fscost.run import folder as run_folder
 from fscost.run.estimate import check_host, estimate, fewer_recordings
-from fscost.run.executor import Ran, Starts, run_cells
+from fscost.run.executor import Executor, Ran, Starts
 from fscost.run.listener import Listener
 from fscost.run.lock import HOST, exclusive
 from fscost.run.measure import Task
@@ -24,7 +25,6 @@ from fscost.run.record import RUN_ENDING_KINDS, record, why_give_up
 from fscost.run.refused import refusal
 from fscost.run.spec import RunSpec
 from fscost.run.stopping import remaining_s, why_stop
-from fscost.workload import inputs
 from fscost.workload.model import Workload
 
 _Ending = Literal["finished", "interrupted", "stopped"]
@@ -52,19 +52,25 @@ class RunOutcome:
 
 
 def execute(
-    spec: RunSpec, lab: Lab, listener: Listener | None = None, lock: str | None = HOST
+    spec: RunSpec,
+    executor: Executor,
+    listener: Listener | None = None,
+    lock: str | None = HOST,
 ) -> RunOutcome:
-    """Run `spec` in `lab`, alone on this machine: under `lock`, or under a lock that the caller
-    holds. Every cell is on disk as soon as it has finished, whatever happens afterwards."""
+    """Run `spec`, alone on this machine: under `lock`, or under a lock that the caller holds. Every
+    cell is on disk as soon as it has finished, whatever happens afterwards."""
     held = nullcontext() if lock is None else exclusive(lock)
     with held, files.given_to_caller(spec.folder.absolute()), noted() as interrupts:
-        return _Run(spec, lab, listener or Listener(), interrupts).execute()
+        try:
+            return _Run(spec, executor, listener or Listener(), interrupts).execute()
+        finally:
+            executor.close()
 
 
-def commands(spec: RunSpec, lab: Lab) -> dict[str, list[str]]:
+def commands(spec: RunSpec, site: Site) -> dict[str, list[str]]:
     """Return, for each profile, every command that its first cell would run. Nothing is run."""
     return {
-        cell.profile.name: lab.commands(cell, _options(spec, cell)) for cell in _first_cells(spec)
+        cell.profile.name: site.commands(cell, _options(spec, cell)) for cell in _first_cells(spec)
     }
 
 
@@ -94,17 +100,22 @@ def _options(spec: RunSpec, cell: Cell) -> LabOptions:
 class _Run:
     """One call of `execute`."""
 
-    def __init__(self, spec: RunSpec, lab: Lab, listener: Listener, interrupts: Interrupts) -> None:
+    def __init__(
+        self, spec: RunSpec, executor: Executor, listener: Listener, interrupts: Interrupts
+    ) -> None:
         self.spec = spec
-        self.lab = lab
+        self.executor = executor
+        self.site = executor.site
         self.listener = listener
         self.interrupts = interrupts
+        self.together = 1
+        """Repetitions that run together."""
 
     def execute(self) -> RunOutcome:
         spec = self.spec
-        self.lab.check()
+        self.site.check()
         existed = spec.folder.exists()
-        earlier = run_folder.reopen(spec, self.lab) if spec.resume else None
+        earlier = run_folder.reopen(spec, self.site) if spec.resume else None
         skipped = self._skipped() if earlier is None else earlier.manifest.skipped
         for entry in skipped:
             self.listener.skips(entry.profile, entry.because)
@@ -114,9 +125,9 @@ class _Run:
                 f"no profile can run here: {reasons}",
                 "run `fscost doctor` to check all requirements",
             )
-        found = estimate(spec, self.lab, len(spec.profiles) - len(skipped))
+        found = estimate(spec, self.site, len(spec.profiles) - len(skipped))
         check_host(spec.folder, found, spec.keep)
-        store = run_folder.create(spec, self.lab, skipped) if earlier is None else earlier
+        store = run_folder.create(spec, self.site, skipped) if earlier is None else earlier
         self._read_smart(store, "before")
         self.listener.starts(spec, found, len(store.manifest.cells))
         try:
@@ -140,7 +151,7 @@ class _Run:
         only = self.spec.workload.only_types
         if only and cell.profile.type not in only:
             return f"workload {self.spec.workload.name} runs only on {', '.join(only)}"
-        return self.lab.unsupported_reason(cell, self.spec.disk_size_bytes)
+        return self.site.unsupported_reason(cell, self.spec.disk_size_bytes)
 
     def _to_the_end(self, store: RunStore) -> RunOutcome:
         """Run all cells, and record how the run ended, whatever ended it."""
@@ -188,28 +199,39 @@ class _Run:
         spec = self.spec
         workload = self._with_input(store)
         finished = {kept.cell for kept in store.manifest.cells}
-        for repetition, cells in enumerate(matrix.repetitions(spec.profiles, workload, spec.seed)):
+        repetitions = matrix.repetitions(spec.profiles, workload, spec.seed)
+        begun = 0
+        while True:
             running = self._running(store)
+            cells = next(repetitions)
             # An interrupted repetition is completed first: the earlier part of the run had decided
             # to begin it.
             if not any(cell.id in finished for cell in cells):
                 lanes = self._lanes(running)
-                because = why_stop(spec.stopping, store.results, running, repetition, lanes)
+                because = why_stop(spec.stopping, store.results, running, begun, lanes)
                 if because is not None:
                     return because
             self.interrupts.check()
+            self.together = self._together(running, begun)
+            cells += chain.from_iterable(islice(repetitions, self.together - 1))
+            begun += self.together
             todo = [
                 cell for cell in cells if cell.profile.name in running and cell.id not in finished
             ]
             starts = partial(self._starts, store, running)
             # No variable holds the generator, so that an exception closes it at once.
-            for number, ran in enumerate(run_cells(self.lab, todo, starts, self.listener.step), 1):
+            steps = self.listener.step
+            for number, ran in enumerate(self.executor.run_cells(todo, starts, steps), 1):
                 kept = self._undisturbed(store, ran, starts)
-                self._ends(store, kept, running, len(todo) - number)
+                self._ends(store, kept, running, begun, len(todo) - number)
                 self.interrupts.check()
             if not store.manifest.done:
                 return "every profile failed in its first repetition"
-        raise AssertionError("repetitions never end")
+
+    def _together(self, running: list[str], begun: int) -> int:
+        """Number of repetitions to run together: no more than are certain to run."""
+        certain = self.spec.stopping.min_repetitions - begun
+        return max(1, min(self.executor.repetitions_at_once(len(running)), certain))
 
     def _running(self, store: RunStore) -> list[str]:
         """Profiles still in the run: neither skipped nor given up."""
@@ -227,7 +249,8 @@ class _Run:
         options = _options(self.spec, cell)
         _make_cell_dir(options.cell_dir)
         spec = self.spec
-        return Task(cell, options, keep, spec.ssd, spec.wear_device, spec.replay)
+        machine = None if self.site.is_same_everywhere else _machine(store, cell.repetition)
+        return Task(cell, options, keep, spec.ssd, spec.wear_device, spec.replay, machine)
 
     def _undisturbed(self, store: RunStore, ran: Ran, starts: Starts) -> Ran:
         """Repeat a cell that other programs disturbed, as far as the stopping rule allows."""
@@ -240,7 +263,7 @@ class _Run:
             dropped.append(calls)
             store.manifest.elapsed_s = round(store.manifest.elapsed_s + ran.duration_s, 3)
             run_folder.remove_attempt(store.folder, cell.id)
-            [ran] = run_cells(self.lab, [cell], starts, self.listener.step)
+            [ran] = self.executor.run_cells([cell], starts, self.listener.step)
         disturbed.note(ran.result, dropped)
         if disturbed.stays_disturbed(ran.result):
             self.listener.repeats_no_more(ran.result.cell)
@@ -248,20 +271,22 @@ class _Run:
 
     def _lanes(self, running: list[str]) -> int:
         """Number of cells that run side by side; they share the elapsed time."""
-        return max(1, min(self.lab.side_by_side, len(running)))
+        return max(1, self.executor.lanes(len(running), self.together))
 
-    def _ends(self, store: RunStore, ran: Ran, running: list[str], cells_left: int) -> None:
+    def _ends(
+        self, store: RunStore, ran: Ran, running: list[str], begun: int, cells_left: int
+    ) -> None:
         cell = ran.result.cell
         refused = refusal(ran.result, store.manifest)
         if ran.result.status == "skipped" or refused is not None:
             self._skip(store, cell, refused or ran.result.because)
             return
-        kept, rows = record(ran.result, self.spec.folder, ran.duration_s)
+        kept, rows = record(ran, self.spec.folder)
         lanes = self._lanes(running)
         store.manifest.elapsed_s = round(store.manifest.elapsed_s + kept.duration_s / lanes, 3)
         store.add(kept, rows)
         left_s = remaining_s(
-            self.spec.stopping, store.results, running, cell.repetition, cells_left, lanes
+            self.spec.stopping, store.results, running, begun - 1, cells_left, lanes
         )
         self.listener.cell_ends(kept, left_s)
         if kept.status == "failed":
@@ -281,9 +306,8 @@ class _Run:
         self.listener.skips(cell.profile.name, because)
 
     def _with_input(self, store: RunStore) -> Workload:
-        """Prepare the workload's input once, outside of every measurement."""
         workload, folder = self.spec.workload, store.folder / INPUTS
-        return replace(workload, input=inputs.prepare(workload, folder, self.listener.prepares))
+        return self.executor.with_input(workload, folder, self.listener.prepares)
 
 
 def _make_cell_dir(folder: Path) -> None:
@@ -294,6 +318,14 @@ def _make_cell_dir(folder: Path) -> None:
             f"{folder} cannot be made: {error.strerror}",
             "find out why fscost cannot write there, then continue with --resume",
         ) from error
+
+
+def _machine(store: RunStore, repetition: int) -> str | None:
+    """Machine that ran the finished cells of a repetition; None if there are none."""
+    of_it = (
+        kept.machine for kept in reversed(store.manifest.cells) if kept.repetition == repetition
+    )
+    return next(of_it, None)
 
 
 def _failures(store: RunStore, profile: str) -> list[CellRecord]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from fscost import files, host
 from fscost.errors import HostError, InputError
-from fscost.lab.base import Lab
+from fscost.lab.base import Site
 from fscost.results import CELLS, INPUTS, MANIFEST, SAMPLES, Manifest, RunStore, Skipped
 from fscost.run.spec import RunSpec, plain
 
@@ -68,15 +68,15 @@ def refuse_used(folder: Path, *, trust: bool = False) -> None:
         )
 
 
-def create(spec: RunSpec, lab: Lab, skipped: Sequence[Skipped]) -> RunStore:
+def create(spec: RunSpec, site: Site, skipped: Sequence[Skipped]) -> RunStore:
     """Create the store of a new run."""
     manifest = Manifest(
         name=spec.name or spec.workload.name,
         fscost_version=host.fscost_version(),
         command_line=list(spec.command_line),
         started_utc=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
-        lab=lab.name,
-        environment=lab.environment(spec.profiles),
+        lab=site.name,
+        environment=site.environment(spec.profiles),
         profiles=[plain(profile) for profile in spec.profiles],
         workload=_workload(spec),
         options=spec.options,
@@ -93,19 +93,19 @@ def create(spec: RunSpec, lab: Lab, skipped: Sequence[Skipped]) -> RunStore:
     return RunStore.create(spec.folder, manifest)
 
 
-def reopen(spec: RunSpec, lab: Lab) -> RunStore:
+def reopen(spec: RunSpec, site: Site) -> RunStore:
     """Reopen an earlier run to run its remaining cells. The stopping rule may differ: it decides
     how many cells there are, not what a cell is."""
     files.refuse_replaceable(spec.folder, trust=spec.trust)
     store = RunStore.reopen(spec.folder, trust=spec.trust)
     earlier = store.manifest
-    _same(spec.folder, "lab", earlier.lab, lab.name)
+    _same(spec.folder, "lab", earlier.lab, site.name)
     _same(spec.folder, "seed", earlier.seed, spec.seed)
     _same(spec.folder, "baseline", earlier.baseline, spec.baseline)
     _same(spec.folder, "profiles", earlier.profiles, [plain(profile) for profile in spec.profiles])
     _same(spec.folder, "workload", earlier.workload, _workload(spec))
     _same(spec.folder, "options", earlier.options, spec.options)
-    environment = lab.environment(spec.profiles)
+    environment = site.environment(spec.profiles)
     for what in ("kernel", "guest"):
         _same(spec.folder, what, earlier.environment.get(what), environment.get(what))
     earlier.stopping = plain(spec.stopping)

@@ -23,6 +23,8 @@ class Task:
     ssd: str = ""
     wear_device: Device | None = None
     replay: Mapping[str, str] = field(default_factory=dict)
+    machine: str | None = None
+    """Machine that must run the cell (empty: the one that holds the results); None: any."""
 
 
 def measure(lab: Lab, task: Task, on_step: Callable[[str], None]) -> CellResult:

@@ -8,6 +8,7 @@ from fscost.lab.base import CellResult
 from fscost.matrix import Cell
 from fscost.results import TOTAL, CellRecord, SampleRow, with_totals
 from fscost.run import explained
+from fscost.run.executor import Ran
 
 RUN_ENDING_KINDS = ("host-disk-full",)
 """Kinds of failure that every further cell would share."""
@@ -16,12 +17,10 @@ _HOPELESS_KINDS = ("mkfs", "mount", "plan", "disk-full", "recording-too-large")
 _MOST_FAILURES = 2
 
 
-def record(
-    result: CellResult, folder: Path, duration_s: float
-) -> tuple[CellRecord, list[SampleRow]]:
+def record(ran: Ran, folder: Path) -> tuple[CellRecord, list[SampleRow]]:
     """Return a cell's record and its samples. A failed cell's samples are dropped, because its
     phases may not match those of other cells."""
-    cell = result.cell
+    result, cell = ran.result, ran.result.cell
     if result.status == "done" and (different := explained.differences(result.samples)):
         explained.fail(result, different)
     done = result.status == "done"
@@ -32,7 +31,7 @@ def record(
         seed=cell.seed,
         order=cell.order,
         status="done" if done else "failed",
-        duration_s=round(duration_s, 3),
+        duration_s=round(ran.duration_s, 3),
         because=result.because,
         kind=result.kind,
         recording=_inside(result.recording, folder),
@@ -43,6 +42,7 @@ def record(
             for path in (result.recording, result.output)
             if path is not None and path.exists()
         },
+        machine=ran.machine,
     )
     return kept, _rows(cell, result) if done else []
 

@@ -64,6 +64,8 @@ class Failed(Object):
     kind: str
     recording: str
     output: str
+    machine: str
+    """Machine of a cluster that ran the cell; empty for the machine of the results."""
 
 
 class NotExplained(Object):

@@ -59,6 +59,8 @@ class NativeLab:
 
     side_by_side = 1
     """Concurrent cells would distort each other's measurements."""
+    is_same_everywhere = False
+    """Bytes depend on the speed of the machine: a slower one writes back more often."""
 
     def interrupt(self) -> None:
         """Do nothing: no cell runs in another thread."""

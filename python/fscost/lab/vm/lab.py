@@ -101,6 +101,11 @@ class VmLab:
         room = host.memory_bytes("MemAvailable") // (qemu.MEMORY_BYTES + _BESIDE_BYTES)
         return max(1, min(len(self._processors), room, _MOST_LANES))
 
+    @property
+    def is_same_everywhere(self) -> bool:
+        """True if guests are emulated: their clock counts instructions, not the host's time."""
+        return self._accelerated().is_emulated
+
     def interrupt(self) -> None:
         """End every guest. Their cells fail, and no other cell begins."""
         self._running.interrupt()
