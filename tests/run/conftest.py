@@ -54,6 +54,9 @@ class Heard(Listener):
     def repeats_no_more(self, cell: Cell) -> None:
         self.lines.append(f"repeats no more after {cell.id}")
 
+    def runs_again(self, repetition: int, machine: str) -> None:
+        self.lines.append(f"runs again {repetition}, of {machine}")
+
     def gives_up(self, profile: str, because: str) -> None:
         self.lines.append(f"gives up {profile}: {because}")
 

@@ -162,7 +162,9 @@ def alone(lab: str, *, wait: bool) -> Held:
 
 
 def _alone(place: Place) -> Held:
-    return nullcontext() if place.dry_run else alone(place.lab, wait=place.wait)
+    # The machines of a cluster are held by its workers, this one among them or not.
+    is_elsewhere = place.dry_run or place.on_cluster is not None
+    return nullcontext() if is_elsewhere else alone(place.lab, wait=place.wait)
 
 
 def _say_waits(holder: run.Holder) -> None:

@@ -29,6 +29,14 @@ Lab = Annotated[
         rich_help_panel=_HOW,
     ),
 ]
+OnCluster = Annotated[
+    str | None,
+    typer.Option(
+        metavar="HOST:PORT|auto",
+        help="Run the cells on the machines of this Ray cluster, in guests (docs/clusters.md).",
+        rich_help_panel=_HOW,
+    ),
+]
 Out = Annotated[
     Path | None,
     typer.Option(
@@ -226,6 +234,7 @@ class Options:
         help="Add NAND bytes and the lifetime of this device (see `fscost devices`).",
     )
     lab: Lab = AUTO
+    on_cluster: OnCluster = None
     kernel: Repeated = _how(
         metavar="SERIES|host|VMLINUZ",
         help="Kernel of guests: Debian's (such as 6.12), this host's, or an image; repeat to compare.",

@@ -105,6 +105,10 @@ class Progress(Listener):
             " each attempt; no further cell is repeated (--lab vm is not affected)"
         )
 
+    def runs_again(self, repetition: int, machine: str) -> None:
+        on = f"on {machine or 'the machine of the results'}"
+        self.say(f"repetition {repetition} runs again on one machine; its cells {on} are dropped")
+
     def gives_up(self, profile: str, because: str) -> None:
         self.say(f"{profile} is not tried again: {because}")
 

@@ -33,6 +33,7 @@ def run(
         ),
     ] = None,
     lab: options.Lab = AUTO,
+    on_cluster: options.OnCluster = None,
     out: options.Out = None,
     resume: Annotated[
         Path | None,
@@ -80,7 +81,9 @@ def run(
     where = found.lab if lab == AUTO and found.lab else lab
     if resume is not None and out is not None:
         raise InputError("--resume and --out cannot be combined", "drop --out")
-    place = Place(where, out, resume, trust=trust, dry_run=dry_run, wait=wait)
+    place = Place(
+        where, out, resume, trust=trust, dry_run=dry_run, wait=wait, on_cluster=on_cluster
+    )
     raise typer.Exit(make(chosen, place, Outputs(json), is_suite=True))
 
 

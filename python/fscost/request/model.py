@@ -84,7 +84,8 @@ class Request:
 @dataclass(frozen=True)
 class Place:
     """Place of a run, and permissions there. `crash`: also cut the power of its profiles.
-    `max_cells`: refuse runs that could take more cells in all."""
+    `on_cluster`: address of the cluster whose machines run the cells. `max_cells`: refuse runs that
+    could take more cells in all."""
 
     lab: str
     out: Path | None = None
@@ -95,4 +96,5 @@ class Place:
     dry_run: bool = False
     wait: bool = False
     crash: bool = False
+    on_cluster: str | None = None
     max_cells: int | None = None

@@ -5,8 +5,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fscost import run
+from fscost.request import cluster
 from fscost.request.labs import choose_lab, lock_of
-from fscost.request.model import Place, Request
+from fscost.request.model import AUTO, Place, Request
 from fscost.request.real_devices import (
     real_device,
     real_disks,
@@ -31,6 +32,8 @@ def prepared(
 ) -> Prepared:
     """Resolve everything without running anything. `say` is called with each remark for the
     user."""
+    if place.on_cluster is not None:
+        cluster.refuse_local(asked, crash=place.crash)
     claimed = real_device(asked.device, place.erase_device, place.force, say)
     spec = to_spec(
         asked,
@@ -48,5 +51,10 @@ def prepared(
     for one, other in run.same_profiles(spec.profiles):
         same = f"'{one}' and '{other}' are the same profile"
         say(f"{same}: any difference between them is noise")
+    lock = lock_of(place.lab)
+    if place.on_cluster is not None:
+        name = cluster.DEFAULT_LAB if place.lab == AUTO else place.lab
+        lab = choose_lab(name, spec, modules=asked.modules, say=say)
+        return Prepared(spec, cluster.executor(place.on_cluster, lab, lock, spec, say), lock)
     lab = choose_lab(place.lab, spec, claimed, asked.modules, disks, say=say)
-    return Prepared(spec, Local(lab.make(say, claimed, disks)), lock_of(place.lab))
+    return Prepared(spec, Local(lab.make(say, claimed, disks)), lock)

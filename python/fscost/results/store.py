@@ -2,11 +2,12 @@
 the state after one cell or the next."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from fscost import files
@@ -58,6 +59,13 @@ class RunStore:
         table = to_table(rows)
         self.manifest.cells.append(replace(record, samples_sha256=digest(table) if rows else ""))
         self._samples = pa.concat_tables([self._samples, table])
+        self.save()
+
+    def drop(self, cells: Collection[str]) -> None:
+        """Remove finished cells and their samples, and save."""
+        self.manifest.cells = [kept for kept in self.manifest.cells if kept.cell not in cells]
+        is_of_them = pc.is_in(self._samples["cell"], pa.array(sorted(cells), pa.string()))
+        self._samples = self._samples.filter(pc.invert(is_of_them))
         self.save()
 
     def save(self) -> None:

@@ -17,7 +17,7 @@ from fscost.results import CELLS, INPUTS, CellRecord, RunResults, RunStore, Skip
 from fscost.run import disturbed
 from fscost.run import folder as run_folder
 from fscost.run.estimate import check_host, estimate, fewer_recordings
-from fscost.run.executor import Executor, Ran, Starts
+from fscost.run.executor import Executor, Gone, Ran, Starts
 from fscost.run.listener import Listener
 from fscost.run.lock import HOST, exclusive
 from fscost.run.measure import Task
@@ -211,22 +211,42 @@ class _Run:
                 because = why_stop(spec.stopping, store.results, running, begun, lanes)
                 if because is not None:
                     return because
-            self.interrupts.check()
             self.together = self._together(running, begun)
             cells += chain.from_iterable(islice(repetitions, self.together - 1))
             begun += self.together
-            todo = [
-                cell for cell in cells if cell.profile.name in running and cell.id not in finished
-            ]
-            starts = partial(self._starts, store, running)
-            # No variable holds the generator, so that an exception closes it at once.
-            steps = self.listener.step
-            for number, ran in enumerate(self.executor.run_cells(todo, starts, steps), 1):
-                kept = self._undisturbed(store, ran, starts)
-                self._ends(store, kept, running, begun, len(todo) - number)
-                self.interrupts.check()
+            # A machine that is lost takes the finished cells of its repetition with it.
+            while todo := self._unfinished(store, cells):
+                self._run_cells(store, todo, begun)
             if not store.manifest.done:
                 return "every profile failed in its first repetition"
+
+    def _unfinished(self, store: RunStore, cells: list[Cell]) -> list[Cell]:
+        finished = {kept.cell for kept in store.manifest.cells}
+        running = self._running(store)
+        return [cell for cell in cells if cell.profile.name in running and cell.id not in finished]
+
+    def _run_cells(self, store: RunStore, todo: list[Cell], begun: int) -> None:
+        running = self._running(store)
+        starts, steps = partial(self._starts, store, running), self.listener.step
+        left = len(todo)
+        self.interrupts.check()
+        # No variable holds the generator, so that an exception closes it at once.
+        for ran in self.executor.run_cells(todo, starts, steps):
+            kept = self._undisturbed(store, ran, starts)
+            if isinstance(kept, Gone):
+                self._drop(store, kept)
+            else:
+                left -= 1
+                self._ends(store, kept, running, begun, left)
+            self.interrupts.check()
+
+    def _drop(self, store: RunStore, gone: Gone) -> None:
+        """Drop the cells that a machine ran of a repetition that it does not complete."""
+        self.listener.runs_again(gone.repetition, gone.machine)
+        cells = [each.cell for each in store.manifest.cells if each.repetition == gone.repetition]
+        store.drop(cells)
+        for cell in cells:
+            run_folder.remove_attempt(store.folder, cell)
 
     def _together(self, running: list[str], begun: int) -> int:
         """Number of repetitions to run together: no more than are certain to run."""
@@ -252,18 +272,21 @@ class _Run:
         machine = None if self.site.is_same_everywhere else _machine(store, cell.repetition)
         return Task(cell, options, keep, spec.ssd, spec.wear_device, spec.replay, machine)
 
-    def _undisturbed(self, store: RunStore, ran: Ran, starts: Starts) -> Ran:
+    def _undisturbed(self, store: RunStore, ran: Ran | Gone, starts: Starts) -> Ran | Gone:
         """Repeat a cell that other programs disturbed, as far as the stopping rule allows."""
         dropped: list[int] = []
-        while (calls := disturbed.calls(ran.result)) and disturbed.may_repeat(
-            self.spec.stopping, store.manifest, dropped, ran.duration_s
-        ):
+        rule = self.spec.stopping
+        while isinstance(ran, Ran) and (calls := disturbed.calls(ran.result)):
+            if not disturbed.may_repeat(rule, store.manifest, dropped, ran.duration_s):
+                break
             cell = ran.result.cell
             self.listener.repeats(cell, calls)
             dropped.append(calls)
             store.manifest.elapsed_s = round(store.manifest.elapsed_s + ran.duration_s, 3)
             run_folder.remove_attempt(store.folder, cell.id)
             [ran] = self.executor.run_cells([cell], starts, self.listener.step)
+        if isinstance(ran, Gone):
+            return ran
         disturbed.note(ran.result, dropped)
         if disturbed.stays_disturbed(ran.result):
             self.listener.repeats_no_more(ran.result.cell)

@@ -39,6 +39,10 @@ class Listener:
     def repeats_no_more(self, cell: Cell) -> None:
         """A cell was disturbed in each attempt, so no further cell is repeated for that reason."""
 
+    def runs_again(self, repetition: int, machine: str) -> None:
+        """A repetition is run again from its beginning, because `machine`, which ran some of its
+        cells, runs no further cell."""
+
     def gives_up(self, profile: str, because: str) -> None:
         """A profile will not be tried again."""
 

@@ -21,6 +21,15 @@ class Ran:
     machine: str = ""
 
 
+@dataclass(frozen=True)
+class Gone:
+    """A machine that began a repetition and runs no further cell. The rest of the repetition was
+    not run, because it could not be compared with those cells."""
+
+    repetition: int
+    machine: str
+
+
 Starts = Callable[[Cell], Task]
 """Callback that is called as each cell begins and returns the task to run."""
 Steps = Callable[[Cell, str], None]
@@ -50,7 +59,9 @@ class Executor(Protocol):
         """Number of cells that run at once, of so many repetitions of `running` profiles."""
         ...
 
-    def run_cells(self, cells: Sequence[Cell], starts: Starts, steps: Steps) -> Iterator[Ran]:
+    def run_cells(
+        self, cells: Sequence[Cell], starts: Starts, steps: Steps
+    ) -> Iterator[Ran | Gone]:
         """Yield each cell's result as the cell ends. On an exception, or when the caller closes the
         generator, end the running cells."""
         ...

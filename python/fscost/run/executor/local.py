@@ -68,7 +68,7 @@ def _started(starts: Starts, cell: Cell) -> Task:
         raise HostError(
             f"repetition {cell.repetition} began on the machine {task.machine}, and cells of"
             " different machines are not compared",
-            "continue with --on-cluster, on that machine",
+            "continue with --on-cluster",
         )
     return task
 
