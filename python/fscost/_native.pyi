@@ -156,6 +156,7 @@ class Replayed(TypedDict, total=False):
     mapped_units: int
     filled_units: int
     varied_units: int
+    roaming_units: int
     passes: int
     counted_passes: int
     host_units: int
@@ -304,7 +305,7 @@ class Workload:
         fill: float,
         max_rounds: int,
         by_tag: bool,
-        varied: bool,
+        repeat: str,
     ) -> Replayed: ...
 
 @final

@@ -171,3 +171,15 @@ def test_the_workloads_of_a_suite_are_not_compared_with_each_other() -> None:
     ]
     assert found.grid.header == ("workload", "ext4", "xfs", "xfs vs ext4")
     assert [row.get("ratio") for row in found.rows] == [None, 0.5, None, 1.0]
+
+
+def test_ranges_of_wear_are_told() -> None:
+    """The range was compared with a metric that no run has, so that no run told it."""
+    one = {WRITTEN: [1e6], NAND: [1e6]}
+    other = {WRITTEN: [1e6], NAND: [2e6], "exact_nand_write_bytes": [9e5]}
+    other["roaming_nand_write_bytes"] = [7e6]
+    legend = " ".join(view(a_run({"ext4": one, "xfs": other}, {}, {})).legend)
+    assert "xfs: Assumed" in legend
+    assert "2.00 to 7.00" in legend
+    assert "0.90 instead of 2.00" in legend
+    assert "ext4: Assumed" not in legend

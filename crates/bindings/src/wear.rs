@@ -106,6 +106,15 @@ impl Device {
     }
 }
 
+fn repeat_of(name: &str) -> PyResult<Repeat> {
+    Ok(match name {
+        "exact" => Repeat::Exact,
+        "varied" => Repeat::Varied,
+        "roaming" => Repeat::Roaming,
+        other => return Err(unknown("repeat", other)),
+    })
+}
+
 fn unknown(field: &str, value: &str) -> PyErr {
     refused(format!("{field} {value:?} is unknown"))
 }
@@ -223,8 +232,8 @@ impl Workload {
         Workload::new(inner, self.groups.clone())
     }
 
-    /// Play the workload on a device of the disk's size until its write amplification is steady. If
-    /// `varied`, passes write other addresses of the same regions (`varied_units` of them).
+    /// Play the workload on a device of the disk's size until its write amplification is steady.
+    /// `repeat` says how passes differ (`exact`, `varied` or `roaming`); `varied_units` units do.
     /// Counts cover `counted_passes` passes; `erases` (u32, by block) covers all `passes`. With
     /// `by_tag`, `charges` lists `(name, home, write_bytes of one pass, written_units,
     /// padded_units, moved_units, caused_units)` of each group. `name` is an index into the explanation's names,
@@ -237,18 +246,14 @@ impl Workload {
         fill: f64,
         max_rounds: u32,
         by_tag: bool,
-        varied: bool,
+        repeat: &str,
     ) -> PyResult<Bound<'py, PyDict>> {
         let spec = device.spec()?;
         let options = Options {
             fill,
             max_rounds,
             by_tag,
-            repeat: if varied {
-                Repeat::Varied
-            } else {
-                Repeat::Exact
-            },
+            repeat: repeat_of(repeat)?,
             seed: device.seed,
         };
         let inner = Arc::clone(&self.inner);
@@ -303,6 +308,7 @@ fn told<'py>(py: Python<'py>, found: &Replay) -> PyResult<Bound<'py, PyDict>> {
         ("mapped_units", found.mapped_units),
         ("filled_units", found.filled_units),
         ("varied_units", found.varied_units),
+        ("roaming_units", found.roaming_units),
         ("passes", found.passes),
         ("counted_passes", found.counted_passes),
         ("host_units", counted.host_units),

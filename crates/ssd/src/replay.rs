@@ -2,7 +2,8 @@
 
 use crate::{
     Charge, Charges, ChargesByTag, Counters, Device, Error, Kind, Mapping, NoCharges, Scaled, Spec,
-    Step, UNATTRIBUTED, Workload, Write, variation::Variation,
+    Step, UNATTRIBUTED, Workload, Write,
+    variation::{Roaming, Variation},
 };
 use std::{
     collections::VecDeque,
@@ -52,6 +53,9 @@ pub enum Repeat {
     /// Each writes other units of the same regions. Block mapping is an exception: what it copies
     /// does not depend on earlier passes.
     Varied,
+    /// As `Varied`; in addition, what a pass writes once, outside of such regions, lies elsewhere on
+    /// the disk of a page-mapped device each time: an upper end for a file system that allocates.
+    Roaming,
 }
 
 /// Effect of a workload on a device. `counted` and `charges` cover the last rounds, which agree
@@ -83,6 +87,9 @@ pub struct Replay {
     pub filled_units: u64,
     /// Number of units that passes exchange; 0 if each pass is the same.
     pub varied_units: u64,
+    /// Number of units that a pass writes where it may choose the place anew; 0 for
+    /// [`Repeat::Exact`].
+    pub roaming_units: u64,
 }
 
 /// Replays a workload on a device of the disk's size: its setup once, then the fill, then its cycle
@@ -119,16 +126,13 @@ fn run<C: Charge + 'static>(
     charges: C,
     is_stopped: &AtomicBool,
 ) -> Result<Replay, Error> {
+    let variation = variation(&scaled, workload, options, is_stopped)?;
+    let roaming_units = variation.as_ref().map_or(0, Variation::roaming_units);
     let mut player = Player {
         is_stopped,
         device: Device::new(&scaled, charges)?,
         flushes: !spec.is_power_loss_protected,
-        variation: match (options.repeat, scaled.mapping) {
-            (Repeat::Varied, Mapping::Page(_) | Mapping::Log(_)) => {
-                Variation::of(workload, &scaled.geometry, options.seed, is_stopped)?
-            }
-            _ => None,
-        },
+        variation: variation.filter(|found| !found.is_exact()),
     };
     let mut holds = Holds::new(scaled.geometry.logical_units);
     player.play(&workload.setup)?;
@@ -173,7 +177,31 @@ fn run<C: Charge + 'static>(
         varied_units: player
             .variation
             .map_or(0, |found| found.units().len() as u64),
+        roaming_units,
     })
+}
+
+/// Returns what can differ between passes; `None` if nothing may.
+fn variation(
+    scaled: &Scaled,
+    workload: &Workload,
+    options: &Options,
+    is_stopped: &AtomicBool,
+) -> Result<Option<Variation>, Error> {
+    let roaming = match (options.repeat, scaled.mapping) {
+        (Repeat::Exact, _) | (_, Mapping::Block { .. }) => return Ok(None),
+        (_, Mapping::Log(_)) => Roaming::Never,
+        (Repeat::Varied, _) => Roaming::Counted,
+        (Repeat::Roaming, _) => Roaming::Varied,
+    };
+    Variation::of(
+        workload,
+        &scaled.geometry,
+        roaming,
+        options.seed,
+        is_stopped,
+    )
+    .map(Some)
 }
 
 /// Bounds of a round: it ends with the pass that reaches one of them.

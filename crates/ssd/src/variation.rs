@@ -5,6 +5,9 @@
 //! A class is a set of units that a real workload could have exchanged: they lie in a region that
 //! was written with equal density, and were written about equally often, or not at all. Extents
 //! that fill an erase block, and units that the workload trims, stay in place.
+//!
+//! Outside of such regions, a file system may write each time where it wrote before, or roam over
+//! the disk. If it *roams*, all units that were written once, or never, are one more class.
 
 mod regions;
 
@@ -28,6 +31,17 @@ struct Class {
     slot: u32,
 }
 
+/// What happens to units that may roam.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Roaming {
+    /// They stay in place.
+    Never,
+    /// They stay in place, and are counted.
+    Counted,
+    /// They are moved.
+    Varied,
+}
+
 /// The classes of a workload, and how far each is moved in the current pass.
 #[derive(Debug, Clone)]
 pub struct Variation {
@@ -37,36 +51,53 @@ pub struct Variation {
     index: Vec<u32>,
     classes: Vec<Class>,
     distances: Vec<u32>,
+    roaming_units: u64,
     rng: Rng,
 }
 
 impl Variation {
-    /// Finds the classes of a workload's cycle; `None` if there are none. Another thread can stop
-    /// it.
+    /// Finds the classes of a workload's cycle. Another thread can stop it.
     pub fn of(
         workload: &Workload,
         geometry: &Geometry,
+        roaming: Roaming,
         seed: u64,
         is_stopped: &AtomicBool,
-    ) -> Result<Option<Variation>, Error> {
+    ) -> Result<Variation, Error> {
         let (units, block_units) = (geometry.logical_units, geometry.units_per_block);
         let seen = Seen::of(&workload.cycle, units, block_units, is_stopped)?;
-        let regions = seen.regions();
-        if regions.is_empty() {
-            return Ok(None);
-        }
         let mut found = Variation {
             order: Vec::new(),
             index: vec![FIXED; units as usize],
             classes: Vec::new(),
             distances: Vec::new(),
+            roaming_units: 0,
             rng: Rng::with_seed(seed),
         };
-        for region in &regions {
+        for region in &seen.regions() {
             found.add(region, &seen);
         }
+        if roaming != Roaming::Never {
+            let can_roam = |unit: &u32| found.can_roam(*unit, &seen);
+            let units: Vec<u32> = (0..units).filter(can_roam).collect();
+            let is_written = |&&unit: &&u32| seen.count(unit) > 0;
+            found.roaming_units = units.iter().filter(is_written).count() as u64;
+            if roaming == Roaming::Varied {
+                found.add_roaming(&units);
+            }
+        }
         found.distances = vec![0; found.classes.len()];
-        Ok(Some(found))
+        Ok(found)
+    }
+
+    /// True if each pass is the same.
+    pub fn is_exact(&self) -> bool {
+        self.classes.is_empty()
+    }
+
+    /// Returns how many written units roam, or would.
+    pub fn roaming_units(&self) -> u64 {
+        self.roaming_units
     }
 
     /// Returns the units that can change places, class by class.
@@ -116,6 +147,27 @@ impl Variation {
         let Class { begin, count, .. } = self.classes[*class];
         let moved = u64::from(at - begin) + u64::from(self.distances[*class]);
         self.order[(u64::from(begin) + moved % u64::from(count)) as usize]
+    }
+
+    /// Units that are written more often, such as a superblock, stay in place.
+    fn can_roam(&self, unit: u32, seen: &Seen) -> bool {
+        self.index[unit as usize] == FIXED && seen.count(unit) <= 1 && !seen.is_trimmed(unit)
+    }
+
+    fn add_roaming(&mut self, units: &[u32]) {
+        if units.is_empty() {
+            return;
+        }
+        let begin = self.order.len() as u32;
+        for (at, &unit) in units.iter().enumerate() {
+            self.index[unit as usize] = begin + at as u32;
+        }
+        self.order.extend_from_slice(units);
+        self.classes.push(Class {
+            begin,
+            count: units.len() as u32,
+            slot: 1,
+        });
     }
 
     /// Adds the classes of a region: from the rarest units on, as many as could be written equally
@@ -200,8 +252,14 @@ mod tests {
             logical_units: UNITS,
         };
         let workload = workload();
-        let found = Variation::of(&workload, &geometry, 5, &AtomicBool::new(false));
-        let mut variation = found.unwrap().unwrap();
+        let found = Variation::of(
+            &workload,
+            &geometry,
+            Roaming::Never,
+            5,
+            &AtomicBool::new(false),
+        );
+        let mut variation = found.unwrap();
         let whole = Step {
             first: 0,
             count: UNITS,

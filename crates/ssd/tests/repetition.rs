@@ -8,7 +8,7 @@ mod traces;
 
 use common::{assert_close, fifo, greedy};
 use fastrand::Rng;
-use fscost_ssd::{Collection, Part, Repeat};
+use fscost_ssd::{Collection, Part, Repeat, Workload};
 use traces::{
     TEN_NINETY, UNIFORM, UNIT_BYTES, UNITS, amplification, empty, replayed, spec, trace,
     utilisation, write,
@@ -63,6 +63,47 @@ fn a_database_is_as_one_that_goes_on() {
     let expected = amplification(&spec, &of(20.0), Repeat::Exact);
     let found = amplification(&spec, &of(0.25), Repeat::Varied);
     assert_close("database", found, expected, 0.03);
+}
+
+/// Writes and removes small files, each after the one before it in free space, beside a journal.
+fn allocator(devices: f64) -> Workload {
+    let (mut rng, mut workload) = (Rng::with_seed(3), empty());
+    let mut is_used = vec![false; UNITS as usize];
+    let mut files: Vec<Vec<u32>> = Vec::new();
+    let (mut at, mut written) = (1024, 0);
+    while f64::from(written) < devices * f64::from(UNITS) {
+        let mut file = Vec::new();
+        while file.len() < rng.usize(1..17) {
+            if !is_used[at as usize] {
+                write(&mut workload, at);
+                is_used[at as usize] = true;
+                file.push(at);
+            }
+            at = (at + 1).max(1024) % UNITS;
+        }
+        write(&mut workload, written % 512);
+        written += file.len() as u32 + 1;
+        files.push(file);
+        // A pass is a small part of what the disk holds.
+        if files.len() > 400 {
+            for unit in files.swap_remove(rng.usize(0..400)) {
+                is_used[unit as usize] = false;
+            }
+        }
+    }
+    workload
+}
+
+#[test]
+fn an_allocator_lies_between_places_that_stay_and_places_that_roam() {
+    let spec = spec(0.09, Collection::Greedy);
+    let of = |devices, repeat| amplification(&spec, &allocator(devices), repeat);
+    let [stays, roams] = [Repeat::Varied, Repeat::Roaming].map(|repeat| of(0.1, repeat));
+    let truth = of(20.0, Repeat::Exact);
+    assert!(
+        stays * 1.2 < truth && truth < roams,
+        "{stays} {truth} {roams}"
+    );
 }
 
 /// Extents that fill blocks, and whatever is trimmed, are written again as they were.

@@ -38,7 +38,7 @@ ByName = Literal["cause", "structure", "path", "step"]
 """The values of `wear.By`."""
 PlaceName = Literal["disk", "footprint"]
 """The values of `wear.Place`."""
-RepeatName = Literal["varied", "exact"]
+RepeatName = Literal["varied", "exact", "roaming"]
 """The values of `wear.Repeat`."""
 TOP = 8
 _MOST_STEPS = 200
@@ -93,8 +93,8 @@ class Options:
     repeat: RepeatName = option(
         default="varied",
         help=(
-            "Repeat the workload at other addresses of the same regions, or at exactly the same"
-            " addresses (docs/wear.md)."
+            "Repeat the workload at other addresses of the same regions, at exactly the same"
+            " addresses, or so that what is written once roams over the disk (docs/wear.md)."
         ),
     )
     runs_per_day: float | None = option(

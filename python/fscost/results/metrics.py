@@ -212,6 +212,12 @@ METRICS: dict[str, Metric] = {
             "the same if each run wrote the same addresses in the same order",
         ),
         Metric(
+            "roaming_nand_write_bytes",
+            "bytes",
+            Combine.ONLY,
+            "the same if each run placed what it writes once elsewhere on the disk",
+        ),
+        Metric(
             "lifetime_runs",
             "count",
             Combine.ONLY,

@@ -21,7 +21,7 @@ from fscost.view.kernels import by_kernel
 from fscost.view.per import Per, parse_per
 from fscost.view.phases import phases
 from fscost.view.power_cut import verdicts
-from fscost.view.repetition import span
+from fscost.view.repetition import Repeated, widest
 from fscost.view.summary import SPACE, headline, label, legend, ranking, table
 from fscost.view.sweep import Sweep, pareto, sweeps
 from fscost.view.sweep import grid as effects_of
@@ -187,14 +187,22 @@ def _worn(rows: Sequence[Row]) -> list[str]:
     from fscost import wear
 
     totals = {(row.profile, row.metric): row.median for row in rows if row.phase == TOTAL}
-    spans = (
-        (profile, span(nand, exact, totals.get((profile, "host_write_bytes"), 0)))
+    found = widest(
+        (
+            profile,
+            Repeated(
+                totals.get((profile, "device_write_bytes"), 0),
+                nand,
+                totals.get((profile, wear.EXACT)),
+                totals.get((profile, wear.ROAMING)),
+            ),
+        )
         for (profile, metric), nand in totals.items()
-        if metric == wear.NAND and (exact := totals.get((profile, wear.EXACT))) is not None
+        if metric == wear.NAND
     )
     return [
         "NAND, lasts: replayed on the device of --ssd (docs/wear.md), at the baseline's speed.",
-        *(f"{plain(profile)}: {text}" for profile, text in spans if text is not None),
+        *([] if found is None else [f"{plain(found[0])}: {found[1]}"]),
     ]
 
 

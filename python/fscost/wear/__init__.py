@@ -3,7 +3,7 @@ by cause."""
 
 from fscost.wear.array import Shape, of_options
 from fscost.wear.array import parse as parse_array
-from fscost.wear.columns import EXACT, NAND, replayed, with_years, worn
+from fscost.wear.columns import EXACT, NAND, ROAMING, replayed, with_years, worn
 from fscost.wear.counters import Counters
 from fscost.wear.counters import read as read_counters
 from fscost.wear.device import (
@@ -34,6 +34,7 @@ __all__ = [
     "EXACT",
     "NAND",
     "PARAMETERS",
+    "ROAMING",
     "ArrayLoad",
     "By",
     "Charge",

@@ -12,24 +12,26 @@ from fscost import results
 from fscost.results import METRICS, TOTAL, CellRecord, RunResults, SampleRow
 from fscost.wear.device import Device
 from fscost.wear.life import DAYS_PER_YEAR, runs_per_day
-from fscost.wear.measure import exact_nand_bytes, measure, sources
+from fscost.wear.measure import exact_nand_bytes, measure, roaming_nand_bytes, sources
 
 NAND, RUNS, YEARS = "nand_write_bytes", "lifetime_runs", "lifetime_years"
-EXACT = "exact_nand_write_bytes"
+EXACT, ROAMING = "exact_nand_write_bytes", "roaming_nand_write_bytes"
+
+_ALL = [NAND, EXACT, ROAMING, RUNS, YEARS]
 
 
 def worn(recording: Path, measured: Sequence[str], device: Device) -> dict[str, float]:
-    """Return, by metric, the NAND bytes of all disks, those of exact repetitions if they differ,
-    and the runs of the workload until the first disk is worn out."""
+    """Return, by metric, the NAND bytes of all disks, those of exact and of roaming repetitions if
+    they differ, and the runs of the workload until the first disk is worn out."""
     found = [
         measure(source, device)
         for source in sources(recording, is_explained=False, measured=measured)
     ]
     runs = [each.life.runs for each in found if each.life.runs is not None]
-    exact = exact_nand_bytes(found)
+    ends = {EXACT: exact_nand_bytes(found), ROAMING: roaming_nand_bytes(found)}
     return (
         {NAND: sum(each.nand_write_bytes for each in found)}
-        | ({} if exact is None else {EXACT: exact})
+        | {metric: value for metric, value in ends.items() if value is not None}
         | ({RUNS: min(runs)} if runs else {})
     )
 
@@ -45,7 +47,7 @@ def replayed(run: RunResults, device: Device) -> RunResults:
                 _row(cell, metric, value) for metric, value in worn(path, phases, device).items()
             ]
     others = run.samples.filter(
-        pc.invert(pc.is_in(run.samples["metric"], value_set=pa.array([NAND, EXACT, RUNS, YEARS])))
+        pc.invert(pc.is_in(run.samples["metric"], value_set=pa.array(_ALL)))
     )
     return replace(run, samples=pa.concat_tables([others, results.to_table(rows)]))
 

@@ -19,6 +19,7 @@ from fscost.wear.measure import (
     Wear,
     exact_nand_bytes,
     measure,
+    roaming_nand_bytes,
 )
 
 SPECIAL = (REST, DISCARDS, COLD)
@@ -48,6 +49,8 @@ class GroupWear:
     runs_per_day: float | None
     exact_nand_write_bytes: float | None = None
     """NAND bytes if repetitions wrote the same addresses; None if that makes no difference."""
+    roaming_nand_write_bytes: float | None = None
+    """NAND bytes if repetitions roamed over the disk; None if that makes no difference."""
 
     def others(self, names: Sequence[str], *, is_special: bool) -> Iterator[tuple[str, float]]:
         """Yield the groups with NAND bytes that are not among these names; with `is_special`, only
@@ -62,6 +65,7 @@ class GroupWear:
             "ssd": self.device,
             "nand_write_bytes": self.nand_write_bytes,
             "exact_nand_write_bytes": self.exact_nand_write_bytes,
+            "roaming_nand_write_bytes": self.roaming_nand_write_bytes,
             "lifetime_runs": self.lifetime_runs,
             "lifetime_years": self.lifetime_years,
             "runs_per_day": self.runs_per_day,
@@ -103,4 +107,5 @@ def grouped(disks: Mapping[str, Wear], device: Device, rate: float | None) -> Gr
         lifetime_years=None if first is None else first.years(rate),
         runs_per_day=rate,
         exact_nand_write_bytes=exact_nand_bytes(disks.values()),
+        roaming_nand_write_bytes=roaming_nand_bytes(disks.values()),
     )

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from fscost._native import Explanation, Replayed, Workload, WorkloadInfo
 
 MOST_ROUNDS = 64
+_ROAMING_ROUNDS = 16
+"""Four device writes: enough for an upper end."""
+_LEAST_ROAMING = 0.02
+"""Share of the written units that may roam, from which on the upper end is computed."""
 MOST_UNITS = 32 << 20
 """Maximum units of a modelled disk: 128 GiB of 4 KiB. A replay writes each up to sixteen times."""
 _MAGIC = b"FSCOSTRC"
@@ -50,10 +54,12 @@ class Place(StrEnum):
 
 
 class Repeat(StrEnum):
-    """Addresses of each repetition: others of the same regions, or the same."""
+    """Addresses of each repetition: others of the same regions, the same, or, for what is written
+    once, any on the disk."""
 
     VARIED = "varied"
     EXACT = "exact"
+    ROAMING = "roaming"
 
 
 @dataclass(frozen=True)
@@ -113,6 +119,9 @@ class Wear:
     exact_nand_write_bytes: float | None = None
     """NAND bytes if each repetition wrote the same addresses in the same order; None if it did, or
     if that makes no difference."""
+    roaming_nand_write_bytes: float | None = None
+    """NAND bytes if each repetition placed what it writes once elsewhere on the disk; None if that
+    makes no difference, or was not asked for."""
 
     @property
     def device_amplification(self) -> float | None:
@@ -125,6 +134,13 @@ class Wear:
         if self.exact_nand_write_bytes is None or not self.host_write_bytes:
             return None
         return self.exact_nand_write_bytes / self.host_write_bytes
+
+    @property
+    def roaming_amplification(self) -> float | None:
+        """`device_amplification` if repetitions roam over the disk."""
+        if self.roaming_nand_write_bytes is None or not self.host_write_bytes:
+            return None
+        return self.roaming_nand_write_bytes / self.host_write_bytes
 
     @property
     def stack_amplification(self) -> float | None:
@@ -305,20 +321,14 @@ def measure(
             if place is Place.FOOTPRINT:
                 workload = workload.footprint()
             _check_size(source, workload.info())
-            is_varied = repeat is Repeat.VARIED
-            found = workload.replay(model, fill, MOST_ROUNDS, by is not None, is_varied)
-            exact = (
-                workload.replay(model, fill, MOST_ROUNDS, False, False)
-                if found["varied_units"]
-                else None
-            )
+            found = workload.replay(model, fill, MOST_ROUNDS, by is not None, repeat)
+            exact, roaming = _ends(workload, model, fill, repeat, found)
         except ValueError as error:
             raise InputError(
                 f"{device.origin or device.name}: {error}", "see docs/wear.md, Devices"
             ) from None
     info = workload.info()
     per_pass = found["unit_bytes"] / max(found["counted_passes"], 1)
-    exact_bytes = None if exact is None else _programmed_bytes(exact)
     names = None if by is None or source.native is None else _Names(source.native, by)
     least, most = (
         _life(device, cycles, found, info["write_bytes"])
@@ -350,7 +360,30 @@ def measure(
         life=least,
         charges=_charges(found["charges"], per_pass, names) if names is not None else (),
         life_most=most if device.values["pe_cycles_most"] else None,
-        exact_nand_write_bytes=exact_bytes,
+        exact_nand_write_bytes=exact,
+        roaming_nand_write_bytes=roaming,
+    )
+
+
+def _ends(
+    workload: "Workload",
+    model: Mapping[str, object],
+    fill: float,
+    repeat: Repeat,
+    found: "Replayed",
+) -> tuple[float | None, float | None]:
+    """Return the NAND bytes of a pass if passes were exact, and if they roamed; None where that
+    makes no difference."""
+    if repeat is not Repeat.VARIED:
+        return None, None
+
+    def of(other: Repeat, rounds: int) -> float:
+        return _programmed_bytes(workload.replay(model, fill, rounds, False, other))
+
+    roams = found["roaming_units"] > _LEAST_ROAMING * workload.info()["write_units"]
+    return (
+        of(Repeat.EXACT, MOST_ROUNDS) if found["varied_units"] else None,
+        of(Repeat.ROAMING, _ROAMING_ROUNDS) if roams else None,
     )
 
 
@@ -375,15 +408,21 @@ def _programmed_bytes(found: "Replayed") -> float:
 
 def exact_nand_bytes(disks: Iterable[Wear]) -> float | None:
     """Return the NAND bytes of exact repetitions on all disks; None if they make no difference."""
-    found = list(disks)
-    if all(each.exact_nand_write_bytes is None for each in found):
+    return _sum([(each.exact_nand_write_bytes, each.nand_write_bytes) for each in disks])
+
+
+def roaming_nand_bytes(disks: Iterable[Wear]) -> float | None:
+    """Return the NAND bytes of roaming repetitions on all disks; None if they make no
+    difference."""
+    return _sum([(each.roaming_nand_write_bytes, each.nand_write_bytes) for each in disks])
+
+
+def _sum(found: Sequence[tuple[float | None, float]]) -> float | None:
+    """Return the sum of the first values, or of the second where they are None; None if all
+    are."""
+    if all(first is None for first, _ in found):
         return None
-    return sum(
-        each.nand_write_bytes
-        if each.exact_nand_write_bytes is None
-        else each.exact_nand_write_bytes
-        for each in found
-    )
+    return sum(second if first is None else first for first, second in found)
 
 
 def _check_size(source: Source, info: "WorkloadInfo") -> None:

@@ -35,8 +35,9 @@ pub struct Seen {
     block_units: u32,
     /// First unit of each extent.
     starts: Valid,
-    /// Units that stay in place.
-    fixed: Valid,
+    trimmed: Valid,
+    /// Units of extents that fill an erase block.
+    whole: Valid,
     /// Number of writes of each unit.
     counts: Vec<u16>,
 }
@@ -52,7 +53,8 @@ impl Seen {
             units,
             block_units,
             starts: Valid::new(u64::from(units)),
-            fixed: Valid::new(u64::from(units)),
+            trimmed: Valid::new(u64::from(units)),
+            whole: Valid::new(u64::from(units)),
             counts: vec![0; units as usize],
         };
         let mut open: VecDeque<Range<u32>> = VecDeque::new();
@@ -65,7 +67,7 @@ impl Seen {
             let end = first + step.count.min(units - first);
             match step.kind {
                 Kind::Flush => {}
-                Kind::Trim => seen.fixed.set_range(first, end - first),
+                Kind::Trim => seen.trimmed.set_range(first, end - first),
                 Kind::Write => {
                     for count in &mut seen.counts[first as usize..end as usize] {
                         *count = count.saturating_add(1);
@@ -89,8 +91,13 @@ impl Seen {
         Ok(seen)
     }
 
+    /// True if a unit of a region stays in place.
     pub fn is_fixed(&self, unit: u32) -> bool {
-        self.fixed.is_set(unit)
+        self.is_trimmed(unit) || self.whole.is_set(unit)
+    }
+
+    pub fn is_trimmed(&self, unit: u32) -> bool {
+        self.trimmed.is_set(unit)
     }
 
     pub fn count(&self, unit: u32) -> u16 {
@@ -100,7 +107,7 @@ impl Seen {
     fn close(&mut self, extent: &Range<u32>) {
         let units = extent.end - extent.start;
         if units >= self.block_units {
-            self.fixed.set_range(extent.start, units);
+            self.whole.set_range(extent.start, units);
         } else if units > 0 {
             self.starts.set_range(extent.start, 1);
         }

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from fscost.analyze import By, Group, Journal, Report
 from fscost.analyze.commits import Why
 from fscost.view.grid import plain
-from fscost.view.repetition import span
+from fscost.view.repetition import Repeated, span
 from fscost.view.units import human_bytes, human_years
 
 if TYPE_CHECKING:
@@ -102,7 +102,14 @@ def _life(worn: "GroupWear") -> str:
     if worn.lifetime_years is not None:
         rate = f"{worn.runs_per_day:,.0f} runs a day, back to back"
         told += f"; lasts {human_years(worn.lifetime_years)} at {rate}"
-    assumed = span(worn.nand_write_bytes, worn.exact_nand_write_bytes, worn.host_write_bytes)
+    assumed = span(
+        Repeated(
+            worn.host_write_bytes,
+            worn.nand_write_bytes,
+            worn.exact_nand_write_bytes,
+            worn.roaming_nand_write_bytes,
+        )
+    )
     return told if assumed is None else f"{told}. {assumed}"
 
 

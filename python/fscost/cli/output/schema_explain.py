@@ -52,6 +52,7 @@ class Explained(Object):
     ssd: str | None = None
     nand_write_bytes: float | None = None
     exact_nand_write_bytes: float | None = None
+    roaming_nand_write_bytes: float | None = None
     lifetime_runs: float | None = None
     lifetime_years: float | None = None
     runs_per_day: float | None = None

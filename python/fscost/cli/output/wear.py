@@ -25,6 +25,7 @@ _METRICS = (
     "nand_write_bytes",
     "device_amplification",
     "exact_amplification",
+    "roaming_amplification",
     "stack_amplification",
     "copy_bytes",
     "levelling_bytes",

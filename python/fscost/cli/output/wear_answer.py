@@ -1,14 +1,13 @@
 """The answer of `fscost wear`: how long the device lasts, what limits it, and what is left of the
 user's own device."""
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from fscost import stats
 from fscost.view.grid import plain
-from fscost.view.repetition import span
+from fscost.view.repetition import Repeated, widest
 from fscost.view.units import decimal_bytes, human_share, human_years
 from fscost.wear import Counters, Device, Life, Wear
 
@@ -166,19 +165,23 @@ class Answer:
                 )
 
     def _assumed(self) -> Iterator[str]:
-        """Yield that exact repetitions would give another answer, for the row where it differs
+        """Yield that other repetitions would give another answer, for the row where they differ
         most."""
-        found = [
-            (abs(math.log(wear.nand_write_bytes / exact)), row.name, wear)
+        rows = (
+            (
+                row.name,
+                Repeated(
+                    wear.host_write_bytes,
+                    wear.nand_write_bytes,
+                    wear.exact_nand_write_bytes,
+                    wear.roaming_nand_write_bytes,
+                ),
+            )
             for row in self.rows
             for wear in row.wears
-            if (exact := wear.exact_nand_write_bytes) and wear.nand_write_bytes
-        ]
-        if not found:
-            return
-        _, name, wear = max(found, key=lambda each: each[0])
-        text = span(wear.nand_write_bytes, wear.exact_nand_write_bytes, wear.host_write_bytes)
-        if text is not None:
+        )
+        if (found := widest(rows)) is not None:
+            name, text = found
             yield plain(f"{name}: {text}" if len(self.rows) > 1 else text)
 
     def _believe(self) -> Iterator[str]:

@@ -61,6 +61,7 @@ _HEADERS = {
     "nand_write_bytes": "NAND bytes",
     "device_amplification": "WA of the device",
     "exact_amplification": "… if runs repeat exactly",
+    "roaming_amplification": "… if runs roam over the disk",
     "lifetime_write_bytes": "host bytes until worn out",
     "lifetime_runs": "runs until worn out",
 }
