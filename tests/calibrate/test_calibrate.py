@@ -2,7 +2,9 @@
 
 import os
 import shlex
+import signal
 import subprocess
+import sys
 import time
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -173,6 +175,27 @@ def test_without_write_nothing_is_written(fscost: Fscost, empty: Path) -> None:
     assert [after[each] for each in (written, discarded)] == [before[each] for each in (6, 13)]
     assert int(after[2]) > int(before[2])
     assert "writes were not measured (--write)" in said.stdout
+
+
+def reads(node: Path) -> int:
+    return int(Path(f"/sys/block/{node.name}/stat").read_text().split()[0])
+
+
+@pytest.mark.root
+def test_ctrl_c_ends_fio_too(empty: Path) -> None:
+    """fio's jobs are processes in sessions of their own, which went on reading or writing."""
+    words = [Path(sys.executable).with_name("fscost"), "calibrate", empty, "--kind", "flash"]
+    with subprocess.Popen([*words, "--seconds", "60"], stderr=subprocess.PIPE) as process:
+        assert process.stderr is not None
+        assert any(b"random-read" in line for line in iter(process.stderr.readline, b""))
+        looked = reads(empty)
+        while reads(empty) == looked:  # until the job runs
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        assert process.stderr.read() == b"fscost: interrupted\n"
+    assert process.returncode == 130
+    found = subprocess.run(["pgrep", "-f", "--", f"--filename={empty} "], check=False)
+    assert found.returncode == 1
 
 
 @pytest.mark.root

@@ -138,7 +138,8 @@ def _command(fio: str, job: Job, device: Path, size_bytes: int, seconds: float) 
     words += [f"--size={length}", "--direct=1", "--time_based=1", "--norandommap=1"]
     words += ["--ioengine=libaio" if job.depth > 1 else "--ioengine=psync", "--randseed=1"]
     words += ["--lat_percentiles=1", "--output-format=json", f"--runtime={milliseconds}"]
-    words += ["--allow_file_create=0"]
+    # fio starts each job as a process in a session of its own, which outlives it if it is killed.
+    words += ["--allow_file_create=0", "--thread=1"]
     if job.is_settled:
         words.append(f"--ramp_time={milliseconds}")
     if job.is_synced:
