@@ -31,7 +31,7 @@ Bytes = tuple[tuple[str, int], ...]
 @pytest.fixture(scope="module")
 def lab() -> VmLab:
     made = VmLab()
-    if made.side_by_side == 1 and not made._accelerated().is_emulated:
+    if made.side_by_side == 1 and not made.guests.accelerated().is_emulated:
         pytest.skip("guests run under KVM here, in real time")
     return made
 

@@ -93,7 +93,7 @@ def emulated(monkeypatch: pytest.MonkeyPatch) -> VmLab:
 def lab_on(processors: int, monkeypatch: pytest.MonkeyPatch) -> VmLab:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(processors)))
     made = VmLab(Binaries(Path("/agent"), Path("/disk")))
-    monkeypatch.setattr(made, "_accelerator", qemu.EMULATION)
+    monkeypatch.setattr(made.guests, "_accelerator", qemu.EMULATION)
     return made
 
 
@@ -106,7 +106,7 @@ def test_as_many_guests_as_memory_and_cores_hold(
         assert emulated.side_by_side == guests
     monkeypatch.setattr(host, "memory_bytes", lambda _: 100 * each)
     assert lab_on(2, monkeypatch).side_by_side == 2
-    monkeypatch.setattr(emulated, "_accelerator", qemu.KVM)
+    monkeypatch.setattr(emulated.guests, "_accelerator", qemu.KVM)
     assert emulated.side_by_side == 1, "they share the host's time"
 
 
@@ -145,7 +145,9 @@ def test_what_a_kernel_lacks_is_the_reason(
         "kernel/fs/ext4/ext4.ko\nkernel/drivers/md/raid1.ko\n"
     )
     monkeypatch.setitem(
-        emulated._kernels, kernels.DEFAULT, GuestKernel("9.9", tmp_path / "vmlinux", tmp_path)
+        emulated.guests._kernels,
+        kernels.DEFAULT,
+        GuestKernel("9.9", tmp_path / "vmlinux", tmp_path),
     )
     workload = Workload("mine", (Step("work", "true"),), disk_bytes=1 << 30)
 
@@ -172,10 +174,12 @@ def test_one_image_with_other_modules_is_another_kernel(
         "take",
         lambda kernel, *_: taken.append(kernel.modules) or SimpleNamespace(folder=kernel.modules),
     )
-    monkeypatch.setattr(emulated, "_confinement", CONFINEMENT)
+    monkeypatch.setattr(emulated.guests, "_confinement", CONFINEMENT)
     cells = []
     for name in ("/a/vmlinuz", "/b/vmlinuz"):
-        monkeypatch.setitem(emulated._kernels, name, replace(KERNEL, modules=Path(name).parent))
+        monkeypatch.setitem(
+            emulated.guests._kernels, name, replace(KERNEL, modules=Path(name).parent)
+        )
         found = replace(profile.resolve("ext4"), kernel=name)
         cells.append(
             Cell(
@@ -186,7 +190,7 @@ def test_one_image_with_other_modules_is_another_kernel(
                 order=0,
             )
         )
-    assert [emulated._snapshot(cell).folder for cell in (*cells, *cells)] == [
+    assert [emulated.guests.snapshot(cell.profile.kernel).folder for cell in (*cells, *cells)] == [
         Path("/a"),
         Path("/b"),
     ] * 2
@@ -200,8 +204,8 @@ def test_the_manifest_says_what_guests_are(
     kernel = replace(KERNEL, vmlinux=tmp_path / "vmlinux")
     own = replace(kernel, version="6.1.9-test", package=None)
     monkeypatch.setattr(qemu, "version", lambda: "7.2")
-    monkeypatch.setitem(emulated._kernels, kernels.DEFAULT, kernel)
-    monkeypatch.setitem(emulated._kernels, "6.1", own)
+    monkeypatch.setitem(emulated.guests._kernels, kernels.DEFAULT, kernel)
+    monkeypatch.setitem(emulated.guests._kernels, "6.1", own)
     found = profile.resolve("ext4")
     told = emulated.environment([found, replace(found, kernel="6.1")])["guest"]
     versions = {kernels.DEFAULT: "6.12.9-test", "6.1": "6.1.9-test"}
@@ -288,7 +292,7 @@ def test_an_interrupt_ends_a_qemu_that_hangs_before_its_greeting(
 
     def start() -> None:
         machine = qemu.Machine(qemu.EMULATION, "/k", "/i")
-        qemu.Qemu(machine, CONFINEMENT, running=emulated._running)
+        qemu.Qemu(machine, CONFINEMENT, running=emulated.guests.running)
 
     with ThreadPoolExecutor(1) as pool:
         first = pool.submit(start)

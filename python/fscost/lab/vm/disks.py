@@ -13,9 +13,12 @@ from typing import Self
 
 from fscost import files
 from fscost.errors import HostError
+from fscost.lab.vm.confinement import Share
 from fscost.lab.vm.qemu import Qemu
 from fscost.profile.model import DiskSpec
 
+ROOT = Share("root", Path("/"))
+_ROOT_SLOT, _INPUT_SLOT = 0x6, 0x7
 FIRST_SLOT = 0x8
 MAX_DISKS = 0x20 - FIRST_SLOT
 _MESSAGE_BYTES = 1 << 20
@@ -24,6 +27,34 @@ _AGENT_GONE = 3  # crates/device/src/main.rs
 _DYING_S = 5.0
 """Seconds to wait for the end of a process whose connections are closed already; on a busy host
 this may take long."""
+
+
+def plug_disk(
+    machine: Qemu, number: int, node: str, serial: str, logical_bytes: int, physical_bytes: int
+) -> None:
+    """Plug in a node as a virtio-blk device."""
+    machine.plug(
+        "virtio-blk-pci",
+        FIRST_SLOT + number,
+        drive=node,
+        serial=serial,
+        # Each request of the guest is one request of the recording.
+        **{"request-merging": False},
+        logical_block_size=logical_bytes,
+        physical_block_size=physical_bytes,
+        # Otherwise QEMU reads the first sector to guess the geometry (hw/block/hd-geometry.c), a
+        # read that no guest requested.
+        cyls=1024,
+        heads=16,
+        secs=63,
+    )
+
+
+def give(machine: Qemu, shares: Sequence[Share]) -> None:
+    """Plug folders into a machine, then let it continue."""
+    for share, slot in zip(shares, (_ROOT_SLOT, _INPUT_SLOT), strict=False):
+        machine.plug("virtio-9p-pci", slot, fsdev=share.tag, mount_tag=share.tag)
+    machine.monitor.execute("cont")
 
 
 class ServerError(HostError):
@@ -105,20 +136,13 @@ class DiskServer:
                 discard="unmap",
                 **{"node-name": node},
             )
-            machine.plug(
-                "virtio-blk-pci",
-                FIRST_SLOT + number,
-                drive=node,
-                serial=disk.name,
-                # Each request of the guest is one request of the recording.
-                **{"request-merging": False},
-                logical_block_size=disk.logical_block_bytes,
-                physical_block_size=disk.physical_block_bytes,
-                # Otherwise QEMU reads the first sector to guess the geometry
-                # (hw/block/hd-geometry.c), a read that no guest requested.
-                cyls=1024,
-                heads=16,
-                secs=63,
+            plug_disk(
+                machine,
+                number,
+                node,
+                disk.name,
+                disk.logical_block_bytes,
+                disk.physical_block_bytes,
             )
 
     def _to_server(self, port: socket.socket) -> None:

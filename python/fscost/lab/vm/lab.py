@@ -7,7 +7,6 @@ cell's folder outlives it.
 import contextlib
 import os
 import shlex
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -32,15 +31,16 @@ from fscost.lab.cell.events import (
 )
 from fscost.lab.cell.measure import measure
 from fscost.lab.cell.requirements import PlanFormat, unsupported_reason
-from fscost.lab.vm import accelerator, confinement, image, kernels, qemu, snapshot
-from fscost.lab.vm.confinement import Confinement, Share
-from fscost.lab.vm.disks import MAX_DISKS, DiskServer, ServerError
+from fscost.lab.vm import image, kernels, qemu
+from fscost.lab.vm.confinement import Share
+from fscost.lab.vm.disks import MAX_DISKS, ROOT, DiskServer, ServerError, give
+from fscost.lab.vm.guests import BESIDE_BYTES, Guests
 from fscost.lab.vm.kernels import GuestKernel
 from fscost.lab.vm.port import Port
-from fscost.lab.vm.qemu import Accelerator, KilledError, Qemu, Running
+from fscost.lab.vm.qemu import Accelerator, KilledError, Qemu
 from fscost.lab.vm.qmp import SlowError
 from fscost.lab.vm.resident import held, read_by
-from fscost.lab.vm.scheduling import Party, Processors
+from fscost.lab.vm.scheduling import Party
 from fscost.lab.vm.seeded import with_seeded_uuid
 from fscost.lab.vm.snapshot import Snapshot
 from fscost.matrix import Cell
@@ -49,8 +49,6 @@ from fscost.profile.model import FormatPlan, Profile
 
 DISK_MODEL = "recorded: NBD-served, virtio-blk"
 MAX_OUTPUT_BYTES = 256 << 20
-_ROOT = Share("root", Path("/"))
-_ROOT_SLOT, _INPUT_SLOT = 0x6, 0x7
 _HOME = "/run/fscost"
 _SLOWNESS = 20
 """Host seconds allowed for one second of an emulated guest, whose agent limits each step by its own
@@ -59,9 +57,6 @@ _OFF_S = 20
 _OVERHEAD_S = 3.0
 _BYTES_PER_S = 100e6
 _EMULATED_BYTES_PER_S = 5e6
-_MOST_LANES = 4
-_BESIDE_BYTES = 512 << 20
-"""Memory needed beyond the guest's own, for QEMU and the disk server."""
 
 
 class VmLab:
@@ -80,26 +75,13 @@ class VmLab:
         plan_format: PlanFormat = plan_format,
     ) -> None:
         self._binaries = binaries or find_binaries()
-        self._images = images or {}
-        self._say = say
         self._plan_format = plan_format
-        self._kernels: dict[str, GuestKernel] = {}
-        self._confinement: Confinement | None = None
-        self._accelerator: Accelerator | None = None
-        self._snapshots: dict[GuestKernel, Snapshot] = {}
-        self._renewed: set[Path] = set()
-        self._processors = Processors()
-        self._making = threading.Lock()
-        self._running = Running()
+        self.guests = Guests(self._binaries, images or {}, say)
 
     @property
     def side_by_side(self) -> int:
-        """Number of concurrent guests. Neighbours slow emulated guests without changing results;
-        under KVM guests share the host's time, so only one runs."""
-        if not self._accelerated().is_emulated:
-            return 1
-        room = host.memory_bytes("MemAvailable") // (qemu.MEMORY_BYTES + _BESIDE_BYTES)
-        return max(1, min(len(self._processors), room, _MOST_LANES))
+        """Number of concurrent guests."""
+        return self.guests.side_by_side
 
     @property
     def is_same_everywhere(self) -> bool:
@@ -108,11 +90,11 @@ class VmLab:
 
     def interrupt(self) -> None:
         """End every guest. Their cells fail, and no other cell begins."""
-        self._running.interrupt()
+        self.guests.running.interrupt()
 
     def guess_s(self, write_bytes: int) -> float:
         """Estimate the seconds that a cell takes if it writes this many bytes."""
-        is_emulated = self._accelerated().is_emulated
+        is_emulated = self.guests.accelerated().is_emulated
         return _OVERHEAD_S + write_bytes / (_EMULATED_BYTES_PER_S if is_emulated else _BYTES_PER_S)
 
     def check(self) -> None:
@@ -132,9 +114,9 @@ class VmLab:
             return f"guests are x86-64 and run this host's programs, which are for {machine}"
         if qemu.version() is None:
             return f"{qemu.PROGRAM} is missing; `{host.install_command([qemu.PROGRAM])}`"
-        if host.memory_bytes("MemAvailable") < qemu.MEMORY_BYTES + _BESIDE_BYTES:
+        if host.memory_bytes("MemAvailable") < qemu.MEMORY_BYTES + BESIDE_BYTES:
             return (
-                f"a guest takes {(qemu.MEMORY_BYTES + _BESIDE_BYTES) >> 20} MiB of memory, and less"
+                f"a guest takes {(qemu.MEMORY_BYTES + BESIDE_BYTES) >> 20} MiB of memory, and less"
                 " is free; end other programs first"
             )
         return None
@@ -149,13 +131,13 @@ class VmLab:
                 " disks only; use `--lab native`"
             )
         timed = plan.timed_disks(cell)
-        if timed and self._accelerated().is_emulated:
+        if timed and self.guests.accelerated().is_emulated:
             return (
                 f"disk {timed[0].name} cannot be timed as {timed[0].model}: the clock of an"
                 " emulated guest counts instructions and cannot wait for a disk; use `--lab"
                 " native`, or a host where guests run under KVM"
             )
-        kernel, array = self._guest_kernel(cell.profile), cell.profile.array
+        kernel, array = self.guests.kernel(cell.profile.kernel), cell.profile.array
         if array is not None and not image.assembles(kernel, array.level):
             return (
                 f"Linux {kernel.version} has no md level {array.level}; name another guest kernel"
@@ -168,13 +150,18 @@ class VmLab:
             lambda type_: _unsupported_type_reason(kernel, type_),
         )
 
+    def unmountable_reason(self, type_: str, kernel: str) -> str | None:
+        """Return why guests of this kernel (empty: the default one) cannot mount this type, or
+        None."""
+        return _unsupported_type_reason(self.guests.kernel(kernel), type_)
+
     def commands(self, cell: Cell, options: LabOptions) -> list[str]:
         """Return every command that `run` would execute, for --dry-run; those after QEMU's run in
         the guest."""
         cell = plan.with_probe_alone(cell, options)
         formatted = self._formatted(cell, options)
         machine = qemu.Machine(qemu.EMULATION, "VMLINUX", "INITRAMFS")
-        shares = qemu.share_arguments(_ROOT.tag, _ROOT.folder)
+        shares = qemu.share_arguments(ROOT.tag, ROOT.folder)
         servers = [
             f"{shlex.join(plan.disk_server(cell, options, self._binaries))} --nbd @fscost",
             shlex.join([qemu.PROGRAM, *machine.arguments(), *shares]),
@@ -184,12 +171,13 @@ class VmLab:
     def environment(self, profiles: Sequence[Profile]) -> dict[str, Any]:
         """Describe the host, and the guests of these profiles."""
         used = {
-            profile.kernel or kernels.DEFAULT: self._guest_kernel(profile) for profile in profiles
+            profile.kernel or kernels.DEFAULT: self.guests.kernel(profile.kernel)
+            for profile in profiles
         }
         guest = {
             "kernels": {name: kernel.version for name, kernel in used.items()},
             "builds": {name: kernel.build for name, kernel in used.items()},
-            "accelerator": self._accelerated().name,
+            "accelerator": self.guests.accelerated().name,
             "qemu": qemu.version(),
             "memory_bytes": qemu.MEMORY_BYTES,
         }
@@ -203,14 +191,16 @@ class VmLab:
         probed = plan.with_probe_alone(cell, options)
         plan.refuse_impossible(probed)
         try:
-            taken = self._snapshot(cell)
+            taken = self.guests.snapshot(cell.profile.kernel)
             attempt = self._attempt(probed, options, taken, on_step)
             if (
                 attempt.is_suspect
-                and not self._running.is_interrupted
-                and self._renew(cell, taken, attempt.result.because)
+                and not self.guests.running.is_interrupted
+                and self.guests.renew(cell.profile.kernel, taken, attempt.result.because)
             ):
-                attempt = self._attempt(probed, options, self._snapshot(cell), on_step)
+                attempt = self._attempt(
+                    probed, options, self.guests.snapshot(cell.profile.kernel), on_step
+                )
         except (KilledError, SlowError) as error:
             because = f"the guest of {cell.id} failed: {error.what}"
             return CellResult(cell, "failed", because, kind="guest")
@@ -275,16 +265,16 @@ class VmLab:
     ) -> str:
         paths = plan.Paths(options.cell_dir)
         input_ = cell.workload.input
-        confined = self._confined()
+        confined = self.guests.confined()
         untimed = ["--untimed"] if taken.accelerator.is_emulated else []
-        shares = (_ROOT,) if input_ is None else (_ROOT, Share("input", input_.absolute()))
+        shares = (ROOT,) if input_ is None else (ROOT, Share("input", input_.absolute()))
         with (
             DiskServer(
                 [*plan.disk_server(cell, options, self._binaries), *untimed, *confined.as_user],
                 paths.agent_errors,
             ) as server,
-            self._machine(cell, taken, shares, attempt.how) as machine,
-            self._processors.one() as processor,
+            self.guests.start(cell.profile.kernel, taken, shares, attempt.how) as machine,
+            self.guests.processors.one() as processor,
             files.growing(paths.output, again=True) as output,
             held(read_by(cell, built)),
             contextlib.ExitStack() as bounded,
@@ -299,7 +289,7 @@ class VmLab:
                     leave = party.bounded(lambda: attempt.how.update(takes_turns=False))
                     bounded.enter_context(leave)
                 order = {
-                    "root": _ROOT.tag,
+                    "root": ROOT.tag,
                     "input": None if input_ is None else "input",
                     "disks": [disk.name for disk in cell.profile.disks],
                     "plan": built,
@@ -325,89 +315,6 @@ class VmLab:
             state = "is still running" if status is None else f"ended with status {status}"
             return f"QEMU {state}" + (f"; last kernel messages: {words}" if words else "")
 
-    def _machine(
-        self, cell: Cell, taken: Snapshot, shares: tuple[Share, ...], how: dict[str, Any]
-    ) -> Qemu:
-        """Start a machine: restored from the snapshot, else from a new one, else booted (see
-        facts)."""
-        confined = self._confined()
-        how["confinement"] = {
-            "user": None if confined.user is None else confined.user[0],
-            "is_hidden": confined.is_hidden,
-        }
-        try:
-            machine = taken.restore(confined, shares, self._running)
-            how["started"] = "restored"
-            return machine
-        except (KilledError, SlowError):
-            raise
-        except HostError as error:
-            because = error.what
-        self._renew(cell, taken, because)
-        again = self._snapshot(cell)
-        try:
-            machine = again.restore(confined, shares, self._running)
-            how["started"] = f"restored from a rebuilt snapshot: {because}"
-        except (KilledError, SlowError):
-            raise
-        except HostError as error:
-            how["started"] = f"booted: {error.what}"
-            machine = again.boot(confined, shares, self._running)
-        return machine
-
-    def _renew(self, cell: Cell, taken: Snapshot, because: str) -> bool:
-        """Discard the snapshot so that it is made again, but only once: if a new one fails too, it
-        is not at fault. Return False if that was done before."""
-        with self._making:
-            if taken.folder in self._renewed:
-                return False
-            self._renewed.add(taken.folder)
-            self._say(
-                f"a guest could not continue from the snapshot {taken.folder}: {because};"
-                " rebuilding it"
-            )
-            taken.discard()
-            self._snapshots.pop(self._guest_kernel(cell.profile), None)
-        return True
-
-    def _snapshot(self, cell: Cell) -> Snapshot:
-        """Return the kernel's snapshot, made once by whichever cell needs it first."""
-        with self._making:
-            kernel = self._guest_kernel(cell.profile)
-            found = self._snapshots.get(kernel)
-            if found is None:
-                found = snapshot.take(
-                    kernel, self._confined(), self._accelerated(), self._say, self._running
-                )
-                self._snapshots[kernel] = found
-        return found
-
-    def _guest_kernel(self, profile: Profile) -> GuestKernel:
-        name = profile.kernel or kernels.DEFAULT
-        if name not in self._kernels:
-            modules = self._images.get(name)
-            self._kernels[name] = (
-                kernels.fetch(name, self._say)
-                if modules is None
-                else kernels.of_files(Path(name), modules)
-            )
-        return self._kernels[name]
-
-    def _accelerated(self) -> Accelerator:
-        """Return the accelerator, probed once with whichever kernel is available first, because the
-        answer depends only on this host."""
-        if self._accelerator is None:
-            kernel = next(iter(self._kernels.values()), None) or kernels.fetch(
-                kernels.DEFAULT, self._say
-            )
-            self._accelerator = accelerator.choose(kernel, self._confined())
-        return self._accelerator
-
-    def _confined(self) -> Confinement:
-        if self._confinement is None:
-            self._confinement = confinement.choose(self._binaries.agent, qemu.PROGRAM)
-        return self._confinement
-
 
 @dataclass
 class _Attempt:
@@ -432,9 +339,7 @@ class _Attempt:
 def _give(machine: Qemu, server: DiskServer, cell: Cell, shares: Sequence[Share]) -> None:
     """Plug disks and folders into a machine, then let it continue."""
     server.plug(machine, cell.profile.disks)
-    for share, slot in zip(shares, (_ROOT_SLOT, _INPUT_SLOT), strict=False):
-        machine.plug("virtio-9p-pci", slot, fsdev=share.tag, mount_tag=share.tag)
-    machine.monitor.execute("cont")
+    give(machine, shares)
 
 
 def _listen(port: Port, limit_s: float, hear: Callable[[Event], None], output: BinaryIO) -> None:

@@ -36,6 +36,11 @@ class Monitor:
         """Pass a descriptor to QEMU; `fd:NAME` then refers to it."""
         self._ask({"execute": "getfd", "arguments": {"fdname": name}}, [descriptor])
 
+    def add_file(self, descriptor: int) -> str:
+        """Pass a descriptor to QEMU; return the path under which its devices can open it."""
+        answer = self._ask({"execute": "add-fd", "arguments": {}}, [descriptor])
+        return f"/dev/fdset/{answer['fdset-id']}"
+
     def execute(self, command: str, **arguments: Any) -> Any:
         """Execute a command and return its answer. Events that arrive before it are dropped."""
         return self._ask({"execute": command, "arguments": arguments})
