@@ -7,6 +7,7 @@ import shlex
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Protocol
 
@@ -371,6 +372,14 @@ def crash(recording: Path, without: Sequence[int] = ()) -> "Crash":
 
     with opened(recording) as source:
         return _native.Crash(source, list(without))
+
+
+def crashes(recording: Path) -> "Callable[[tuple[int, ...]], Crash]":
+    """Open a recording once, and return what reads it without the flushes that it is given."""
+    from fscost import _native
+
+    with opened(recording) as source:
+        return cache(lambda without: _native.Crash(source, list(without)))
 
 
 def requests(recording: Path) -> "Iterator[pa.RecordBatch]":

@@ -26,6 +26,8 @@ READS = {
     ("compare", "resume"),
     ("compare", "modules"),
     ("compare", "kernel"),
+    ("crash", "modules"),
+    ("crash", "kernel"),
     ("compare", "writable"),
     ("compare", "device"),
     ("compare", "erase_device"),

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from fscost.crash.fsynced import Reference, instants, snapshot
+from fscost.crash.fsynced import Reference, instants
+from fscost.crash.snapshot import snapshot
 
 FOLDER, FILE, OTHER = "2:1", "12:7", "13:8"
 A, B, C, ZERO = 11, 22, 33, 0

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fscost.crash import promises
+from fscost.crash import kept, promises
 from fscost.crash.explore import kept_at
 from fscost.crash.promises import broken, content, sector
 
@@ -19,8 +19,8 @@ Break = Callable[[Path], object]
 def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a folder in which the whole workload ran."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(promises, "PAUSE_S", 0)
-    monkeypatch.setattr(promises, "_kept", lambda kind, number: None)
+    monkeypatch.setattr(kept, "PAUSE_S", 0)
+    monkeypatch.setattr(promises, "say_kept", lambda kind, number: None)
     monkeypatch.setattr(promises, "_type", lambda: "tmpfs")
     promises.prepare()
     promises.run(ROUNDS)
@@ -110,6 +110,6 @@ def test_what_was_not_promised_may_be_lost_but_not_replaced(
 def test_a_promise_counts_only_well_before_the_cut() -> None:
     """The workload's clock and the recording's may differ."""
     made = [(10_000_000, "log", 1), (20_000_000, "log", 2), (25_000_000, "mail", 1)]
-    assert kept_at(made, 11_999_999) == {}
-    assert kept_at(made, 21_000_000) == {"log": 1}
-    assert kept_at(made, 22_000_000)["log"] == 2
+    assert kept_at(made, 11_999_999, 2_000_000) == {}
+    assert kept_at(made, 21_000_000, 2_000_000) == {"log": 1}
+    assert kept_at(made, 22_000_000, 2_000_000)["log"] == 2

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fscost.crash import sqlite
+from fscost.crash import kept, sqlite
 from fscost.crash.sqlite import DATABASE, broken
 from fscost.crash.workloads import WORKLOADS
 
@@ -20,7 +20,7 @@ Break = Callable[[Path], object]
 def made(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a folder in which the whole workload ran."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sqlite, "PAUSE_S", 0)
+    monkeypatch.setattr(kept, "PAUSE_S", 0)
     journal, synchronous = WORKLOADS[request.param].arguments
     sqlite.prepare(journal, synchronous)
     sqlite.run(journal, synchronous, ROUNDS)
@@ -41,7 +41,7 @@ def test_each_commit_is_a_promise(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sqlite, "PAUSE_S", 0)
+    monkeypatch.setattr(kept, "PAUSE_S", 0)
     sqlite.prepare("WAL", "FULL")
     sqlite.run("WAL", "FULL", 1)
     said = [line.split() for line in capfd.readouterr().out.splitlines()]

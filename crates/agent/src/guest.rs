@@ -2,9 +2,9 @@
 //!
 //! The process loads the modules in the initramfs, then reports on the port `fscost.events` that it
 //! is running (a snapshot may be taken now), and waits for one line, the order. Then it mounts the
-//! host's root read-only and starts `fscost-agent run` in it with the order's plan. It forwards the
-//! events of that run and finally powers off. The process itself stays in the initramfs: the kernel
-//! looks for modules in the root of its first process.
+//! host's root read-only and starts `fscost-agent run` in it with the order's plan, or the order's
+//! program. It forwards the events of that run and finally powers off. The process itself stays in
+//! the initramfs: the kernel looks for modules in the root of its first process.
 
 use crate::error::{CellError, Context, Kind, Result};
 use crate::event::{Event, Failed};
@@ -27,6 +27,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 const EVENTS_PORT: &str = "fscost.events";
+/// Port of a program's standard input and output.
+const CONTROL_PORT: &str = "fscost.control";
 /// Folder of devices in the order's plan, such as `/dev/fscost/main`.
 const DEVICES: &str = "/dev/fscost";
 const HOST: &str = "/host";
@@ -52,7 +54,11 @@ struct Order {
     /// Serial numbers of the disks; each becomes `/dev/fscost/SERIAL`.
     disks: Vec<String>,
     /// Plan of the cell (docs/cell-protocol.md).
-    plan: Value,
+    #[serde(default)]
+    plan: Option<Value>,
+    /// In place of a plan: a program that talks to the host over `fscost.control`.
+    #[serde(default)]
+    program: Vec<String>,
 }
 
 /// Entry point of the process: never returns while the machine runs.
@@ -161,7 +167,14 @@ fn serve(order: Order, events: &Events) -> Result<()> {
         let (from, to) = (format!("/{name}"), in_host(&format!("/{name}")));
         mount_bind_recursive(&from, &to).internal(|| format!("bind {from}"))?;
     }
-    run(&order.plan, events)
+    match (&order.plan, order.program.split_first()) {
+        (Some(plan), None) => run(plan, events),
+        (None, Some((program, arguments))) => examine(program, arguments),
+        _ => Err(CellError::new(
+            Kind::Plan,
+            "an order has either a plan or a program",
+        )),
+    }
 }
 
 /// Mounts `/tmp` so that the host's files are visible while writes to them stay in the guest.
@@ -184,16 +197,13 @@ fn mount_tmp() -> Result<()> {
     .internal(|| "mount /tmp")
 }
 
-fn run(plan: &Value, events: &Events) -> Result<()> {
-    let mut command = Command::new(AGENT);
-    command
-        .arg("run")
-        .env(
-            "PATH",
-            "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-        )
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped());
+/// A program in the host's root.
+fn program_in_host(program: &str) -> Command {
+    let mut command = Command::new(program);
+    command.env(
+        "PATH",
+        "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    );
     // SAFETY: chroot and chdir are system calls; nothing is allocated and no lock is taken.
     unsafe {
         command.pre_exec(|| {
@@ -201,6 +211,32 @@ fn run(plan: &Value, events: &Events) -> Result<()> {
             Ok(rustix::process::chdir(c"/")?)
         });
     }
+    command
+}
+
+/// Runs a program that examines states (docs/crash.md). Its error output goes to the console.
+fn examine(program: &str, arguments: &[String]) -> Result<()> {
+    let port = open_port(CONTROL_PORT)?;
+    let input = port.try_clone().internal(|| "duplicate the port")?;
+    let status = program_in_host(program)
+        .args(arguments)
+        .stdin(input)
+        .stdout(port)
+        .status()
+        .internal(|| format!("start {program}"))?;
+    if status.success() {
+        return Ok(());
+    }
+    let message = format!("{program} ended with {status}");
+    Err(CellError::new(Kind::Internal, message))
+}
+
+fn run(plan: &Value, events: &Events) -> Result<()> {
+    let mut command = program_in_host(AGENT);
+    command
+        .arg("run")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped());
     let mut child = command.spawn().internal(|| "start the agent")?;
     if let Some(mut stdin) = child.stdin.take() {
         // If the agent does not read its plan, it reports why.

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,15 +11,24 @@ import typer
 from fscost.cli import options, shared
 from fscost.cli.declare import option, with_fields
 from fscost.cli.examine import Earlier, examine, promising, request
+from fscost.cli.examiners import (
+    Examined,
+    in_guests,
+    is_native,
+    natively,
+    refuse_in_guests,
+    refuse_natively,
+)
 from fscost.cli.lines import say
 from fscost.cli.measure import alone, execute
 from fscost.cli.usage import some_path
 from fscost.errors import InputError
-from fscost.request.model import Place
+from fscost.request.model import AUTO, Place
 from fscost.request.prepare import prepared
 
 if TYPE_CHECKING:
     from fscost.crash.explore import Limits
+    from fscost.lab.vm import VmLab
 
 _DEFAULT = ("ext4", "ext4 -o nobarrier", "ext4 -O ^has_journal", "xfs", "btrfs")
 
@@ -84,7 +93,30 @@ class Asked:
         metavar="FILE",
         help="With --state: write that disk, sparse (others: FILE.NAME).",
     )
-    trust: shared.TrustRecordings = False
+    trust: Annotated[
+        bool,
+        typer.Option(
+            "--trust",
+            help="Use a RUN that another user owns or can write to; guests examine its states.",
+        ),
+    ] = False
+    lab: Annotated[
+        str,
+        typer.Option(
+            metavar="native|vm",
+            help="Record and examine on this kernel as root, or in guests. (default: native if it"
+            " can run here)",
+            show_default=False,
+        ),
+    ] = AUTO
+    kernel: shared.Repeated = option(
+        metavar="SERIES|host|VMLINUZ",
+        help="Kernel of guests: Debian's (such as 6.12), this host's, or an image; repeat to compare.",
+    )
+    modules: shared.Repeated = option(
+        metavar="DIR",
+        help="Module folder (/lib/modules/VERSION) of each --kernel image, in the same order.",
+    )
     out: options.Out = None
     wait: options.Wait = False
     json: shared.Json = False
@@ -123,6 +155,10 @@ class Asked:
             raise InputError("--state needs a RUN", "name a run of `fscost crash`")
         if self.state is None and (self.profile is not None or self.image is not None):
             raise InputError("--profile and --image need --state", "give --state, or drop them")
+        if self.lab not in (AUTO, "native", "vm"):
+            raise InputError(f"--lab {self.lab!r} is unknown", "native or vm")
+        if self.lab == "native" and self.kernel:
+            raise InputError("--kernel is for guests", "leave out --lab native")
         return Limits(self.cuts, self.states, self.seed, self.device)
 
 
@@ -140,53 +176,91 @@ def crash(asked: Asked) -> None:
 
     fscost crash --on ext4 --on 'ext4 -o nobarrier'
     """
+    from fscost import profile
     from fscost.crash.workloads import COMMAND, WORKLOADS
+    from fscost.lab.vm import VmLab
 
     limits = asked.check()
-    if (source := asked.run) is not None:
-        earlier = Earlier(source, trust=asked.trust)
+    if asked.run is not None:
         with alone("native", wait=asked.wait):
-            if asked.state is None:
-                earlier.examine(limits, lose_disks=asked.lose_disks, is_json=asked.json)
-            else:
-                earlier.show(asked.state, asked.profile, asked.image, is_json=asked.json)
+            _again(asked, Earlier(asked.run, trust=asked.trust), limits)
         return
-    on = asked.on or _DEFAULT
+    on, kernels = asked.on or _DEFAULT, asked.kernel or ()
+    lab = asked.lab
+    if lab == AUTO:
+        types = [profile.resolve(each).type for each in on]
+        lab = "native" if is_native(types, kernels) else "vm"
+    workload = COMMAND if asked.command else asked.workload or next(iter(WORKLOADS))
     if asked.command:
-        workload = COMMAND
-        wanted = request(on, asked.prepare or (), asked.command, asked.seed)
+        wanted = request(on, asked.prepare or (), asked.command, asked.seed, kernels)
     else:
-        workload = asked.workload or next(iter(WORKLOADS))
-        wanted = promising(on, workload, asked.rounds, asked.seed)
-    found = prepared(wanted, Place("native", asked.out, wait=asked.wait), say, sys.argv)
+        is_here = lab == "native"
+        wanted = promising(on, workload, asked.rounds, asked.seed, kernels, is_native=is_here)
+    wanted = replace(wanted, modules=tuple(asked.modules or ()))
+    found = prepared(wanted, Place(lab, asked.out, wait=asked.wait), say, sys.argv)
+    if isinstance(found.lab, VmLab):
+        _refuse_in_guests(asked, found.lab)
     for each in found.spec.profiles:
-        _check(each.name, each.type, is_array=each.array is not None)
+        about = Examined(each.name, each.type, each.kernel, each.array is not None)
+        if isinstance(found.lab, VmLab):
+            refuse_in_guests(about, found.lab)
+        else:
+            refuse_natively(about)
     with alone("native", wait=asked.wait):
         outcome = execute(found)
         if outcome.interrupted:
             raise typer.Exit(130)
+        examiners = natively(outcome.results.folder)
+        if isinstance(found.lab, VmLab):
+            examiners = in_guests(found.lab)
         examine(
             outcome.results,
             workload,
             limits,
+            examiners,
             lose_disks=asked.lose_disks,
             is_json=asked.json,
         )
     raise typer.Exit(outcome.exit_code)
 
 
+def _refuse_in_guests(asked: Asked, lab: "VmLab") -> None:
+    """Refuse lost disks, and a command whose calls have no place in the recording."""
+    if asked.lose_disks:
+        raise InputError("--lose-disks needs the native lab", "leave it out, or --lab vm")
+    if asked.command and lab.guests.accelerated().is_emulated:
+        raise InputError(
+            "guests are emulated here: their clock is not that of the recording, so that the fsync"
+            " calls of a command have no place in it",
+            "name a --workload, or measure with --lab native",
+        )
+
+
+def _again(asked: Asked, earlier: Earlier, limits: "Limits") -> None:
+    """Examine a run that was made earlier. States of a stranger are for guests."""
+    from fscost.lab.vm import VmLab
+
+    types = [each.type for each in earlier.profiles]
+    kernels = asked.kernel or ()
+    if len(kernels) > 1 or asked.modules:
+        raise InputError("RUN is examined by one kernel", "give one --kernel, without --modules")
+    lab = asked.lab
+    if lab == AUTO:
+        own = [*kernels, *(each.kernel for each in earlier.profiles)]
+        lab = "native" if is_native(types, own) and not asked.trust else "vm"
+    examiners = natively(earlier.folder)
+    if lab == "vm":
+        guests = VmLab(say=say)
+        guests.check()
+        _refuse_in_guests(asked, guests)
+        examiners = in_guests(guests, *kernels)
+    if asked.state is None:
+        earlier.examine(limits, examiners, lose_disks=asked.lose_disks, is_json=asked.json)
+    else:
+        state, profile, image = asked.state, asked.profile, asked.image
+        earlier.show(state, profile, image, examiners, is_json=asked.json)
+
+
 def _check_known(name: str, value: str, known: Collection[str]) -> None:
     if value not in known:
         raise InputError(f"{name} {value!r} is unknown", f"one of: {', '.join(known)}")
-
-
-def _check(name: str, type_: str, *, is_array: bool) -> None:
-    from fscost.crash.explore import TYPES
-
-    if type_ not in TYPES:
-        raise InputError(
-            f"{name}: this kernel cannot examine states of {type_}",
-            f"name profiles of {', '.join(TYPES)}",
-        )
-    if is_array:
-        raise InputError(f"{name} is on an md array", "name profiles on disks of their own")

@@ -3,11 +3,12 @@
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fscost import files
+from fscost.cli.examiners import Examined, Examiners, natively
 from fscost.cli.lines import say
 from fscost.errors import HostError, InputError
 from fscost.request.model import Place, Request
@@ -44,12 +45,32 @@ class Earlier:
         is_examined = os.path.lexists(folder / states.FILE)
         self._findings = states.load(folder) if is_examined else states.unexamined()
 
-    def examine(self, limits: "Limits", *, lose_disks: bool, is_json: bool) -> None:
+    @property
+    def profiles(self) -> list[Examined]:
+        """The profiles whose states can be examined."""
+        return [_examined(about) for about in self._results.manifest.profiles]
+
+    @property
+    def folder(self) -> Path:
+        """The run's folder."""
+        return self._results.folder
+
+    def examine(
+        self, limits: "Limits", examiners: Examiners, *, lose_disks: bool, is_json: bool
+    ) -> None:
         """Examine its states again, within other limits."""
         workload = self._findings.workload
-        examine(self._results, workload, limits, lose_disks=lose_disks, is_json=is_json)
+        examine(self._results, workload, limits, examiners, lose_disks=lose_disks, is_json=is_json)
 
-    def show(self, number: int, profile: str | None, image: Path | None, *, is_json: bool) -> None:
+    def show(
+        self,
+        number: int,
+        profile: str | None,
+        image: Path | None,
+        examiners: Examiners,
+        *,
+        is_json: bool,
+    ) -> None:
         """Examine one state again, show its blocks, and write its disks to new files."""
         from fscost.crash.explore import examined
         from fscost.crash.pieces import pieces
@@ -58,14 +79,15 @@ class Earlier:
         from fscost.report.terminal import print_parts
         from fscost.view.crash_state import state_view
 
-        sources = dict(_sources(self._results, self._findings.workload))
-        name = profile or (next(iter(sources)) if len(sources) == 1 else None)
-        if name not in sources:
+        found = sources(self._results, self._findings.workload)
+        known = {each.name: (each, source) for each, source in found}
+        name = profile or (next(iter(known)) if len(known) == 1 else None)
+        if name not in known:
             wrong = f"profile {name!r} is not in this run" if name else "several profiles"
-            raise InputError(wrong, f"name one with --profile: {', '.join(sources)}")
-        source, device = sources[name], self._findings.device
+            raise InputError(wrong, f"name one with --profile: {', '.join(known)}")
+        (about, source), device = known[name], self._findings.device
         state = chosen(self._findings, name, number).state
-        outcome = examined(source, device, state, self._results.folder)
+        outcome = examined(source, device, state, examiners(about))
         if image is not None:
             _export(source, device, state, image)
         shown = state_view(name, number, outcome, pieces(source.recording, device, state))
@@ -87,13 +109,18 @@ class Earlier:
 
 
 def request(
-    on: Sequence[str], prepare: Sequence[str], command: Sequence[str], seed: int
+    on: Sequence[str],
+    prepare: Sequence[str],
+    command: Sequence[str],
+    seed: int,
+    kernels: Sequence[str] = (),
 ) -> Request:
     """Return the run that makes the promises."""
     found = Request(
         on=tuple(on),
         prepare=tuple(prepare),
         command=tuple(command),
+        kernel=tuple(kernels),
         name="crash",
         size=_SIZE,
         seed=seed,
@@ -103,12 +130,22 @@ def request(
     return absolute(with_range(found, ["min_repetitions", "max_repetitions"]))
 
 
-def promising(on: Sequence[str], workload: str, rounds: int, seed: int) -> Request:
+def promising(
+    on: Sequence[str],
+    workload: str,
+    rounds: int,
+    seed: int,
+    kernels: Sequence[str] = (),
+    *,
+    is_native: bool = True,
+) -> Request:
     """Return the run of a workload that says itself what it promised."""
     from fscost.crash.workloads import WORKLOADS
+    from fscost.lab.vm import seen_python
 
-    program = WORKLOADS[workload]
-    return request(on, [program.prepare(rounds)], [program.run(rounds)], seed)
+    program, python = WORKLOADS[workload], sys.executable if is_native else seen_python()
+    prepare, run = program.prepare(rounds, python), program.run(rounds, python)
+    return request(on, [prepare], [run], seed, kernels)
 
 
 def beside(profiles: Sequence["Profile"], folder: Path, seed: int) -> Prepared | None:
@@ -127,26 +164,36 @@ def explored(results: RunResults) -> None:
     """Examine the states of a run that was made beside another one."""
     from fscost.crash.explore import Limits
 
-    _explored(results, _BESIDE, Limits(cuts=16, states_per_cut=12))
+    limits = Limits(cuts=16, states_per_cut=12)
+    _explored(results, _BESIDE, limits, natively(results.folder))
 
 
-def _explored(results: RunResults, workload: str, limits: "Limits") -> "Found":
+def _explored(
+    results: RunResults, workload: str, limits: "Limits", examiners: Examiners
+) -> "Found":
     """Examine the states of all profiles, and keep those with faults."""
     from fscost.crash import states
     from fscost.crash.explore import Control, Exploration, control, explore
 
     found: dict[str, Exploration] = {}
     controls: dict[str, Control] = {}
-    for profile, source in _sources(results, workload):
-        found[profile] = explore(source, limits, results.folder, _progress(profile))
+    for about, source in sources(results, workload):
+        profile, answered = about.name, examiners(about)
+        found[profile] = explore(source, limits, answered, _progress(profile))
         if not controls or not any(each.tried for each in controls.values()):
-            controls = {profile: control(source, limits, results.folder)}
+            controls = {profile: control(source, limits, answered)}
     states.save(results.folder, states.findings(workload, limits.device, found))
     return found, controls
 
 
 def examine(
-    results: RunResults, workload: str, limits: "Limits", *, lose_disks: bool, is_json: bool
+    results: RunResults,
+    workload: str,
+    limits: "Limits",
+    examiners: Examiners,
+    *,
+    lose_disks: bool,
+    is_json: bool,
 ) -> None:
     """Examine the states of all profiles, print the verdicts, and keep the states with faults."""
     from fscost.report import document
@@ -154,9 +201,9 @@ def examine(
     from fscost.view.crash import crash_view, lost_view
     from fscost.view.run import problems
 
-    explored, controls = _explored(results, workload, limits)
+    explored, controls = _explored(results, workload, limits, examiners)
     shown = crash_view(results, explored, controls, limits, problems(results))
-    lost = lost_view(_lost(results, workload, limits) if lose_disks else {})
+    lost = lost_view(_lost(results, workload, limits, examiners) if lose_disks else {})
     if is_json:
         controlled = [
             {"profile": profile, "flushes": each.tried, "noticed": each.noticed}
@@ -183,13 +230,15 @@ def examine(
         print(f"What that state lost: fscost crash {results.folder} {shown.next_state}")
 
 
-def _lost(results: RunResults, workload: str, limits: "Limits") -> "dict[str, Sequence[Lost]]":
+def _lost(
+    results: RunResults, workload: str, limits: "Limits", examiners: Examiners
+) -> "dict[str, Sequence[Lost]]":
     """Lose each disk of the profiles that have several."""
     from fscost.crash.explore import lost
 
     return {
-        profile: lost(source, limits, results.folder, _progress(f"{profile}, lost disks"))
-        for profile, source in _sources(results, workload)
+        about.name: lost(source, limits, examiners(about), _progress(f"{about.name}, lost disks"))
+        for about, source in sources(results, workload)
         if len(source.disks) > 1
     }
 
@@ -216,7 +265,14 @@ def _progress(profile: str) -> Callable[[int, int], None]:
     return told
 
 
-def _sources(results: RunResults, workload: str) -> "Iterator[tuple[str, Source]]":
+def _examined(about: Mapping[str, object]) -> Examined:
+    """Return a profile of a manifest, which is untrusted."""
+    name, type_, kernel = (str(about.get(key) or "") for key in ("name", "type", "kernel"))
+    return Examined(name, type_, kernel, about.get("array") is not None)
+
+
+def sources(results: RunResults, workload: str) -> "Iterator[tuple[Examined, Source]]":
+    """Yield the profiles of a run, with their recordings. The manifest is untrusted."""
     from fscost.crash.explore import Mounted, source
     from fscost.results import kept_recording
 
@@ -231,7 +287,7 @@ def _sources(results: RunResults, workload: str) -> "Iterator[tuple[str, Source]
             [str(flag) for flag in flags] if isinstance(flags, list) else [],
             str(about.get("mount_options", "")),
         )
-        yield cell.profile, source(path, workload, how, _output(results, cell))
+        yield _examined(about), source(path, workload, how, _output(results, cell))
 
 
 def _output(results: RunResults, cell: "CellRecord") -> str:

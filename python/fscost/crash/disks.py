@@ -30,11 +30,6 @@ class Disk:
     option: str = ""
 
 
-def family(type_: str) -> str:
-    """Return the family of a file system type."""
-    return "ext" if type_.startswith("ext") else type_
-
-
 def uses(type_: str, mkfs_flags: Sequence[str], names: Sequence[str]) -> dict[str, str]:
     """Return the mount option that names each disk beside the main one. ext4 finds its journal by
     a device number of its mkfs, and xfs does not remember its log (admin-guide/{ext4,xfs}.rst)."""

@@ -1,17 +1,18 @@
 """Exploration of a recording: its states after power cuts, examined in programs of their own."""
 
 import itertools
-import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fscost import analyze, capture
 from fscost.crash import fsynced
-from fscost.crash.disks import Disk, family, uses
+from fscost.crash.disks import Disk, uses
+from fscost.crash.families import family
 from fscost.crash.lost import WAYS, Lost, hows, summed
-from fscost.crash.programs import MOST, answered
+from fscost.crash.placed import made
+from fscost.crash.programs import Answered, Say
 from fscost.crash.promises import UNNAMED, UNPROMISED
 from fscost.crash.workloads import checked
 from fscost.errors import HostError, InputError
@@ -27,13 +28,7 @@ DEVICES = {
 }
 """Models of what a device keeps when the power goes."""
 TYPES = ("ext2", "ext3", "ext4", "xfs", "btrfs")
-"""File systems whose states are mounted here."""
-MARGIN_NS = 2_000_000
-"""Time by which a promise must precede a cut. The two clocks run apart by less, and each promise is
-followed by a longer pause."""
-_CALLS_MARGIN_NS = 200_000
-"""The same for calls of any command, whose times come from the clock of the recording."""
-_KEPT = re.compile(r"^kept (\d{1,19}) (\w{1,20}) (\d{1,9})$", re.MULTILINE)
+"""File systems whose states this kernel mounts; guests mount others."""
 _MOST_CONTROLS = 6
 _PROMISES_PER_CUT = 3
 """Newest calls before a cut whose promises are read, if any command may have made them."""
@@ -41,10 +36,15 @@ _LOST_CUTS = 3
 """Instants at which disks are lost."""
 
 
+def _silent(done: int, of: int) -> None:
+    """Say nothing."""
+
+
 @dataclass(frozen=True)
 class Source:
     """A recording of a workload. `promises`: instant, kind and number of each, in order; `begin_ns`
-    and `end_ns`: the measured phase. `disks`: in the order of the recording."""
+    and `end_ns`: the measured phase. `disks`: in the order of the recording. `margin_ns`: time by
+    which a promise must precede a cut, to count."""
 
     recording: Path
     workload: str
@@ -54,27 +54,25 @@ class Source:
     promises: Sequence[tuple[int, str, int]]
     begin_ns: int
     end_ns: int
-
-    @property
-    def margin_ns(self) -> int:
-        """Time by which a promise must precede a cut, to count."""
-        return _CALLS_MARGIN_NS if checked(self.workload) is None else MARGIN_NS
+    margin_ns: int
 
 
 @dataclass(frozen=True)
 class State:
-    """One state: the cut, the pending units that survived, and how they were chosen."""
+    """One state: the cut, the pending units that survived, and how they were chosen. `without`:
+    the flushes that were left out, for a control."""
 
     at_ns: int
     how: str
     kept: Sequence[int]
     pending: int
+    without: Sequence[int] = ()
 
 
 @dataclass(frozen=True)
 class Outcome:
     """What a mount and a check found in a state. `broken`: kind and place of each broken
-    promise. `words`: what programs said that failed."""
+    promise. `words`: what programs said that failed. `stops_kernel`: a guest panicked or hung."""
 
     state: State
     mounts: bool
@@ -82,6 +80,7 @@ class Outcome:
     needs_repair: bool
     broken: Sequence[tuple[str, str]]
     words: Sequence[str] = ()
+    stops_kernel: bool = False
 
     @property
     def is_broken(self) -> bool:
@@ -136,11 +135,6 @@ class Mounted:
 def source(recording: Path, workload: str, how: Mounted, output: str) -> Source:
     """Read what a cell of the workload promised in its measured phases, and when. `output`: the
     text that its commands printed."""
-    if how.type not in TYPES:
-        raise InputError(
-            f"this kernel cannot examine states of {how.type or 'no file system'}",
-            f"name profiles of {', '.join(TYPES)}",
-        )
     with capture.opened(recording) as opened:
         info, marks = opened.info(), opened.marks()
     names = [str(disk["name"]) for disk in info["disks"]]
@@ -159,22 +153,13 @@ def source(recording: Path, workload: str, how: Mounted, output: str) -> Source:
         )
         for disk in info["disks"]
     ]
-    begin_unix_ns = info["begin_unix_ns"]
-    if not begin_unix_ns:
-        raise InputError(f"{recording} has no times of this machine", "use --lab native")
     phases = [name for _, name, _ in marks]
     measured = analyze.measured(phases, [analyze.mark(*each) for each in marks])
     if not measured or phases[-1] in measured:
         raise InputError(f"{recording} has no measured phase that ended", "measure it again")
     places = [phases.index(measured[0]), phases.index(measured[-1]) + 1]
     begin_ns, end_ns = (marks[place][0] for place in places)
-    if checked(workload) is None:
-        promises = fsynced.heard(recording, measured)
-    else:
-        promises = [
-            (int(at_ns) - begin_unix_ns, kind, int(number))
-            for at_ns, kind, number in _KEPT.findall(output)
-        ]
+    promises, margin_ns = made(recording, workload, measured, output)
     return Source(
         recording,
         workload,
@@ -184,14 +169,15 @@ def source(recording: Path, workload: str, how: Mounted, output: str) -> Source:
         promises,
         begin_ns,
         end_ns,
+        margin_ns,
     )
 
 
-def kept_at(promises: Sequence[tuple[int, str, int]], at_ns: int) -> dict[str, int]:
-    """Return the newest promise of each kind that was made `MARGIN_NS` before an instant."""
+def kept_at(promises: Sequence[tuple[int, str, int]], at_ns: int, margin_ns: int) -> dict[str, int]:
+    """Return the newest promise of each kind that was made `margin_ns` before an instant."""
     found: dict[str, int] = {}
     for made_ns, kind, number in promises:
-        if made_ns + MARGIN_NS <= at_ns:
+        if made_ns + margin_ns <= at_ns:
             found[kind] = max(found.get(kind, 0), number)
     return found
 
@@ -199,47 +185,48 @@ def kept_at(promises: Sequence[tuple[int, str, int]], at_ns: int) -> dict[str, i
 def explore(
     found: Source,
     limits: Limits,
-    folder: Path,
-    say: Callable[[int, int], None] = lambda done, of: None,
+    answered: Answered,
+    say: Say = _silent,
 ) -> Exploration:
-    """Examine the states of all cuts. Programs mount over `folder`, even that of the run."""
+    """Examine the states of all cuts."""
     crash = capture.crash(found.recording)
     cuts = crash.cuts(found.begin_ns, found.end_ns, limits.cuts)
     plan = _planned(crash, cuts, limits)
-    known, unreadable = _reference(found, cuts, limits, folder)
+    known, unreadable = _reference(found, cuts, limits, answered)
     plan.states += unreadable
-    outcomes = _examined(found, plan, limits, folder, (), known, say)
+    outcomes = _examined(found, plan, limits, answered, known, say)
     return Exploration(outcomes, len(cuts), plan.tried, len(found.promises))
 
 
-def examined(found: Source, device: str, state: State, folder: Path) -> Outcome:
+def examined(found: Source, device: str, state: State, answered: Answered) -> Outcome:
     """Examine one state."""
     limits = Limits(device=device)
-    known, _ = _reference(found, [state.at_ns], limits, folder)
-    [outcome] = _examined(found, _Plan([state]), limits, folder, (), known)
+    known, _ = _reference(found, [state.at_ns], limits, answered)
+    [outcome] = _examined(found, _Plan([state]), limits, answered, known)
     return outcome
 
 
-def control(found: Source, limits: Limits, folder: Path) -> Control:
+def control(found: Source, limits: Limits, answered: Answered) -> Control:
     """Leave one flush at a time out of the recording, as if the file system had not sent it. A
     check that does not notice a missing barrier says nothing about a file system."""
     flushes = _flushes(found)
-    noticed = tried = 0
+    plan, of_flush = _Plan(), []
     for without in _before_promises(found, flushes)[:_MOST_CONTROLS]:
         end_ns = max(each.end_ns for each in without)
         next_ns = min((each.end_ns for each in flushes if each.end_ns > end_ns), default=None)
-        numbers = [each.event for each in without]
+        numbers = tuple(each.event for each in without)
         crash = capture.crash(found.recording, numbers)
         cuts = crash.cuts(end_ns, found.end_ns if next_ns is None else next_ns, 1 << 16)
         cuts = [at for at in cuts if at > end_ns + found.margin_ns]
         if not cuts:
             continue
-        tried += 1
-        plan = _planned(crash, cuts[-1:], limits)
-        known, _ = _reference(found, cuts[-1:], limits, folder)
-        outcomes = _examined(found, plan, limits, folder, numbers, known)
-        noticed += any(_is_noticed(each) for each in outcomes)
-    return Control(tried, noticed)
+        states = _planned(crash, cuts[-1:], limits, numbers).states
+        plan.states += states
+        of_flush.append(len(states))
+    known, _ = _reference(found, {state.at_ns for state in plan.states}, limits, answered)
+    outcomes = iter(_examined(found, plan, limits, answered, known))
+    noticed = [[_is_noticed(next(outcomes)) for _ in range(states)] for states in of_flush]
+    return Control(len(noticed), sum(any(each) for each in noticed))
 
 
 def _is_noticed(outcome: Outcome) -> bool:
@@ -285,7 +272,9 @@ def _before_promises(found: Source, flushes: Sequence[_Flush]) -> list[list[_Flu
     return chosen[::step]
 
 
-def _planned(crash: "Crash", cuts: Sequence[int], limits: Limits) -> _Plan:
+def _planned(
+    crash: "Crash", cuts: Sequence[int], limits: Limits, without: Sequence[int] = ()
+) -> _Plan:
     """Choose the states of each cut, without those whose image equals one at the same promises."""
     plan = _Plan()
     seen = set()
@@ -296,7 +285,7 @@ def _planned(crash: "Crash", cuts: Sequence[int], limits: Limits) -> _Plan:
         for how, kept, identity in states:
             if identity not in seen:
                 seen.add(identity)
-                plan.states.append(State(at_ns, how, kept, pending))
+                plan.states.append(State(at_ns, how, kept, pending, without))
     return plan
 
 
@@ -304,14 +293,13 @@ def _examined(
     found: Source,
     plan: _Plan,
     limits: Limits,
-    folder: Path,
-    without: Sequence[int],
+    answered: Answered,
     known: fsynced.Reference | None,
-    say: Callable[[int, int], None] = lambda done, of: None,
+    say: Say = _silent,
 ) -> list[Outcome]:
     states = plan.states
     jobs = [_job(found, state) for state in states]
-    answers = answered(_about(found, limits, without), jobs, folder, _programs(found), say)
+    answers = answered(_about(found, limits), jobs, say)
     return [
         Outcome(
             state,
@@ -320,6 +308,7 @@ def _examined(
             told["needs_repair"],
             _broken(known, state.at_ns - found.margin_ns, told),
             told["words"],
+            told.get("stops_kernel", False),
         )
         for state, told in zip(states, answers, strict=True)
     ]
@@ -334,7 +323,7 @@ def _broken(
 
 
 def _reference(
-    found: Source, cuts: Collection[int], limits: Limits, folder: Path
+    found: Source, cuts: Collection[int], limits: Limits, answered: Answered
 ) -> tuple[fsynced.Reference | None, list[State]]:
     """Return what the calls of a command promised, as far as cuts at these instants need it, and
     the states in which nothing was lost but that a mount alone does not recover."""
@@ -351,7 +340,7 @@ def _reference(
         pending = len(crash.pending(at_ns, limits.device))
         states.append(State(at_ns, "all", tuple(range(pending)), pending))
     jobs = [_job(found, state) for state in states]
-    answers = answered(_about(found, limits, ()), jobs, folder, _programs(found))
+    answers = answered(_about(found, limits), jobs, _silent)
     readable = [told["mounts"] and not told["needs_repair"] for told in answers]
     if not readable[0]:
         raise HostError(
@@ -373,8 +362,8 @@ def _reference(
 def lost(
     found: Source,
     limits: Limits,
-    folder: Path,
-    say: Callable[[int, int], None] = lambda done, of: None,
+    answered: Answered,
+    say: Say = _silent,
 ) -> list[Lost]:
     """Lose each disk beside the main one (of btrfs, each disk) at several instants, in each way in
     which it can be lost, and try each documented way back."""
@@ -382,16 +371,15 @@ def lost(
     disks = [number for number in range(len(found.disks)) if number or found.type == "btrfs"]
     losses = list(itertools.product(disks, hows(family(found.type)), range(len(ways))))
     states = _few(found, limits)
+    pending = capture.crash(found.recording).pending(found.begin_ns, limits.device)
+    begun = {"begin_ns": found.begin_ns, "all_kept": list(range(len(pending)))}
     jobs = [
-        {
-            **_job(found, state),
-            "lost": {"number": number, "how": how, "way": way, "begin_ns": found.begin_ns},
-        }
+        {**_job(found, state), "lost": {"number": number, "how": how, "way": way, **begun}}
         for number, how, way in losses
         for state in states
     ]
-    answers = answered(_about(found, limits, ()), jobs, folder, _programs(found), say)
-    known, _ = _reference(found, {state.at_ns for state in states}, limits, folder)
+    answers = answered(_about(found, limits), jobs, say)
+    known, _ = _reference(found, {state.at_ns for state in states}, limits, answered)
     for job, told in zip(jobs, answers, strict=True):
         told["broken"] = _broken(known, job["at_ns"] - found.margin_ns, told)
     return [
@@ -419,11 +407,16 @@ def _few(found: Source, limits: Limits) -> list[State]:
 
 def _job(found: Source, state: State) -> dict[str, Any]:
     is_heard = checked(found.workload) is None
-    kept = {} if is_heard else kept_at(found.promises, state.at_ns)
-    return {"at_ns": state.at_ns, "kept": list(state.kept), "kept_promises": kept}
+    kept = {} if is_heard else kept_at(found.promises, state.at_ns, found.margin_ns)
+    return {
+        "at_ns": state.at_ns,
+        "kept": list(state.kept),
+        "without": list(state.without),
+        "kept_promises": kept,
+    }
 
 
-def _about(found: Source, limits: Limits, without: Sequence[int]) -> dict[str, Any]:
+def _about(found: Source, limits: Limits) -> dict[str, Any]:
     return {
         "recording": str(found.recording),
         "workload": found.workload,
@@ -431,10 +424,4 @@ def _about(found: Source, limits: Limits, without: Sequence[int]) -> dict[str, A
         "options": found.options,
         "disks": [asdict(disk) for disk in found.disks],
         "device": limits.device,
-        "without": list(without),
     }
-
-
-def _programs(found: Source) -> int:
-    # btrfs tells its disks apart by an identity that all states share: one at a time.
-    return 1 if found.type == "btrfs" else MOST

@@ -8,27 +8,35 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from queue import Empty, Queue
 from typing import IO, Any
 
 from fscost.errors import HostError
-from fscost.host import interrupts, tool
+from fscost.host import interrupts, search_path, tool
 
-MOST = 3 * (os.cpu_count() or 1)
+About = Mapping[str, Any]
+"""What all states of a recording share."""
+Job = Mapping[str, Any]
+Say = Callable[[int, int], None]
+"""Is called with the number of jobs that are done, and of all."""
+Answered = Callable[[About, Sequence[Job], Say], list[dict[str, Any]]]
+"""Returns the answer to each job, in order."""
+_MOST = 3 * (os.cpu_count() or 1)
 """Programs that examine states. Most of their time, they wait for mounts to settle."""
 
 
-def answered(
-    about: Mapping[str, Any],
-    jobs: Sequence[Mapping[str, Any]],
-    folder: Path,
-    programs: int,
-    say: Callable[[int, int], None] = lambda done, of: None,
-) -> list[dict[str, Any]]:
-    """Return the answer to each job, in order. The programs mount over `folder`, each in a
+def here(folder: Path) -> Answered:
+    """Return what examines states on this kernel. The programs mount over `folder`, each in a
     namespace of its own, so that SIGKILL leaves nothing behind."""
-    waiting: Queue[tuple[int, Mapping[str, Any]]] = Queue()
+    return partial(_answered, folder)
+
+
+def _answered(folder: Path, about: About, jobs: Sequence[Job], say: Say) -> list[dict[str, Any]]:
+    # btrfs tells its disks apart by an identity that all states share: one at a time.
+    programs = 1 if about["type"] == "btrfs" else _MOST
+    waiting: Queue[tuple[int, Job]] = Queue()
     for numbered in enumerate(jobs):
         waiting.put(numbered)
     found: dict[int, dict[str, Any]] = {}
@@ -87,7 +95,7 @@ def _program(about: Mapping[str, Any]) -> Iterator[tuple[IO[str], IO[str]]]:
             text=True,
             start_new_session=True,
             # Their digests are compared with each other's.
-            env={**os.environ, "PYTHONHASHSEED": "0"},
+            env={**os.environ, "PATH": search_path(), "PYTHONHASHSEED": "0"},
         ) as process,
     ):
         try:

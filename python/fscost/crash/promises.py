@@ -1,19 +1,18 @@
 """The workload whose promises a power cut must keep, and the check of what it left.
 
-This file runs as a program in a cell (`promises.py prepare`, `promises.py run N`), where fscost is
-not importable, and prints a line for each call that has returned. Each sector of each file names
-its file, version and place, so that a wrong one says where it came from.
+`main` runs as a program in a cell, without the packages that fscost needs otherwise, and prints a
+line for each call that has returned. Each sector of each file names its file, version and place, so
+that a wrong one says where it came from.
 """
 
 import os
 import sys
-import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from fscost.crash.kept import say_kept
+
 SECTOR_BYTES = 512
-PAUSE_S = 0.015
-"""Pause after each promise: a power cut can come between it and the next request."""
 _BYSTANDERS, _SLOTS, _SLOT_SECTORS, _OLD_SECTORS = 8, 8, 8, 32 << 10
 _SPOOL_SECTORS, _SPOOLED, _ROOM_BYTES = 256, 8, 128 << 10
 LOG, CONFIG, MAIL, DATABASE, STILL, OLD = "log", "config", "mail", "database", "still", "old"
@@ -47,13 +46,6 @@ def _sync_folder(name: str = ".") -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _kept(kind: str, number: int) -> None:
-    """Say that the calls which promise this have returned, and when."""
-    now_ns = time.clock_gettime_ns(time.CLOCK_REALTIME)
-    os.write(1, f"kept {now_ns} {kind} {number}\n".encode())
-    time.sleep(PAUSE_S)
 
 
 def prepare() -> None:
@@ -105,15 +97,15 @@ def run(rounds: int) -> None:
         _write(LOG, sector(LOG, 0, number - 1), os.O_APPEND)
         if number == 1:
             _sync_folder()
-        _kept(LOG, number)
+        say_kept(LOG, number)
         _write(f"{CONFIG}.new", content(CONFIG, number, 8))
         Path(f"{CONFIG}.new").rename(CONFIG)
         _sync_folder()
-        _kept(CONFIG, number)
+        say_kept(CONFIG, number)
         name = f"{MAIL}-{number}"
         _write(f"{MAIL}/{name}", content(name, 0, 3))
         _sync_folder(MAIL)
-        _kept(MAIL, number)
+        say_kept(MAIL, number)
         slot = number % _SLOTS
         descriptor = os.open(DATABASE, os.O_WRONLY)
         first = slot * _SLOT_SECTORS
@@ -121,7 +113,7 @@ def run(rounds: int) -> None:
         os.pwrite(descriptor, b"".join(data), first * SECTOR_BYTES)
         os.fdatasync(descriptor)
         os.close(descriptor)
-        _kept(DATABASE, number)
+        say_kept(DATABASE, number)
 
 
 Kept = Mapping[str, int]
@@ -254,5 +246,6 @@ def _database(path: Path, kept: int) -> Iterator[tuple[str, str]]:
                 break
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Run as a program: `prepare N` or `run N`."""
     prepare() if sys.argv[1] == "prepare" else run(int(sys.argv[2]))

@@ -8,13 +8,12 @@ whose COMMIT has returned.
 import os
 import sqlite3
 import sys
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 
-PAUSE_S = 0.015
-"""Pause after each promise: a power cut can come between it and the next request."""
+from fscost.crash.kept import say_kept
+
 DATABASE, TRANSACTION = "app.db", "transaction"
 _SLOTS, _BODY_BYTES = 8, 3000
 _CHECKPOINT_PAGES = 12
@@ -57,9 +56,7 @@ def run(journal: str, synchronous: str, rounds: int) -> None:
                 "UPDATE slots SET number = ? WHERE slot = ?", (number, number % _SLOTS)
             )
             database.execute("COMMIT")
-            now_ns = time.clock_gettime_ns(time.CLOCK_REALTIME)
-            os.write(1, f"kept {now_ns} {TRANSACTION} {number}\n".encode())
-            time.sleep(PAUSE_S)
+            say_kept(TRANSACTION, number)
 
 
 def broken(folder: Path, kept: Mapping[str, int]) -> Iterator[tuple[str, str]]:
@@ -98,7 +95,8 @@ def _judged(database: sqlite3.Connection, kept: int) -> Iterator[tuple[str, str]
         yield TORN, f"transaction {newest} (its update is missing)"
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Run as a program: `prepare JOURNAL SYNCHRONOUS N` or `run JOURNAL SYNCHRONOUS N`."""
     _, part, journal, synchronous, *rest = sys.argv
     if part == "prepare":
         prepare(journal, synchronous)

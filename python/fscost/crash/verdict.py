@@ -72,7 +72,9 @@ def faults(outcome: Outcome) -> tuple[str, ...]:
 
 def _faults(outcome: Outcome) -> dict[Verdict, str]:
     found = {}
-    if not outcome.mounts:
+    if outcome.stops_kernel:
+        found[Verdict.CORRUPTS] = "stops the kernel"
+    elif not outcome.mounts:
         found[Verdict.CORRUPTS] = "cannot be mounted, even after a repair"
     elif not outcome.is_clean:
         found[Verdict.CORRUPTS] = "has errors after recovery that no repair corrects"

@@ -1,11 +1,13 @@
 """The workloads of `fscost crash`: programs that make promises, and the check of what is left of
 them."""
 
+import shlex
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import fscost
 from fscost.crash import promises, sequences, sqlite
 
 COMMAND = "command"
@@ -15,40 +17,44 @@ Broken = Callable[[Path, Mapping[str, int]], Iterable[tuple[str, str]]]
 kind of promise that was made."""
 
 
+_START = "import sys; sys.path.insert(0, {0!r}); from {1} import main; main()"
+
+
 @dataclass(frozen=True)
 class Workload:
-    """A program, its arguments, and the check of what it left. Without a check, its fsync calls are
+    """A module whose `main` is a program, its arguments, and the check of what it left. Without a check, its fsync calls are
     its promises."""
 
     summary: str
-    program: Path
+    program: str
     arguments: Sequence[str]
     broken: Broken | None = None
 
-    def prepare(self, rounds: int) -> str:
+    def prepare(self, rounds: int, python: str = sys.executable) -> str:
         """Command that makes what the promises are about."""
-        return self._command("prepare", str(rounds))
+        return self._command(python, "prepare", rounds)
 
-    def run(self, rounds: int) -> str:
+    def run(self, rounds: int, python: str = sys.executable) -> str:
         """Command that makes the promises."""
-        return self._command("run", str(rounds))
+        return self._command(python, "run", rounds)
 
-    def _command(self, part: str, *rest: str) -> str:
-        return " ".join([sys.executable, "-IS", str(self.program), part, *self.arguments, *rest])
+    def _command(self, python: str, part: str, rounds: int) -> str:
+        start = _START.format(str(Path(fscost.__file__).resolve().parents[1]), self.program)
+        return shlex.join([python, "-IS", "-c", start, part, *self.arguments, str(rounds)])
 
 
 def _sqlite(summary: str, journal: str, synchronous: str) -> Workload:
-    return Workload(summary, Path(sqlite.__file__), (journal, synchronous), sqlite.broken)
+    return Workload(summary, sqlite.__name__, (journal, synchronous), sqlite.broken)
 
 
 def _sequences(length: int, words: str) -> Workload:
-    return Workload(f"{words}, then fsync or fdatasync", Path(sequences.__file__), (str(length),))
+    return Workload(f"{words}, then fsync or fdatasync", sequences.__name__, (str(length),))
 
 
 WORKLOADS = {
     "files": Workload(
         "files that are appended to, replaced, created and overwritten, with fsync",
-        Path(promises.__file__),
+        promises.__name__,
         (),
         promises.broken,
     ),

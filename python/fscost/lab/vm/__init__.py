@@ -1,8 +1,9 @@
 """The VM lab: a throwaway virtual machine for each cell, without any privilege."""
 
 from fscost.lab.vm.checks import checks
-from fscost.lab.vm.confinement import unseen_directory
+from fscost.lab.vm.confinement import seen_python, unseen_directory
+from fscost.lab.vm.examine import StateDisk, examining
 from fscost.lab.vm.kernels import fetch
 from fscost.lab.vm.lab import VmLab
 
-__all__ = ["VmLab", "checks", "fetch", "unseen_directory"]
+__all__ = ["StateDisk", "VmLab", "checks", "examining", "fetch", "seen_python", "unseen_directory"]

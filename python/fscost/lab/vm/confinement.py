@@ -6,6 +6,7 @@ import errno
 import os
 import pwd
 import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,7 @@ _NOBODY = (65534, 65534)
 _GUEST_FOLDERS = Path("/run/fscost")
 _HOMES = Path("/home")
 _ROOTS_HOME = Path("/root")
+_HIDDEN = (_HOMES, _ROOTS_HOME, Path("/run"))
 _PROBE_S = 60
 _TRIES = 5
 _LIMITS = (errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM)
@@ -144,6 +146,14 @@ def _working_directory() -> tuple[Path, ...]:
     is_home = here.parent == _HOMES or str(here) in _homes()
     is_kernels = here.parts[1:2] in (("proc",), ("sys",), ("dev",))
     return () if len(here.parts) < 3 or is_home or is_kernels else (here,)
+
+
+def seen_python() -> str:
+    """Return the Python that guests run: this one if they see it, otherwise the system's."""
+    own = Path(sys.executable).resolve()
+    is_hidden = any(own.is_relative_to(folder) for folder in _HIDDEN)
+    is_shown = any(own.is_relative_to(folder) for folder in _working_directory())
+    return "python3" if is_hidden and not is_shown else str(own)
 
 
 def unseen_directory() -> Path | None:

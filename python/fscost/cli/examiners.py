@@ -1,0 +1,108 @@
+"""Where the states of a run are examined: on this kernel, or in guests."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fscost import host
+from fscost.errors import HostError, InputError
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from fscost.crash.guests import Guest
+    from fscost.crash.programs import About, Answered
+    from fscost.lab.vm import VmLab
+
+
+@dataclass(frozen=True)
+class Examined:
+    """What the examination of a profile depends on. `kernel`: of the guest, if it names one."""
+
+    name: str
+    type: str
+    kernel: str = ""
+    is_array: bool = False
+
+
+Examiners = Callable[[Examined], "Answered"]
+"""Returns what examines the states of a profile; raises an error if nothing does."""
+
+
+def natively(folder: Path) -> Examiners:
+    """Examine on this kernel. Programs mount over `folder`."""
+    from fscost.crash.programs import here
+
+    def chosen(profile: Examined) -> "Answered":
+        refuse_natively(profile)
+        return here(folder)
+
+    return chosen
+
+
+def in_guests(lab: "VmLab", kernel: str = "") -> Examiners:
+    """Examine in guests of this kernel, else of the profile's."""
+    from fscost.crash.guests import inside
+
+    def chosen(profile: Examined) -> "Answered":
+        profile = replace(profile, kernel=kernel or profile.kernel)
+        refuse_in_guests(profile, lab)
+        return inside(lambda about: _started(lab, profile, about), lab.side_by_side, lab.interrupt)
+
+    return chosen
+
+
+def is_native(types: Sequence[str], kernels: Sequence[str]) -> bool:
+    """True if this kernel examines these types, and no other kernel is asked for."""
+    from fscost.crash.explore import TYPES
+
+    return not any(kernels) and all(type_ in TYPES for type_ in types)
+
+
+def refuse_natively(profile: Examined) -> None:
+    """Raise an error if this kernel does not examine the states of a profile."""
+    from fscost.crash.explore import TYPES
+
+    if profile.type not in TYPES:
+        raise InputError(
+            f"{profile.name}: this kernel cannot examine states of {profile.type}",
+            f"give --lab vm, or name profiles of {', '.join(TYPES)}",
+        )
+    _refuse(profile)
+
+
+def refuse_in_guests(profile: Examined, lab: "VmLab") -> None:
+    """Raise an error if no guest examines the states of a profile."""
+    from fscost.crash.families import FAMILIES, family
+
+    if family(profile.type) not in FAMILIES:
+        raise InputError(
+            f"{profile.name}: states of {profile.type or 'no file system'} cannot be examined",
+            "name other profiles",
+        )
+    if because := lab.unmountable_reason(profile.type, profile.kernel):
+        raise InputError(f"{profile.name}: {because}", "name other profiles")
+    _refuse(profile)
+
+
+def _refuse(profile: Examined) -> None:
+    from fscost.crash.families import programs
+
+    if profile.is_array:
+        raise InputError(f"{profile.name} is on an md array", "name profiles on disks of their own")
+    if missing := host.missing_tools(programs(profile.type)):
+        raise HostError(
+            f"{profile.name}: {missing[0]} is missing", f"`{host.install_command(missing)}`"
+        )
+
+
+def _started(lab: "VmLab", profile: Examined, about: "About") -> "AbstractContextManager[Guest]":
+    from fscost.crash.guests import PROGRAM
+    from fscost.lab.vm import StateDisk, examining
+
+    disks = [
+        StateDisk(disk["name"], disk["size_bytes"], disk.get("sector_bytes", 512))
+        for disk in about["disks"]
+    ]
+    return examining(lab.guests, profile.kernel or None, PROGRAM, disks)

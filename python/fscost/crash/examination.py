@@ -1,0 +1,228 @@
+"""Examination of a state: the steps, which are the same on this kernel and in a guest.
+
+Only the standard library is imported here: a guest loads this over a slow share.
+"""
+
+import re
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+from fscost.crash.disks import Disk, check_flags, mount_options
+from fscost.crash.families import FAMILIES, REPAIRED, family
+from fscost.crash.lost import WAYS, Way
+from fscost.crash.snapshot import snapshot
+from fscost.crash.workloads import checked
+
+_NEW = "the new disk"
+"""Its image has a name that no disk of a profile can have."""
+_NO_DEVICE = 60 << 8
+"""A device number for local and experimental use (admin-guide/devices.txt): no disk has it."""
+_NOTHING: Mapping[str, Any] = {"mounts": False, "is_clean": False, "broken": [], "files": None}
+_LIMIT_S = 60
+_MOST_LINES = 12
+
+
+class Disks(Protocol):
+    """Where the disks of a state come from."""
+
+    def disk(self, number: int, job: Mapping[str, Any]) -> AbstractContextManager[Path]:
+        """Yield a device with what a disk holds if the power goes at the job's instant, and its
+        pending units survive."""
+
+    def blank(self, name: str, number: int) -> AbstractContextManager[Path]:
+        """Yield an empty device like a disk of the profile."""
+
+
+class Examiner:
+    """Examines the states of a recording. `root`: an empty folder to mount them on."""
+
+    def __init__(self, about: Mapping[str, Any], disks: Disks, root: Path) -> None:
+        self._type, self._options = str(about["type"]), str(about["options"])
+        self._family = FAMILIES[family(self._type)]
+        self._broken = checked(str(about["workload"]))
+        self._disks = [Disk(**disk) for disk in about["disks"]]
+        self._from, self._root = disks, root
+        self._words: list[str] = []
+        self._names: dict[str, str] = {}
+
+    def answer(self, job: Mapping[str, Any]) -> dict[str, Any]:
+        """Examine a state, after the loss of a disk if the job names one."""
+        return self._examine_lost(job) if "lost" in job else self._examine(job)
+
+    def _examine(self, job: Mapping[str, Any]) -> dict[str, Any]:
+        """Mount the state as a machine that starts again would, read everything that was promised,
+        and check the file system. If that finds errors, repair it and look again: as the mount left
+        it, and otherwise the state itself."""
+        self._words = []
+        repair = self._family.repair
+        with self._state(job) as devices:
+            found = self._look(devices, job["kept_promises"])
+            if found["mounts"] and found["is_clean"]:
+                return {**found, "needs_repair": False, "words": self._words}
+            after = self._repaired(repair, devices, job) if repair and found["mounts"] else found
+        if repair and not after["is_clean"]:
+            with self._state(job) as devices:
+                after = self._repaired(repair, devices, job)
+        return {**after, "needs_repair": True, "words": self._words}
+
+    def _repaired(
+        self, repair: Sequence[str], devices: Sequence[Path | None], job: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        status = self._checked(repair, devices)
+        found = self._look(devices, job["kept_promises"])
+        return {**found, "is_clean": found["is_clean"] and status in REPAIRED}
+
+    def _examine_lost(self, job: Mapping[str, Any]) -> dict[str, Any]:
+        """Try a way back from the loss of a disk."""
+        self._words = []
+        lost = job["lost"]
+        number, way = int(lost["number"]), WAYS[family(self._type)][lost["way"]]
+        with self._state(job) as devices, self._from.blank(_NEW, number) as new:
+            self._names[str(new)] = "NEW DISK"
+            values = {
+                "{main}": str(devices[0]),
+                "{new}": str(new),
+                "{number}": str(number + 1),
+                "{root}": str(self._root),
+            }
+            for words in way.commands:
+                if "{block}" in words:
+                    values["{block}"] = str(_ext_block_bytes(devices[0]))
+                flags = [] if way.is_forgotten or way.is_replaced else self._flags(words, devices)
+                given = [_filled(word, values) for word in words[1:]]
+                if self._run([words[0], *flags, *given]) not in REPAIRED:
+                    return {**_NOTHING, "words": self._words}
+            if way.is_replaced:
+                devices[number] = new
+            mounted = [[_filled(word, values) for word in words] for words in way.mounted]
+            # Any disk of btrfs can be named: take one that is there.
+            first = [*devices[:number], *devices[number + 1 :], devices[number]]
+            named = first if self._type == "btrfs" else devices
+            found = self._look(named, job["kept_promises"], way, mounted)
+        return {**found, "words": self._words}
+
+    @contextmanager
+    def _state(self, job: Mapping[str, Any]) -> Iterator[list[Path | None]]:
+        """Make the disks of a state, each behind a loop device. None stands for one that is
+        gone."""
+        lost = job.get("lost", {})
+        with ExitStack() as stack:
+            devices: list[Path | None] = []
+            for number, disk in enumerate(self._disks):
+                how = lost["how"] if lost and lost["number"] == number else ""
+                if how == "gone":
+                    devices.append(None)
+                    continue
+                if how == "blank":
+                    devices.append(stack.enter_context(self._from.blank(disk.name, number)))
+                else:
+                    own = job
+                    if how == "stale":
+                        own = {**job, "at_ns": lost["begin_ns"], "kept": lost["all_kept"]}
+                    devices.append(stack.enter_context(self._from.disk(number, own)))
+                name = f"DISK {disk.name}" if len(self._disks) > 1 else "DISK"
+                self._names[str(devices[-1])] = name
+            if devices[0] and any(disk.option == "journal_path" for disk in self._disks):
+                # Its number of the journal's device may now be that of any other disk.
+                request = f"set_super_value journal_dev {_NO_DEVICE}"
+                self._run(["debugfs", "-w", "-R", request, str(devices[0])])
+            yield devices
+            if self._type == "btrfs":
+                # It keeps the disks of each identity in mind, and all states share one.
+                forget = ["btrfs", "device", "scan", "--forget"]
+                subprocess.run(forget, capture_output=True, check=False)
+
+    def _look(
+        self,
+        devices: Sequence[Path | None],
+        kept: Mapping[str, int],
+        way: Way = WAYS["ext"][0],
+        mounted: Sequence[Sequence[str]] = (),
+    ) -> dict[str, Any]:
+        # Several states of one xfs may be mounted at a time, and they share its identity (xfs(5)).
+        shared = ["nouuid"] if self._type == "xfs" else []
+        others = [] if way.is_forgotten else mount_options(self._disks, devices)
+        given = [self._options] if self._options else []
+        options = ",".join([*shared, *others, *way.options, *given])
+        # -i: the helper of nilfs2 would start its cleaner, which changes the state.
+        mount = ["mount", "-i", "-t", self._type, *(["-o", options] if options else [])]
+        main = next(str(device) for device in devices if device is not None)
+        if self._family.before:
+            self._run([*self._family.before, main])
+        if self._run([*mount, main, str(self._root)]) != 0:
+            return dict(_NOTHING)
+        root, files, broken = self._root, None, []
+        try:
+            is_done = all(self._run(words) == 0 for words in mounted)
+            if not self._family.check:
+                is_done = self._reads(root) and is_done
+            if self._broken is None:
+                files = snapshot(root)
+            else:
+                broken = [list(each) for each in self._broken(root, kept)]
+        finally:
+            unmounted = self._run(["umount", "-i", str(self._root)])
+        is_clean = unmounted == 0 and is_done
+        if is_clean and not way.is_read_only:
+            known = [None] * len(devices) if way.is_forgotten else devices
+            check = self._family.check
+            flags = check_flags(self._disks, known)
+            is_clean = not check or self._run([*check, *flags, main]) == 0
+        return {"mounts": True, "is_clean": is_clean, "broken": broken, "files": files}
+
+    def _reads(self, root: Path) -> bool:
+        """True if all that has a name can be read."""
+        try:
+            for path in root.rglob("*"):
+                if path.is_file() and not path.is_symlink():
+                    path.read_bytes()
+        except OSError as error:
+            self._words.append(f"read: {error}")
+            return False
+        return True
+
+    def _flags(self, words: Sequence[str], devices: Sequence[Path | None]) -> list[str]:
+        """Return the flags by which a check finds the other disks."""
+        is_check = words[0] == self._family.check[0] != "btrfs"
+        return check_flags(self._disks, devices) if is_check else []
+
+    def _checked(self, check: Sequence[str], devices: Sequence[Path | None]) -> int:
+        words = [*check, *check_flags(self._disks, devices), str(devices[0])]
+        return self._run(words)
+
+    def _run(self, words: Sequence[str]) -> int:
+        """Run a program, and keep its name, its exit status and what it said, if it failed."""
+        done = subprocess.run(
+            words,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=_LIMIT_S,
+            check=False,
+        )
+        if done.returncode != 0:
+            said = done.stdout.decode(errors="replace")
+            for device, name in self._names.items():
+                said = re.sub(rf"{re.escape(device)}\b", name, said)
+            lines = [line for line in said.splitlines() if line.strip()]
+            self._words.append(f"{words[0]} ended with {done.returncode}:")
+            self._words.extend(f"  {line}" for line in lines[:_MOST_LINES])
+        return done.returncode
+
+
+def _filled(word: str, values: Mapping[str, str]) -> str:
+    for name, value in values.items():
+        word = word.replace(name, value)
+    return word
+
+
+def _ext_block_bytes(device: Path | None) -> int:
+    """Return the size of a block (s_log_block_size of the superblock, fs/ext4/ext4.h)."""
+    if device is None:
+        raise FileNotFoundError("the main disk")
+    with device.open("rb") as file:
+        file.seek(1024 + 24)
+        return int(1024 << min(6, int.from_bytes(file.read(4), "little")))

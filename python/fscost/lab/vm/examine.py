@@ -1,0 +1,144 @@
+"""A guest that examines states: it runs one program, and the host fills its disks.
+
+Each disk is memory that the host shares with QEMU. The host changes it only while the guest has the
+disk closed: the guest's kernel then reads it anew (block/bdev.c, blkdev_flush_mapping).
+"""
+
+import contextlib
+import json
+import os
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import fscost
+from fscost.errors import HostError
+from fscost.lab.cell.events import Bye, Failed, ProtocolError
+from fscost.lab.vm.confinement import Share, seen_python
+from fscost.lab.vm.disks import ROOT, give, plug_disk
+from fscost.lab.vm.guests import Guests
+from fscost.lab.vm.port import Port
+from fscost.lab.vm.qemu import Qemu
+
+_PACKAGE = Share("input", Path(fscost.__file__).resolve().parents[1])
+_START = "import sys; sys.path.insert(0, '/run/fscost/input'); from {0} import main; main()"
+_FOREVER_S = 1e9
+_MOST_LINE_BYTES = 8 << 20
+
+
+@dataclass(frozen=True)
+class StateDisk:
+    """A disk of the guest."""
+
+    name: str
+    size_bytes: int
+    sector_bytes: int
+
+
+class Examining:
+    """A guest whose program answers. `files`: descriptors of the memory behind its disks, in
+    order."""
+
+    def __init__(self, machine: Qemu, files: Sequence[int]) -> None:
+        self.files = files
+        self._machine = machine
+        self._lines = machine.control.makefile("rb")
+        self._failed = ""
+
+    def send(self, value: Mapping[str, Any]) -> None:
+        """Send one line to the program. A guest that has ended cannot hear it."""
+        with contextlib.suppress(OSError):
+            self._machine.control.sendall(json.dumps(value).encode() + b"\n")
+
+    def receive(self, limit_s: float) -> Any:
+        """Return the program's next line, or None if the guest has ended, is silent for `limit_s`,
+        or sends anything else. The guest is of no use then."""
+        self._machine.control.settimeout(limit_s)
+        try:
+            line = self._lines.readline(_MOST_LINE_BYTES)
+            return json.loads(line) if line.endswith(b"\n") else None
+        except (OSError, ValueError, RecursionError):
+            return None
+
+    @property
+    def was_killed(self) -> bool:
+        """True if a signal from outside ended the guest: its state is not at fault."""
+        return self._machine.was_killed()
+
+    @property
+    def last_words(self) -> list[str]:
+        """What the agent and the guest's kernel said last."""
+        return [*filter(None, [self._failed]), *self._machine.last_words().splitlines()]
+
+    def listen(self, port: Port) -> None:
+        """Hear the guest's agent, so that it never waits, until the guest ends."""
+
+        def hear() -> None:
+            with contextlib.suppress(HostError, ProtocolError, OSError, ValueError):
+                for event in port.events(_FOREVER_S):
+                    if isinstance(event, Failed):
+                        self._failed = event.message
+                    if isinstance(event, Bye):
+                        return
+
+        threading.Thread(target=hear, daemon=True).start()
+
+
+@contextmanager
+def examining(
+    guests: Guests, kernel: str | None, module: str, disks: Sequence[StateDisk]
+) -> Iterator[Examining]:
+    """Start a guest that runs `main` of a module of fscost, until the block ends."""
+    taken = guests.snapshot(kernel)
+    shares = (ROOT, _PACKAGE)
+    order = {
+        "root": ROOT.tag,
+        "input": _PACKAGE.tag,
+        "disks": [disk.name for disk in disks],
+        "program": [
+            *("/usr/bin/env", "PYTHONHASHSEED=0", seen_python(), "-P", "-S", "-c"),
+            _START.format(module),
+        ],
+    }
+    with ExitStack() as stack:
+        files = [_memory(disk, stack) for disk in disks]
+        machine = stack.enter_context(guests.start(kernel, taken, shares, {}))
+        port = Port(machine)
+        found = Examining(machine, files)
+
+        def go_on() -> None:
+            for number, (disk, file) in enumerate(zip(disks, files, strict=True)):
+                _plug(machine, number, disk, file)
+            give(machine, shares)
+
+        try:
+            port.order(order, go_on)
+        except (HostError, OSError) as error:
+            blamed = machine.blamed(HostError(getattr(error, "what", str(error))))
+            raise type(blamed)(f"{blamed.what}; {machine.last_words()}") from None
+        found.listen(port)
+        yield found
+
+
+def _memory(disk: StateDisk, stack: ExitStack) -> int:
+    file = os.memfd_create(f"fscost-{disk.name}")
+    stack.callback(os.close, file)
+    os.truncate(file, disk.size_bytes)
+    return file
+
+
+def _plug(machine: Qemu, number: int, disk: StateDisk, file: int) -> None:
+    node = f"disk{number}"
+    machine.monitor.execute(
+        "blockdev-add",
+        driver="file",
+        filename=machine.monitor.add_file(file),
+        # Nobody else can open it.
+        locking="off",
+        discard="unmap",
+        **{"node-name": node},
+    )
+    plug_disk(machine, number, node, disk.name, disk.sector_bytes, disk.sector_bytes)

@@ -1,0 +1,124 @@
+"""Guests that examine states: one that dies of a state is a finding, and others go on."""
+
+import os
+import struct
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.recordings import WRITE, Body, write
+
+from fscost.crash.guests import inside
+from fscost.errors import HostError
+
+SIZE = 1 << 20
+FINE = {"mounts": True, "is_clean": True, "needs_repair": False, "broken": [], "words": []}
+
+
+@dataclass
+class Guest:
+    """A guest whose fate is written in its jobs."""
+
+    files: list[int]
+    asked: Counter[str]
+    greeting: Any
+    was_killed: bool = False
+    said: list[Any] = field(default_factory=list)
+    seen: list[bytes] = field(default_factory=list)
+
+    @property
+    def last_words(self) -> list[str]:
+        return ["Kernel panic - not syncing"]
+
+    def send(self, value: dict[str, Any]) -> None:
+        if "disks" in value:
+            self.said = [self.greeting]
+        elif "fate" in value:
+            fate = value["fate"]
+            self.asked[fate] += 1
+            if fate == "killed once" and self.asked[fate] > 1:
+                fate = "fine"
+            self.was_killed = fate.startswith("killed")
+            answers = {
+                "fine": [{"disk": 0}, {"answer": FINE}],
+                "a wrong type": [{"answer": {**FINE, "mounts": 1}}],
+                "no such disk": [{"disk": 1}],
+            }
+            self.said = answers.get(fate, [None])
+        elif "filled" in value:
+            self.seen.append(os.pread(self.files[0], 4096, 0)[:4])
+
+    def receive(self, limit_s: float) -> Any:
+        return self.said.pop(0)
+
+
+@dataclass
+class Lab:
+    greeting: Any = field(default_factory=lambda: {"ready": True})
+    asked: Counter[str] = field(default_factory=Counter)
+    guests: list[Guest] = field(default_factory=list)
+
+    @contextmanager
+    def start(self, about: object) -> Iterator[Guest]:
+        file = os.memfd_create("disk")
+        self.guests.append(Guest([file], self.asked, self.greeting))
+        try:
+            yield self.guests[-1]
+        finally:
+            os.close(file)
+
+    def found(self, recording: Path, *fates: str) -> list[dict[str, Any]]:
+        about = {"recording": str(recording), "device": "reorder-4k", "disks": []}
+        jobs = [
+            {"at_ns": 9, "kept": [number % 2], "without": [], "fate": fate}
+            for number, fate in enumerate(fates)
+        ]
+        return inside(self.start, 1, lambda: None)(about, jobs, lambda done, of: None)
+
+
+@pytest.fixture
+def recording(tmp_path: Path) -> Path:
+    """Return two pending versions of the first block."""
+    content = b"".join(name.ljust(4096) for name in (b"even", b"odd "))
+    events = [struct.pack("<QQQQIHBB", at, at, 0, 4096, at * 4096, 0, WRITE, 0) for at in range(2)]
+    return write(tmp_path / "recording", [(1, Body(events, content))], size=SIZE)
+
+
+def test_one_guest_takes_many_states(recording: Path) -> None:
+    lab = Lab()
+    assert lab.found(recording, "fine", "fine", "fine") == [FINE] * 3
+    [guest] = lab.guests
+    assert guest.seen == [b"even", b"odd ", b"even"]
+
+
+@pytest.mark.parametrize("fate", ["dies", "a wrong type", "no such disk"])
+def test_a_state_that_stops_the_kernel_costs_one_guest_and_is_a_finding(
+    recording: Path, fate: str
+) -> None:
+    lab = Lab()
+    first, second, third = lab.found(recording, "fine", fate, "fine")
+    assert first == third == FINE
+    assert second["stops_kernel"]
+    assert not second["mounts"]
+    assert "  Kernel panic - not syncing" in second["words"]
+    assert (len(lab.guests), lab.asked[fate]) == (2, 1)
+
+
+def test_a_state_whose_guest_was_killed_is_examined_again(recording: Path) -> None:
+    lab = Lab()
+    assert lab.found(recording, "killed once", "fine") == [FINE] * 2
+    assert len(lab.guests) == 2
+
+
+def test_guests_that_are_always_killed_end_the_examination(recording: Path) -> None:
+    with pytest.raises(HostError, match="4 guests were killed"):
+        Lab().found(recording, "killed")
+
+
+def test_a_guest_that_does_not_begin_is_no_finding(recording: Path) -> None:
+    with pytest.raises(HostError, match="does not examine states: Kernel panic"):
+        Lab(greeting=None).found(recording, "fine")

@@ -1,0 +1,85 @@
+"""States in guests: the same verdicts as natively, and a kernel that panics costs one guest."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.recordings import WRITE, Body, event, write
+
+from fscost.cli.examine import sources
+from fscost.cli.examiners import Examined, in_guests, natively
+from fscost.crash import states
+from fscost.crash.explore import Limits, control, explore
+from fscost.lab.vm import VmLab
+from fscost.results import load
+
+pytestmark = [pytest.mark.guest, pytest.mark.slow]
+PROGRAM = (sys.executable, "-c", "from fscost.cli import main; main()", "crash", "--wait")
+BLOCK, SIZE = 4096, 8 << 20
+_UID_AT = 2
+"""Place of the owner in an inode (fs/ext4/ext4.h, struct ext4_inode)."""
+
+
+@pytest.mark.root
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ext4 -o nobarrier",
+        *(pytest.param(name, marks=pytest.mark.long) for name in ("xfs", "btrfs", "btrfs-raid1")),
+    ],
+)
+def test_guests_and_this_kernel_agree(name: str, tmp_path: Path, vm_lab: VmLab) -> None:
+    few = ("--rounds", "2", "--cuts", "3", "--states", "6")
+    done = subprocess.run([*PROGRAM, *few, "--on", name, "-o", "run"], cwd=tmp_path, check=False)
+    assert done.returncode == 0
+    results = load(tmp_path / "run")
+    [(profile, source)] = sources(results, states.load(results.folder).workload)
+    limits = Limits(cuts=3, states_per_cut=6)
+    here = explore(source, limits, natively(results.folder)(profile))
+    there = explore(source, limits, in_guests(vm_lab)(profile))
+    assert len(here.outcomes) > 5
+
+    def found(outcomes: Any) -> list[object]:
+        return [(each.state, each.mounts, each.needs_repair, each.broken) for each in outcomes]
+
+    assert found(there.outcomes) == found(here.outcomes)
+    if name != "ext4 -o nobarrier":
+        noticed = control(source, limits, in_guests(vm_lab)(profile))
+        assert noticed.tried == noticed.noticed > 0
+
+
+def test_a_panic_costs_one_guest_and_is_a_finding(tmp_path: Path, vm_lab: VmLab) -> None:
+    """A wrong checksum of the root's inode is an error for the kernel (ext4(5), errors=panic)."""
+    image = tmp_path / "image"
+    make = ["mke2fs", "-q", "-t", "ext4", "-O", "^has_journal", "-b", str(BLOCK), image, "8M"]
+    subprocess.run(make, check=True, capture_output=True)
+    where = ["debugfs", "-R", "imap <2>", image]
+    told = subprocess.run(where, check=True, capture_output=True, text=True).stdout
+    [(block, offset)] = re.findall(r"located at block (\d+), offset 0x([0-9a-f]+)", told)
+    content = bytearray(image.read_bytes())
+    content[int(block) * BLOCK + int(offset, 16) + _UID_AT] ^= 1
+    places = [at for at in range(0, SIZE, BLOCK) if content[at : at + BLOCK].strip(b"\0")]
+    body = Body(
+        [event(WRITE, at, BLOCK, number * BLOCK) for number, at in enumerate(places)],
+        b"".join(content[at : at + BLOCK] for at in places),
+    )
+    recording = write(tmp_path / "recording", [(1, body)], size=SIZE)
+    about = {
+        "recording": str(recording),
+        "workload": "files",
+        "type": "ext4",
+        "options": "errors=panic",
+        "device": "reorder-4k",
+        "disks": [{"name": "disk0", "size_bytes": SIZE}],
+    }
+    job = {"at_ns": 1, "kept": [], "kept_promises": {}, "without": []}
+    everything = {**job, "kept": list(range(len(places)))}
+    answered = in_guests(vm_lab)(Examined("ext4", "ext4"))
+    first, second, third = answered(about, [job, everything, job], lambda done, of: None)
+    assert first == third
+    assert not first["mounts"]
+    assert second["stops_kernel"]
+    assert any("Kernel panic - not syncing: EXT4-fs" in line for line in second["words"])
