@@ -12,7 +12,8 @@ from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.wait import WebDriverWait
 
 AXE = Path(__file__).with_name("axe") / "axe.min.js"
-PHONE, DESK = (390, 844), (1440, 1000)
+LAYOUT = Path(__file__).with_name("layout.js")
+PHONE, DESK = (390, 844), (1280, 1000)
 DRAWN = "return document.documentElement.dataset.drawn"
 
 
@@ -60,6 +61,14 @@ class Browser:
         metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
         self._tell("Emulation.setDeviceMetricsOverride", **metrics)
 
+    def settle(self) -> None:
+        """Wait until the charts have the size of the window: Vega draws them in later tasks."""
+        self.driver.execute_async_script(
+            "const done = arguments[0], all = typeof views === 'undefined' ? [] : [...views.values()];"
+            "requestAnimationFrame(() => Promise.all(all.map((view) => view.runAsync()))"
+            ".then(() => requestAnimationFrame(() => done())))"
+        )
+
     def _tell(self, command: str, **values: Any) -> None:
         self.driver.execute_cdp_cmd(command, values)
 
@@ -105,6 +114,16 @@ class Browser:
             if event["message"]["method"] == "Network.requestWillBeSent"
         ]
         return [url for url in urls if not url.startswith(("data:", "blob:"))]
+
+
+def check_layout(browser: Browser) -> None:
+    """Check that nothing is cut off or covered, in all parts of the page."""
+    browser.driver.execute_script(
+        "for (const e of document.querySelectorAll('details')) e.open = true"
+    )
+    browser.settle()
+    found = browser.driver.execute_async_script(LAYOUT.read_text())
+    assert found == [], "\n".join(found)
 
 
 def check_accessible(browser: Browser, width: int) -> None:

@@ -15,7 +15,7 @@ from fscost.report.site import Site
 from fscost.results import SAMPLES, salvaged
 from fscost.view.page import page
 
-from .browser import DESK, DRAWN, PHONE, Browser, check_accessible
+from .browser import DESK, DRAWN, PHONE, Browser, check_accessible, check_layout
 
 pytestmark = pytest.mark.browser
 
@@ -58,6 +58,15 @@ def test_samples_as_csv_are_the_parquet_file(real: Browser, real_run: Path) -> N
         assert {**row, "value": float(row["value"])} == {
             name: value if name == "value" else str(value) for name, value in expected.items()
         }
+
+
+@pytest.mark.root
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [DESK, PHONE])
+def test_nothing_of_a_real_run_is_cut_off_or_covered(real: Browser, size: tuple[int, int]) -> None:
+    real.resize(*size)
+    check_layout(real)
+    real.resize(*DESK)
 
 
 def test_hostile_names_do_nothing(hostile: Browser) -> None:
@@ -108,6 +117,7 @@ def test_axe_finds_no_violation(hostile: Browser, size: tuple[int, int], theme: 
     for details in hostile.all("details"):
         hostile.driver.execute_script("arguments[0].open = true", details)
     check_accessible(hostile, size[0])
+    check_layout(hostile)
 
 
 def test_the_site_is_used_by_hand(hostile_run: Path, tmp_path: Path) -> None:
@@ -122,11 +132,13 @@ def test_the_site_is_used_by_hand(hostile_run: Path, tmp_path: Path) -> None:
             for size in (DESK, PHONE):
                 browser.resize(*size)
                 check_accessible(browser, size[0])
+                check_layout(browser)
             browser.find("input[name=a][value=monday]").click()
             browser.find("input[name=b][value=tuesday]").click()
             browser.find("form[action='/compare'] button").click()
             browser.wait(lambda: "/compare" in browser.driver.current_url)
             check_accessible(browser, PHONE[0])
+            check_layout(browser)
             assert "No difference" in browser.find("main").text
             browser.find("a[href='/run/monday/']").click()
             browser.wait(lambda: browser.driver.execute_script(DRAWN))

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.report.browser import DESK, PHONE, Browser, check_accessible
+from tests.report.browser import DESK, PHONE, Browser, check_accessible, check_layout
 
 from fscost.report.html import html_text
 from fscost.view.page import page
@@ -23,6 +23,7 @@ def test_claims_are_accessible_and_drawn(reported: Reported, tmp_path: Path) -> 
             for details in browser.all("details"):
                 browser.driver.execute_script("arguments[0].open = true", details)
             check_accessible(browser, size[0])
+            check_layout(browser)
         assert browser.requests() == [browser.driver.current_url]
         assert browser.complaints() == []
     finally:

@@ -1,6 +1,5 @@
 """Bar charts: bytes by kind, and one metric of each profile."""
 
-import textwrap
 from typing import Any
 
 import altair as alt
@@ -17,12 +16,12 @@ from fscost.report.charts.style import (
     fewest,
     in_order,
     inline,
+    paths_axis,
+    rows_of,
     words,
 )
 
 KINDS = ("data", "metadata", "journal")
-_LABEL_LETTERS, _LABEL_LINE = 30, 15
-"""Letters per line and line height of labels; profiles on arrays have long names."""
 _MOST_BEYOND = 2
 """Largest end of an axis, as a multiple of the largest median."""
 _UNITS = {
@@ -70,18 +69,11 @@ def loads(table: pa.Table) -> Any:
     for row in table.to_pylist():
         parts = {kind: row[column] or 0.0 for kind, column in _LOADS.items()}
         parts["written"] -= parts["written as parity or copy"]
-        name = "\n".join(textwrap.wrap(f"{row['profile']}, {row['disk']}", _LABEL_LETTERS))
+        name = f"{row['profile']}, {row['disk']}"
         rows += [{"disk": name, "kind": kind, "write_bytes": part} for kind, part in parts.items()]
     used = [kind for kind in _LOADS if any(r["kind"] == kind and r["write_bytes"] for r in rows)]
     data = pa.Table.from_pylist([row for row in rows if row["kind"] in used])
-    names = in_order(data, "disk")
-    most_lines = max(name.count("\n") + 1 for name in names)
-    axis = alt.Axis(labelExpr="split(datum.label, '\\n')")
-    return (
-        _stacked(data, "disk", "kind", names=tuple(used))
-        .encode(y=alt.Y("disk:N", sort=names, title=None, axis=axis))
-        .properties(height=alt.Step(max(BAR, _LABEL_LINE * most_lines)))
-    )
+    return _stacked(data, "disk", "kind", names=tuple(used))
 
 
 def measure(table: pa.Table, unit: str) -> Any:
@@ -96,8 +88,10 @@ def measure(table: pa.Table, unit: str) -> Any:
         axis = bytes_axis(end)
     elif unit.endswith("ns"):
         axis = alt.Axis(labelExpr=NS_LABEL, title=title, tickCount=4, labelOverlap="greedy")
+    names = in_order(data, "profile")
+    labels, height = rows_of(names)
     base = alt.Chart(inline(data)).encode(
-        y=alt.Y("profile:N", sort=in_order(data, "profile"), title=None),
+        y=alt.Y("profile:N", sort=names, title=None, axis=labels),
         tooltip=[
             alt.Tooltip(f"{name}:{kind}")
             for name, kind in (("profile", "N"), ("median", "Q"), ("low", "Q"), ("high", "Q"))
@@ -121,7 +115,7 @@ def measure(table: pa.Table, unit: str) -> Any:
         )
         .encode(x="end:Q")
     )
-    return (bars + ranges + arrows).properties(height=alt.Step(BAR))
+    return (bars + ranges + arrows).properties(height=height)
 
 
 def _stacked(table: pa.Table, row: str, part: str, names: tuple[str, ...] = ()) -> Any:
@@ -133,12 +127,13 @@ def _stacked(table: pa.Table, row: str, part: str, names: tuple[str, ...] = ()) 
     order = list(names) or by_colour(in_order(few, part))
     # Stack in the legend's order, by number, because Vega otherwise sorts colours by name.
     rank = pa.array([order.index(name) for name in few[part].to_pylist()], pa.int64())
+    labels, height = (paths_axis(), alt.Step(BAR)) if row == "path" else rows_of(rows)
     return (
         alt.Chart(inline(few.append_column("rank", rank)))
         .mark_bar(height=BAR * 0.7)
         .encode(
             x=alt.X("write_bytes:Q", axis=bytes_axis(most), stack="zero"),
-            y=alt.Y(f"{row}:N", sort=rows, title=None),
+            y=alt.Y(f"{row}:N", sort=rows, title=None, axis=labels),
             color=alt.Color(f"{part}:N", scale=colours(order), legend=words()),
             order=alt.Order("rank:Q"),
             tooltip=[
@@ -147,5 +142,5 @@ def _stacked(table: pa.Table, row: str, part: str, names: tuple[str, ...] = ()) 
                 alt.Tooltip("write_bytes:Q", format=",.0f", title="bytes"),
             ],
         )
-        .properties(height=alt.Step(BAR))
+        .properties(height=height)
     )

@@ -1,13 +1,17 @@
 """Chart of the effects of a sweep's options."""
 
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import altair as alt
 import pyarrow as pa
 
-from fscost.report.charts.style import BAR, inline
+from fscost.report.charts.style import inline, rows_of
 
 _MOST = 24
+_WIDE, _MOST_TICKS = 4, 6
+_STEPS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 _SHOWN = {True: "#4477AA", False: "#BBBBBB"}
 
 
@@ -22,13 +26,20 @@ def effects(table: pa.Table) -> Any:
     )
     is_ratio = first == "times"
     scale = alt.Scale(type="log", nice=False) if is_ratio else alt.Scale(zero=True)
-    axis = alt.Axis(title="effect (1 = none)" if is_ratio else f"effect ({first})", format="~r")
+    axis = alt.Axis(
+        title="effect (1 = none)" if is_ratio else f"effect ({first})",
+        format="~r",
+        labelOverlap="greedy",
+        values=_ratios(rows) if is_ratio else alt.Undefined,
+    )
     colour = alt.Color(
         "shown:N",
         legend=None,
         scale=alt.Scale(domain=list(_SHOWN), range=list(_SHOWN.values())),
     )
-    base = alt.Chart(data).encode(y=alt.Y("option:N", sort=names, title=None), color=colour)
+    labels, height = rows_of(names)
+    y = alt.Y("option:N", sort=names, title=None, axis=labels)
+    base = alt.Chart(data).encode(y=y, color=colour)
     none = (
         alt.Chart(inline(pa.table({"none": [1.0 if is_ratio else 0.0]})))
         .mark_rule(strokeDash=[4, 4], color="#888888")
@@ -45,7 +56,20 @@ def effects(table: pa.Table) -> Any:
         ],
     )
     parts = none + interval + point if rows[0]["low"] is not None else none + point
-    return parts.properties(height=alt.Step(BAR + 6))
+    return parts.properties(height=height)
+
+
+def _ratios(rows: Sequence[Mapping[str, Any]]) -> list[float]:
+    """Return round ratios between the ends of the axis. Vega labels a logarithmic axis at powers of
+    ten, and most effects are smaller."""
+    found = [row[name] for row in rows for name in ("effect", "low", "high") if row[name]]
+    least, most = min([*found, 1.0]), max([*found, 1.0])
+    if most / least > _WIDE:
+        digits = (digit * 10.0**power for power in range(-6, 7) for digit in (1, 2, 5))
+        return [each for each in digits if least <= each <= most]
+    step = next((step for step in _STEPS if (most - least) / step <= _MOST_TICKS), 1.0)
+    numbers = range(math.ceil(least / step), math.floor(most / step) + 1)
+    return [round(number * step, 3) for number in numbers]
 
 
 _CHANGES = ("lower", "higher")

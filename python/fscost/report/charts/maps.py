@@ -18,12 +18,12 @@ from fscost.report.charts.style import (
     fewest,
     in_order,
     inline,
+    rows_of,
     words,
 )
 from fscost.view.units import human_bytes
 
 _ROWS = 80
-_WEAR_ROW = 26
 _TICKS = (0, 20, 40, 60)
 _SOLID = alt.Scale(paddingInner=0, round=True)
 Phases = Sequence[tuple[str, float]]
@@ -106,7 +106,7 @@ def rewrites(table: pa.Table) -> Any:
         color=alt.Color(
             "most_writes:Q",
             scale=alt.Scale(scheme="cividis", type="log", domain=[1, max(2, most)]),
-            legend=alt.Legend(title="writes of one block", format="d", gradientLength=200),
+            legend=alt.Legend(title="writes of one block", format="d"),
         ),
         tooltip=[
             alt.Tooltip("offset_bytes:Q", format=",", title="from byte"),
@@ -119,14 +119,16 @@ def wear_map(table: pa.Table) -> Any:
     """Draw the mean erases of neighbouring blocks, with a row for each profile or disk: row, cell,
     first_block, last_block, mean_erases."""
     most = pc.max(table["mean_erases"]).as_py() or 1
+    names = in_order(table, "row")
+    labels, height = rows_of(names)
     return _heat_map(
         table,
         x="cell:O",
-        y=alt.Y("row:N", sort=in_order(table, "row"), title=None),
+        y=alt.Y("row:N", sort=names, title=None, axis=labels),
         color=alt.Color(
             "mean_erases:Q",
             scale=alt.Scale(scheme="cividis", domain=[0, most]),
-            legend=alt.Legend(title="erases", gradientLength=200),
+            legend=alt.Legend(title="erases"),
         ),
         tooltip=[
             alt.Tooltip("row:N", title="of"),
@@ -134,7 +136,7 @@ def wear_map(table: pa.Table) -> Any:
             alt.Tooltip("last_block:Q", format=",", title="to block"),
             alt.Tooltip("mean_erases:Q", format=",.2f", title="mean erases"),
         ],
-    ).properties(height=alt.Step(_WEAR_ROW))
+    ).properties(height=height)
 
 
 def _heat_map(table: pa.Table, x: str, **channels: Any) -> Any:

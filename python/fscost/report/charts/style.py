@@ -1,6 +1,8 @@
 """Style of all figures: colours, axes, and the conversion of tables to chart data."""
 
+import json
 import math
+import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
@@ -29,6 +31,14 @@ LARGE = 720
 BAR = 22
 """Height of a row of bars."""
 FONT = "system-ui, sans-serif"
+_LETTERS, _LINE = 24, 14
+"""Letters per line and height of a line of names beside bars. They leave half of a phone's width to
+the bars."""
+ROOM = f"max(width, isFinite(containerSize()[0]) ? containerSize()[0] : {LARGE})"
+"""Width of a figure on a page or in a file. Vega's own `width` is without the names on the left,
+and becomes final only after the legend has been placed."""
+_BEYOND = 8
+"""Pixels by which a label may be outside its axis; the padding on the right has room for them."""
 _MOST_TICKS = 5
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
@@ -41,12 +51,9 @@ def inline(table: pa.Table) -> alt.InlineData:
 def themed(chart: Any, width: int | str = LARGE, background: str = "transparent") -> Any:
     """Prepare a chart of this width for drawing ("container": the page's width)."""
     # A reader's font may be wider than the font with which labels of a file were measured.
-    padding = (
-        {}
-        if width == "container"
-        else {"padding": {"left": 28, "right": 12, "top": 5, "bottom": 5}}
-    )
-    return configured(chart.properties(width=width, **padding), background)
+    left = 5 if width == "container" else 28
+    padding = {"left": left, "right": _BEYOND + 4, "top": 5, "bottom": 5}
+    return configured(chart.properties(width=width, padding=padding), background)
 
 
 def configured(
@@ -61,18 +68,23 @@ def configured(
         view=alt.ViewConfig(stroke=None),
         axis=alt.AxisConfig(
             domain=False,
+            labelBound=_BEYOND,
             labelFontSize=12,
             labelLimit=220,
             labelPadding=6,
+            labelSeparation=6,
             tickSize=0,
             titleFontSize=12,
             titleFontWeight="normal",
             gridOpacity=0.5,
         ),
+        # A title that is wider than its axis continues below the names on the left.
+        axisX=alt.AxisConfig(titleAnchor="end"),
         legend=alt.LegendConfig(
-            columns=alt.ExprRef("width < 420 ? 2 : 4"),
+            columns=alt.ExprRef(f"{ROOM} < 420 ? 1 : 4"),
+            gradientLength=alt.ExprRef("min(200, width)"),
             labelFontSize=12,
-            labelLimit=200,
+            labelLimit=160,
             orient="bottom",
             symbolType="square",
             titleFontWeight="normal",
@@ -90,6 +102,30 @@ def bytes_axis(most: float, title: str = "") -> alt.Axis:
     label = f"format(datum.value / {unit}, ',~r') + ' {_UNITS[round(math.log(unit, 1024))]}'"
     ticks = [step * number for number in range(_MOST_TICKS + 2)]
     return alt.Axis(labelExpr=label, title=title or None, values=ticks, labelOverlap=True)
+
+
+def rows_of(names: Sequence[str]) -> tuple[alt.Axis, alt.Step]:
+    """Return an axis with long names in several lines, and the height of a row that has room for
+    them."""
+    lines = {name: textwrap.wrap(name, _LETTERS) for name in names}
+    most = max((len(each) for each in lines.values()), default=1)
+    # Vega puts the first line beside the bar, and the others below.
+    up = {name: _LINE / 2 * (1 - len(each)) for name, each in lines.items() if len(each) > 1}
+    axis = alt.Axis(
+        labelExpr=f"{json.dumps(lines)}[datum.value]",
+        labelOffset=alt.ExprRef(f"{json.dumps(up)}[datum.value] || 0") if up else alt.Undefined,
+        labelLineHeight=_LINE,
+    )
+    return axis, alt.Step(max(BAR, _LINE * most + 6))
+
+
+def paths_axis() -> alt.Axis:
+    """Return an axis with the ends of paths, which tell more than their beginnings."""
+    letters = f"({ROOM} < 420 ? {_LETTERS} : {2 * _LETTERS})"
+    end = f"'…' + slice(datum.label, 1 - {letters})"
+    return alt.Axis(
+        labelExpr=f"length(datum.label) > {letters} ? {end} : datum.label", labelLimit=0
+    )
 
 
 def _steps() -> Iterator[float]:

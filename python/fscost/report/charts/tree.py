@@ -15,9 +15,20 @@ from fscost.view.units import human_bytes
 _HEIGHT = 360
 _HEADER = 15
 """Height of a directory's name, in pixels, if its area is high enough."""
-_LETTER = 6.5
-"""Width of a character, in pixels."""
-_SHORTEST = 6
+_ROOM = f"floor(((datum.right - datum.left) / {LARGE} * width - 6) / 6.5)"
+"""Letters that fit into an area at the width at which the chart is drawn."""
+_DIRECTORY = (
+    f"(length(datum.text) <= {_ROOM} ? datum.text"
+    f" : length(datum.directory) <= {_ROOM} ? datum.directory"
+    f" : {_ROOM} < 6 ? '' : '…' + slice(datum.directory, 1 - {_ROOM}))"
+)
+"""The name of a directory and its bytes, if there is room; without room, the end of its name."""
+_NAME = (
+    f"(length(datum.name) <= {_ROOM} ? datum.name"
+    f" : length(datum.short) <= {_ROOM} ? datum.short : '')"
+)
+"""The name of a file, or its last part, if there is room."""
+_NOWHERE = {"left": 0.0, "right": 0.0, "top": 0.0, "directory": "", "text": ""}
 
 
 def tree(table: pa.Table) -> Any:
@@ -42,14 +53,24 @@ def tree(table: pa.Table) -> Any:
         ],
     )
     words = (
-        alt.Chart(inline(pa.Table.from_pylist(names or [{"x": 0.0, "y": 0.0, "text": ""}])))
-        .mark_text(align="left", baseline="top", fontSize=11, color="#767676")
-        .encode(x=alt.X("x:Q"), y=alt.Y("y:Q"), text="text:N")
+        alt.Chart(inline(pa.Table.from_pylist(names or [_NOWHERE])))
+        .mark_text(
+            align="left", baseline="top", fontSize=11, color="#767676", text=alt.ExprRef(_DIRECTORY)
+        )
+        .encode(x=alt.X("left:Q"), y=alt.Y("top:Q"))
     )
     inside = (
-        data.mark_text(align="left", baseline="top", fontSize=11, dx=3, dy=3, color="white")
-        .transform_filter("datum.text != ''")
-        .encode(x=alt.X("left:Q"), y=alt.Y("top:Q"), text="text:N")
+        data.mark_text(
+            align="left",
+            baseline="top",
+            fontSize=11,
+            dx=3,
+            dy=3,
+            color="white",
+            text=alt.ExprRef(_NAME),
+        )
+        .transform_filter(f"datum.bottom - datum.top >= {_HEADER}")
+        .encode(x=alt.X("left:Q"), y=alt.Y("top:Q"))
     )
     return (areas + words + inside).properties(height=_HEIGHT)
 
@@ -65,11 +86,18 @@ def _rectangles(table: pa.Table) -> tuple[list[dict[str, Any]], list[dict[str, A
     for name, area in zip(
         order, _squares([sums[n] for n in order], 0, 0, LARGE, _HEIGHT), strict=True
     ):
-        shown = f"{'no single file' if name == NO_FILE else name} {human_bytes(sums[name])}"
-        text = _text(shown, area["dx"])
-        header = _HEADER if text and area["dy"] > 2 * _HEADER else 0
+        directory = "no single file" if name == NO_FILE else name
+        header = _HEADER if area["dy"] > 2 * _HEADER else 0
         if header:
-            names.append({"x": area["x"] + 3, "y": area["y"] + 2, "text": text})
+            names.append(
+                {
+                    "left": area["x"] + 3,
+                    "right": area["x"] + area["dx"],
+                    "top": area["y"] + 2,
+                    "directory": directory,
+                    "text": f"{directory} {human_bytes(sums[name])}",
+                }
+            )
         mine = sorted(
             (row for row in found if row["directory"] == name and row["write_bytes"]),
             key=lambda row: -row["write_bytes"],
@@ -100,19 +128,5 @@ def _rectangle(row: dict[str, Any], area: dict[str, float]) -> dict[str, Any]:
         "right": round(area["x"] + area["dx"], 1),
         "top": round(area["y"], 1),
         "bottom": round(area["y"] + area["dy"], 1),
-        "text": _name(row["name"], area) if area["dy"] >= _HEADER else "",
+        "short": row["name"].rpartition("/")[2],
     }
-
-
-def _text(text: str, width: float) -> str:
-    """Return as much of the text's end as fits."""
-    room = int(width / _LETTER)
-    if len(text) <= room:
-        return text
-    return f"…{text[1 - room :]}" if room >= _SHORTEST else ""
-
-
-def _name(name: str, area: dict[str, float]) -> str:
-    """Return the name, or its last part, if there is room for it."""
-    room = int((area["dx"] - 4) / _LETTER)
-    return next((text for text in (name, name.rpartition("/")[2]) if len(text) <= room), "")
