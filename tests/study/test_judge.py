@@ -411,6 +411,17 @@ def test_a_run_too_small_or_too_short_to_show_a_claim_is_not_judged_by_it(
     assert "(48 MiB here, 1024 MiB needed)" in space.criteria[0].measured.because
 
 
+def test_a_run_that_is_large_enough_only_in_some_repetitions_says_so(reported: Reported) -> None:
+    def uneven(name: str, phase: str, metric: str, repetition: int) -> float:
+        is_short = metric.startswith("modelled") and repetition == 0
+        return nine(name, phase, metric, repetition) / (100 if is_short else 1)
+
+    claim = the(reported("nine-filesystems", uneven), "xfs is by far")
+    assert claim.verdict is Verdict.INCONCLUSIVE
+    assert "too short" not in claim.criteria[0].measured.because
+    assert "vary too much to show that" in claim.criteria[0].measured.because
+
+
 def test_what_more_repetitions_may_decide_says_so(reported: Reported) -> None:
     report = reported("journal-tax", repetitions=1)
     because = {

@@ -198,12 +198,13 @@ def crash(asked: Asked) -> None:
         wanted = promising(on, workload, asked.rounds, asked.seed, kernels, is_native=is_here)
     wanted = replace(wanted, modules=tuple(asked.modules or ()))
     found = prepared(wanted, Place(lab, asked.out, wait=asked.wait), say, sys.argv)
-    if isinstance(found.lab, VmLab):
-        _refuse_in_guests(asked, found.lab)
+    site = found.executor.site
+    if isinstance(site, VmLab):
+        _refuse_in_guests(asked, site)
     for each in found.spec.profiles:
         about = Examined(each.name, each.type, each.kernel, each.array is not None)
-        if isinstance(found.lab, VmLab):
-            refuse_in_guests(about, found.lab)
+        if isinstance(site, VmLab):
+            refuse_in_guests(about, site)
         else:
             refuse_natively(about)
     with alone("native", wait=asked.wait):
@@ -211,8 +212,8 @@ def crash(asked: Asked) -> None:
         if outcome.interrupted:
             raise typer.Exit(130)
         examiners = natively(outcome.results.folder)
-        if isinstance(found.lab, VmLab):
-            examiners = in_guests(found.lab)
+        if isinstance(site, VmLab):
+            examiners = in_guests(site)
         examine(
             outcome.results,
             workload,

@@ -187,12 +187,13 @@ def _with_precondition(criterion: Criterion, numbers: Numbers, measured: Measure
     found = numbers.measured(needed.formula)
     if found.because or found.interval is None:
         return replace(measured, because=found.because, bounds=None)
-    if found.interval.median >= needed.at_least and (
-        found.interval.low is None or found.interval.low >= needed.at_least
-    ):
+    median, low = found.interval.median, found.interval.low
+    if median >= needed.at_least and (low is None or low >= needed.at_least):
         return measured
-    here, least = (_text(value, needed.unit) for value in (found.interval.median, needed.at_least))
+    here, least = (_text(value, needed.unit) for value in (median, needed.at_least))
     because = f"{needed.because} ({here} here, {least} needed)"
+    if median >= needed.at_least:
+        because = f"its repetitions vary too much to show that {here} is above the {least} needed"
     return replace(measured, because=because, bounds=None)
 
 

@@ -86,7 +86,7 @@ class VmLab:
     @property
     def is_same_everywhere(self) -> bool:
         """True if guests are emulated: their clock counts instructions, not the host's time."""
-        return self._accelerated().is_emulated
+        return self.guests.accelerated().is_emulated
 
     def interrupt(self) -> None:
         """End every guest. Their cells fail, and no other cell begins."""
