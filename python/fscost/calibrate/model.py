@@ -19,6 +19,7 @@ _DIES = 32
 _SPARE = 4
 """Factor by which a part that must not be the bottleneck is faster than the measured rate."""
 _UNBUFFERED = 2
+_LEAST_US = 1.0
 _MEAN_ROOT = 8 / 15
 """Mean square root of the distance between two random points on a line of length 1."""
 
@@ -90,10 +91,9 @@ def _flash(section: _Section, answers: Mapping[str, Answer]) -> None:
     section.put("interface_bytes_per_s", rate, "sequential reads of 1 MiB at queue depth 8")
     section.assume("channels", _DIES, "as many as the queue, so that the controller limits reads")
     section.assume("channel_bytes_per_s", rate * _SPARE, "no bottleneck")
-    moved_us = SMALL / (rate * _SPARE) * 1e6
-    # A read uses the interface while its last part is on its channel.
-    page_us = max(one.median_us - command_us - moved_us, 0.0)
-    section.put("page_read_us", page_us, "random reads of 4 KiB at queue depth 1, median")
+    page_us = (
+        _reads(section, one, command_us, rate) if is_queued else _lone_reads(section, one, rate)
+    )
     page_bytes = max(SMALL, _power_of_2(rate * _SPARE * page_us / 1e6 / _DIES))
     section.assume(
         "page_bytes", page_bytes, "large enough that the dies do not limit the interface"
@@ -109,6 +109,24 @@ def _flash(section: _Section, answers: Mapping[str, Answer]) -> None:
         section.put("discard_us", discard_us, "discards of 1 MiB at queue depth 1, median")
 
 
+def _reads(section: _Section, one: Answer, command_us: float, rate: int) -> float:
+    """Add the time of a read to the dies, of which a queue keeps several busy."""
+    moved_us = SMALL / (rate * _SPARE) * 1e6
+    # A read uses the interface while its last part is on its channel.
+    page_us = max(one.median_us - command_us - moved_us, 0.0)
+    section.put("page_read_us", page_us, "random reads of 4 KiB at queue depth 1, median")
+    return page_us
+
+
+def _lone_reads(section: _Section, one: Answer, rate: int) -> float:
+    """Add the time of a read to the controller. A larger request then takes longer by what the
+    interface needs."""
+    read_us = max(one.median_us - SMALL / rate * 1e6, 0.0)
+    section.put("read_us", read_us, "random reads of 4 KiB at queue depth 1, median")
+    section.assume("page_read_us", _LEAST_US, "part of read_us, because there is no queue")
+    return _LEAST_US
+
+
 def _flash_writes(
     section: _Section, answers: Mapping[str, Answer], command_us: float, rate: int
 ) -> None:
@@ -117,16 +135,18 @@ def _flash_writes(
     )
     moved_us = SMALL / rate * 1e6
     flush_us, how = synced.sync_median_us, "fdatasync after a random write of 4 KiB, median"
-    # Without a buffer, a write takes as long as its program operation, and a flush has nothing to
-    # do.
-    is_buffered = one.median_us < _UNBUFFERED * max(flush_us, 0.0)
-    program_us = flush_us - command_us if is_buffered else one.median_us - command_us - moved_us
-    if not is_buffered:
-        how = "random writes of 4 KiB at queue depth 1, median: a flush takes no longer"
+    is_volatile = one.median_us < _UNBUFFERED * flush_us
+    if is_volatile:
+        program_us = max(flush_us - command_us, _LEAST_US)
+    else:
+        # A write is durable once it completes, so that a flush has nothing to program. Programs go
+        # on behind it: one at a time, they would limit writes in order to the rate of small ones.
+        section.put("power_loss_protection", value=True, how="a flush takes no longer than a write")
         section.put("flush_us", max(flush_us - command_us, 0.0), "fdatasync after a write, median")
-    program_us = max(program_us, 1.0)
+        program_us = max(_DIES * SMALL / large.bytes_per_s * 1e6, _LEAST_US)
+        how = f"sequential writes of 1 MiB, if each of {_DIES} dies programs 4 KiB at once"
     section.put("program_us", program_us, how)
-    write_us = max(one.median_us - command_us - moved_us, 0.0) if is_buffered else 0.0
+    write_us = max(one.median_us - command_us - moved_us, 0.0)
     section.put("write_us", write_us, "random writes of 4 KiB at queue depth 1, median")
     program_bytes = max(512, round(large.bytes_per_s * program_us / 1e6 / _DIES / 512) * 512)
     section.put(
@@ -134,9 +154,8 @@ def _flash_writes(
         program_bytes,
         f"sequential writes of 1 MiB at {large.bytes_per_s / 1e6:.1f} MB/s, on {_DIES} dies",
     )
-    buffer_bytes = max(4 << 20, 2 * _DIES * program_bytes) if is_buffered else 0
-    how = "two program operations for each die; 0 if no buffer was detected"
-    section.assume("buffer_bytes", buffer_bytes, how)
+    buffer_bytes = max(4 << 20, 2 * _DIES * program_bytes)
+    section.assume("buffer_bytes", buffer_bytes, "two program operations for each die, or 4 MiB")
 
 
 def _hard_disk(
