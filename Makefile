@@ -112,7 +112,7 @@ fuzz: system ## Run each fuzz target until an input violates an invariant: SECON
 	@fuzz/run $(SECONDS) $(TARGETS)
 
 .PHONY: soak
-soak: tools setup .venv/.dev-packages ## Run the test variants that `make test` leaves out, then check the explanations of random file systems for SECONDS=3600 (needs root): LONG="tests/whole" limits the variants to those in that folder; TARGETS="ext xfs f2fs" draws only these families, and runs no variants without LONG; SEED=…
+soak: tools setup .venv/.dev-packages $(if $(filter tests tests/whole tests/whole/test_ray.py,$(LONG)),.venv/.ray-packages) ## Run the test variants that `make test` leaves out, then check the explanations of random file systems for SECONDS=3600 (needs root): LONG="tests/whole" limits the variants to those in that folder; TARGETS="ext xfs f2fs" draws only these families, and runs no variants without LONG; SEED=…
 	$(if $(LONG),FSCOST_TEST_LONG=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) -m long $(LONG))
 	PYTHONPATH=. $(BIN)/python -m tests.oracles.soak $(if $(DRAWS),--repeatable $(DRAWS)) $(SECONDS) $(or $(SEED),$(shell date +%s)) $(TARGETS)
 
@@ -169,6 +169,7 @@ lock: .venv/.dev-packages ## Update the lock files to match the declared depende
 	$(PIN) pyproject.toml --extra report --extra build --output-file requirements.lock
 	$(PIN) pyproject.toml --extra report --extra dev --constraint requirements.lock --output-file requirements-dev.lock
 	$(PIN) pyproject.toml --extra report --extra docs --constraint requirements-dev.lock --output-file requirements-docs.lock
+	$(PIN) pyproject.toml --extra ray --constraint requirements-docs.lock --output-file requirements-ray.lock
 	$(PIN) --output-file requirements-audit.lock - <<<'pip-audit>=2.10.1'
 
 # Resumable: finished workloads are skipped. Guests give every file system, this kernel its own.
@@ -274,6 +275,10 @@ system:
 
 .venv/.docs-packages: requirements-docs.lock .venv/.packages
 	$(ONE_AT_A_TIME) $(BIN)/pip --quiet install --no-compile --require-hashes --no-deps --requirement requirements-docs.lock
+	touch $@
+
+.venv/.ray-packages: requirements-ray.lock .venv/.packages
+	$(ONE_AT_A_TIME) $(BIN)/pip --quiet install --no-compile --require-hashes --no-deps --requirement requirements-ray.lock
 	touch $@
 
 $(NATIVE): Cargo.toml Cargo.lock pyproject.toml $(NATIVE_SOURCES) .venv/.packages | $(SYSTEM)

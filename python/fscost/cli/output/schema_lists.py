@@ -107,6 +107,8 @@ class Check(Object):
 class Lab(Object):
     """A lab, and what it needs."""
 
+    machine: str
+    """Machine of a cluster; empty for this one."""
     lab: str
     can_run: bool
     checks: list[Check]

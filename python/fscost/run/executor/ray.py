@@ -58,7 +58,11 @@ class RayCluster:
         """Ask each machine whether it can run the cells of a run."""
         self._connect()
         found = self.each(
-            _answer, host.fscost_version(), pickle.dumps(question), within_s=_SURVEY_S
+            same_version,
+            host.fscost_version(),
+            _answer,
+            pickle.dumps(question),
+            within_s=_SURVEY_S,
         )
         return {
             name: report if isinstance(report, str) else self._within_resources(name, report)
@@ -160,10 +164,10 @@ class RayCluster:
 
     def close(self) -> None:
         """Release all machines, end their cells, and remove what those left behind."""
+        if not self._nodes:
+            return  # never connected
         import ray
 
-        if not ray.is_initialized():
-            return
         busy = {name for name, _ in self._pending.values()}
         with suppress(ray.exceptions.RayError):
             idle = [
@@ -173,13 +177,14 @@ class RayCluster:
         for machine in list(self._actors):
             self.dismiss(machine)
         if busy:
-            self.each(worker.sweep, within_s=_CLOSE_S)
+            self.each(worker.sweep, _CLOSE_S / 2, within_s=_CLOSE_S)
+        self._nodes = {}
         ray.shutdown()
 
     def _connect(self) -> None:
         """Connect to the cluster, once."""
         ray = _ray()
-        if ray.is_initialized():
+        if self._nodes:
             return
         _check_answers(self._address)
         try:
@@ -209,10 +214,15 @@ class RayCluster:
         return replace(report, lanes=min(report.lanes, room))
 
 
-def _answer(version: str, pickled: bytes) -> Report | str:
-    """Answer on a machine. Nothing is unpickled under another version, whose classes may differ."""
+def same_version(version: str, function: Callable[..., _Answer], *arguments: Any) -> _Answer | str:
+    """Call a function on a machine, unless it has another version of fscost."""
     if (here := host.fscost_version()) != version:
         return f"it has fscost {here}, and this is fscost {version}"
+    return function(*arguments)
+
+
+def _answer(pickled: bytes) -> Report | str:
+    """Answer a question, which is unpickled only where its classes are the same."""
     question: Question = pickle.loads(pickled)
     return survey.answer(question)
 

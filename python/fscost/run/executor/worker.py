@@ -101,17 +101,27 @@ class Worker:
         self._held.close()
 
 
-def sweep() -> None:
-    """Remove the folders of workers that were killed."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
-        try:
-            if folder.is_symlink() or folder.stat().st_uid != os.geteuid():
-                continue
+def sweep(within_s: float = 0) -> None:
+    """Remove the folders of workers that were killed, waiting so long for those that still end."""
+    until = time.monotonic() + within_s
+    while not all(map(_removed, Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"))):
+        if time.monotonic() >= until:
+            return
+        time.sleep(0.1)
+
+
+def _removed(folder: Path) -> bool:
+    """Remove a folder, unless it is in use."""
+    try:
+        if not folder.is_symlink() and folder.stat().st_uid == os.geteuid():
             with (folder / _HELD).open("rb") as held:
                 fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 shutil.rmtree(folder, ignore_errors=True)
-        except OSError:
-            continue  # it is in use
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True  # it is gone
+    return True
 
 
 @contextmanager
