@@ -3,12 +3,14 @@
 import json
 import re
 from collections.abc import Callable
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from fscost.results import load
+from fscost.cli.progress import Progress
+from fscost.results import CellRecord, load
 
 Run = Callable[..., Any]
 FAKE = ("--lab", "fake", "-r", "2", "--on", "ext4", "--on", "xfs")
@@ -95,6 +97,10 @@ def test_a_command_that_stands_here_says_how_to_reach_it(
         (["--fill", "100%"], "--fill '100%' is not a percentage from 1% to 99%"),
         (["-L", "mode", "a,b"], "-L mode: no option contains {mode}"),
         (["-L", "mode", "a,"], "-L mode a, lists no values"),
+        (["-P", "n", "1..x"], "-P n 1..x is not a range"),
+        (["-P", "n", "1..9:0"], "-P n 1..9:0 has 0 values"),
+        (["-P", "n", "1..999999999"], "-P n 1..999999999 has 999,999,999 values"),
+        (["--warmup", "-1"], "--warmup -1 is out of range"),
         (["--run", "a=b"], "--run already gives the commands"),
     ],
 )
@@ -143,6 +149,36 @@ def test_parameter_lists_make_a_run_of_each_combination(fscost: Run, tmp_path: P
     }
     assert "changes are relative to mode=delete, size=1" in said
     assert "mode=delete, size=1: xfs wrote the least: " in said
+
+
+def test_a_range_makes_a_run_of_each_number(fscost: Run, tmp_path: Path) -> None:
+    ranges = ("-P", "n", "1..6:2", "-P", "share", "0.1..0.3:0.1")
+    fscost("compare", *FAKE, "-r", "1", *ranges, "-o", "out", "--", "job", "{n}", "{share}")
+    found = [load(each).manifest.workload["steps"][0]["shell"] for each in tmp_path.glob("out/*")]
+    assert sorted(found) == [f"job {n} {share}" for n in (1, 3, 5) for share in (0.1, 0.2, 0.3)]
+
+
+def test_warmups_are_unmeasured_runs_of_the_command(fscost: Run, tmp_path: Path) -> None:
+    fscost("compare", *FAKE, "-w", "2", "--prepare", "mkdir x", "-o", "out", "--", "cp", "a", "b")
+    steps = load(tmp_path / "out").manifest.workload["steps"]
+    assert [(step["name"], step["shell"], step["measured"]) for step in steps] == [
+        ("prepare", "mkdir x", False),
+        ("warmup-1", "cp a b", False),
+        ("warmup-2", "cp a b", False),
+        ("run", "cp a b", True),
+    ]
+
+
+def test_the_output_of_a_command_is_that_of_its_steps(tmp_path: Path) -> None:
+    (tmp_path / "output.log").write_text(
+        "=== mkfs\nmade\n=== superblock\nsb\n=== run\none\n\x1b[2J\n=== run\nagain\n"
+    )
+    record = CellRecord("0", "ext4", 0, 1, 0, "done", 1.0, "", "", "", "output.log", {})
+    said = StringIO()
+    shown = Progress(said, show_output=True)
+    shown._folder = tmp_path
+    shown.cell_ends(record, (0, 0))
+    assert said.getvalue().splitlines()[1:] == ["  one", "  \ufffd[2J", "  again"]
 
 
 def test_named_commands_are_related(fscost: Run, tmp_path: Path) -> None:

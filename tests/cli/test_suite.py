@@ -185,6 +185,7 @@ def test_every_option_of_a_comparison_is_a_field() -> None:
     entry = json.loads(document.schema("suite"))["$defs"]["WorkloadEntry"]["properties"]
     known = {*entry, *json.loads(document.schema("suite"))["$defs"]["Stop"]["properties"]}
     named = {"on": "profiles", "workload": "builtin"}
+    assert "fail_if" in entry
     missing = {named.get(each, each) for each in Request.__dataclass_fields__} - known
     assert missing == {"device", "name"}
     assert {"version", "workloads"} < set(model)
@@ -196,6 +197,36 @@ def test_schemas_are_those_of_the_models(kind: str, fscost: Run) -> None:
     fscost.cli.output.schemas."""
     assert fscost("schema", kind).stdout == schemas.text(kind)
     assert f"{kind} " in fscost("schema").stdout
+
+
+def test_conditions_are_checked_against_an_earlier_suite(fscost: Run, tmp_path: Path) -> None:
+    """The suite's conditions hold for a workload without its own."""
+    write = (tmp_path / "fscost.toml").write_text
+    suite = """
+version = 1
+profiles = ["ext4"]
+stop = { repetitions = 3 }
+fail_if = ["device_write_bytes > +5%"]
+[workloads.copy]
+command = "true"
+[workloads.move]
+command = "true"
+fail_if = []
+"""
+    write(suite)
+    assert "fail_if is checked with --against" in fscost("run", "--lab", "fake", "-o", "a").stderr
+    again = ("run", "--lab", "fake", "--against", "a", "-o")
+    fscost(*again, "b")
+    # The fake lab writes more in later steps.
+    write(suite.replace('command = "true"', 'command = "true"\nprepare = ["true"]'))
+    said = fscost(*again, "c", check=(1,)).stderr
+    assert "fscost: copy: device_write_bytes > +5% is true of ext4: " in said
+    assert "fscost: move:" not in said
+    write(suite.replace("+5%", "much"))
+    assert (
+        "'device_write_bytes > much' is not a condition" in fscost(*again, "d", check=(2,)).stderr
+    )
+    assert not (tmp_path / "d").exists()
 
 
 def test_the_schema_of_suites_tells_good_from_bad() -> None:

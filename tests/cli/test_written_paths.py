@@ -39,6 +39,7 @@ READS = {
     ("study run", "source"),
     ("study run", "disk"),
     ("run", "resume"),
+    ("run", "against"),
     ("study run", "resume"),
     ("study run", "modules"),
     ("study run", "kernel"),

@@ -33,10 +33,10 @@ def compared(context: typer.Context, options: Options) -> int:
         given += ["min_repetitions", "max_repetitions"]
     asked = absolute(Request(**_values(options, Request)))
     place = Place(**_values(options, Place))
-    runs, lists = options.runs or (), options.lists or ()
+    runs, lists, ranges = options.runs or (), options.lists or (), options.ranges or ()
     if options.resume is not None and options.out is not None:
         raise InputError("--resume and --out cannot be combined", "drop --out")
-    if (resume := options.resume) is not None and not (runs or lists):
+    if (resume := options.resume) is not None and not (runs or lists or ranges):
         before = load(resume, trust=options.trust).manifest
         asked = resumed(before.request, asked, given, resume)
         say(f"resuming {resume}: {asked.command_line()}")
@@ -44,7 +44,9 @@ def compared(context: typer.Context, options: Options) -> int:
         found = {"": asked}
     else:
         asked = with_range(asked, given)
-        found = {name: absolute(each) for name, each in variants(asked, runs, lists).items()}
+        found = {
+            name: absolute(each) for name, each in variants(asked, runs, lists, ranges).items()
+        }
         if len(found) > 1:
             for each in found.values():  # before the first run, which may take an hour
                 to_spec(each, Path(), resume=False, command_line=())

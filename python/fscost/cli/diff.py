@@ -132,12 +132,17 @@ def _judge(
             sys.stdout.write(text(found))
         elif name is not None:
             write(Path(name), text(found))
+    if beyond(found, conditions):
+        raise typer.Exit(BEYOND)
+
+
+def beyond(found: Changes, conditions: Sequence[Condition], prefix: str = "") -> bool:
+    """Print the conditions that are true, and return whether any is."""
     held = [(each, change) for each in conditions for change in each.holds(found)]
     for condition, change in held:
-        line = f"fscost: {condition.text} is true of {change.profile}: {change.ratio_text}"
+        line = f"fscost: {prefix}{condition.text} is true of {change.profile}: {change.ratio_text}"
         print(plain(line), file=sys.stderr)
-    if held:
-        raise typer.Exit(BEYOND)
+    return bool(held)
 
 
 def _answer(runs: list[RunResults]) -> list[str]:

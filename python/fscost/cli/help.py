@@ -10,7 +10,7 @@ from typer.core import TyperCommand, TyperGroup
 
 _GAP = 2
 _TYPE = re.compile(r" <[A-Za-z\[\]]+>$")
-PAIRS = ("-L", "--parameter-list")
+PAIRS = ("-L", "--parameter-list", "-P", "--parameter-range")
 """Options that take two arguments."""
 
 

@@ -2,7 +2,7 @@
 
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -31,8 +31,17 @@ Held = AbstractContextManager[None]
 """Lock that keeps other runs from starting."""
 
 
+Judge = Callable[[Mapping[str, RunResults]], int]
+"""Function that returns the exit status of finished runs, by name."""
+
+
 def make(
-    found: Mapping[str, Request], place: Place, outputs: Outputs, *, is_suite: bool = False
+    found: Mapping[str, Request],
+    place: Place,
+    outputs: Outputs,
+    *,
+    is_suite: bool = False,
+    judge: Judge = lambda _: 0,
 ) -> int:
     """Make a run and print its tables, or make several runs and compare them: with each other, or,
     in a suite of different workloads, the profiles within each. Return the worst exit status."""
@@ -42,14 +51,14 @@ def make(
             done, worst = _several(found, place, outputs)
         if len(done) > 1:
             _compare(found, done, outputs, is_suite=is_suite)
-        return worst
-    [only] = found.values()
+        return worst or judge(done)
+    [(name, only)] = found.items()
     outcome = _measure(only, place, _alone(place))
     if outcome is None:
         return 0
     if outcome.results.manifest.cells:
         outputs.emit(outcome.results)
-    return outcome.exit_code
+    return outcome.exit_code or judge({name: outcome.results})
 
 
 def _check_cells(found: Mapping[str, Request], most: int | None) -> None:
@@ -182,7 +191,7 @@ def _measure(asked: Request, place: Place, held: Held) -> RunOutcome | None:
         return None
     cuts = beside(found.spec.profiles, found.spec.folder, asked.seed) if place.crash else None
     with held, around(asked.setup, asked.cleanup, say):
-        outcome = execute(found)
+        outcome = execute(found, show_output=place.show_output)
         if cuts is not None and not outcome.interrupted:
             _cut_power(cuts)
         if outcome.results.manifest.done:
@@ -206,9 +215,9 @@ def print_commands(found: Prepared) -> None:
         print(plain("\n".join([f"# {profile}", *commands])))
 
 
-def execute(found: Prepared) -> RunOutcome:
+def execute(found: Prepared, *, show_output: bool = False) -> RunOutcome:
     """Execute a run and show its progress. The caller holds the lock."""
-    listener = progress()
+    listener = progress(show_output=show_output)
     try:
         return run.execute(found.spec, found.executor, listener, lock=None)
     finally:

@@ -126,6 +126,12 @@ class Options:
         metavar="NAME VALUE,…",
         help="Make one run per value, substituted for {NAME}; repeat for all combinations.",
     )
+    ranges: Repeated = _what(
+        "-P",
+        "--parameter-range",
+        metavar="NAME FROM..TO[:STEP]",
+        help="As -L, with the numbers of a range: -P size 1..10:2 is 1, 3, 5, 7 and 9.",
+    )
     name: str | None = _where(
         "-n", "--name", metavar="NAME", help="Name of the run, in its title and folder."
     )
@@ -136,6 +142,13 @@ class Options:
         "--ignore-failure",
         default=False,
         help="Measure the command even if it exits with an error.",
+    )
+    warmup: int = _what(
+        "-w",
+        "--warmup",
+        default=Request.warmup,
+        metavar="N",
+        help="Run the command N times, unmeasured, before the measured one in each cell.",
     )
     per: str | None = _what(
         metavar="N:WORD",
@@ -288,6 +301,11 @@ class Options:
     trust: Trust = False
     wait: Wait = False
     dry_run: DryRun = False
+    show_output: bool = _where(
+        "--show-output",
+        default=False,
+        help="Print the command's output after each cell, on standard error.",
+    )
     json: Json = False
     csv: str | None = _where(metavar="FILE", help="The rows as CSV; - for standard output.")
     markdown: str | None = _where(

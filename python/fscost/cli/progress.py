@@ -1,6 +1,7 @@
 """A run's progress on standard error: a live line on a terminal, plain lines elsewhere."""
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
 
@@ -15,18 +16,26 @@ from fscost.run import Estimate, Listener, RunSpec
 from fscost.view.grid import plain
 from fscost.view.units import human_bytes, human_seconds
 
+_MKFS = ("mkfs", "superblock")
+"""Parts of a cell's output that are not the command's."""
+_MOST_SHOWN_BYTES = 1 << 20
 
-def progress(file: TextIO | None = None) -> "Progress":
-    """Return the progress display that suits standard error."""
+
+def progress(file: TextIO | None = None, *, show_output: bool = False) -> "Progress":
+    """Return the progress display that suits standard error. `show_output`: with the output of the
+    command in each cell."""
     stream = file or sys.stderr
-    return LiveProgress(stream) if stream.isatty() else Progress(stream)
+    kind = LiveProgress if stream.isatty() else Progress
+    return kind(stream, show_output=show_output)
 
 
 class Progress(Listener):
     """Progress display that prints one line for each event."""
 
-    def __init__(self, file: TextIO) -> None:
+    def __init__(self, file: TextIO, *, show_output: bool = False) -> None:
         self._file = file
+        self._show_output = show_output
+        self._folder = Path()
         self._steps: dict[str, str] = {}
         self._ended = 0
         self._cells = ""
@@ -55,6 +64,7 @@ class Progress(Listener):
         self.say(f"{spec.workload.name} on {', '.join(described(spec.profiles))}")
         self.say("; ".join([*facts, f"results in {spec.folder}"]))
         self._ended = finished_cells
+        self._folder = spec.folder
         is_open = estimate.cells_min != estimate.cells_max
         self._cells = f"{'at most ' * is_open}{estimate.cells_max}"
 
@@ -91,6 +101,9 @@ class Progress(Listener):
             self.say(f"{what}FAILED: {record.because}")
         else:
             self.say(f"{what}{human_seconds(record.duration_s)}{self._remaining}")
+        if self._show_output and record.output:
+            for line in _said(self._folder / record.output):
+                self.say(f"  {line}")
 
     def repeats(self, cell: Cell, outside_sync_calls: int) -> None:
         times = "once" if outside_sync_calls == 1 else f"{outside_sync_calls} times"
@@ -119,8 +132,8 @@ class Progress(Listener):
 class LiveProgress(Progress):
     """Progress display with a spinner for the current step, below the permanent lines."""
 
-    def __init__(self, file: TextIO) -> None:
-        super().__init__(file)
+    def __init__(self, file: TextIO, *, show_output: bool = False) -> None:
+        super().__init__(file, show_output=show_output)
         self._console = Console(file=file, highlight=False)
         self._status: Status | None = None
 
@@ -137,6 +150,18 @@ class LiveProgress(Progress):
         if self._status is not None:
             self._status.stop()
             self._status = None
+
+
+def _said(output: Path) -> Iterator[str]:
+    """Yield what the steps of a cell printed. The agent begins each part with `=== STEP`."""
+    is_ours = False
+    with output.open(encoding="utf-8", errors="replace") as file:
+        for line in file.read(_MOST_SHOWN_BYTES).splitlines():
+            mark, _, name = line.partition(" ")
+            if mark == "===":
+                is_ours = name not in _MKFS
+            elif is_ours:
+                yield line
 
 
 def _span(seconds: tuple[float, float]) -> str:

@@ -1,5 +1,6 @@
 """`fscost run`: the workloads of a suite file, one run each, and their comparison."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -8,12 +9,17 @@ import typer
 
 from fscost import files
 from fscost.cli import options, suite
-from fscost.cli.measure import make
+from fscost.cli.diff import BEYOND, beyond
+from fscost.cli.lines import say
+from fscost.cli.measure import Judge, make
 from fscost.cli.output.emit import Outputs
 from fscost.cli.usage import some_path
 from fscost.errors import InputError, did_you_mean
 from fscost.request.model import AUTO, Place, Request
 from fscost.request.request import to_spec
+from fscost.results import MANIFEST, RunResults, load
+from fscost.run import slug
+from fscost.view.changes import Condition, compared
 
 DEFAULT = Path("fscost.toml")
 
@@ -44,6 +50,15 @@ def run(
             rich_help_panel="Output",
         ),
     ] = None,
+    against: Annotated[
+        Path | None,
+        typer.Option(
+            parser=some_path,
+            metavar="DIR",
+            help="Check the suite's fail_if against the suite that was run with --out DIR.",
+            rich_help_panel="Output",
+        ),
+    ] = None,
     trust: options.Trust = False,
     wait: options.Wait = False,
     dry_run: options.DryRun = False,
@@ -60,8 +75,24 @@ def run(
     if not trust:
         _refuse_others(file)
     found = suite.load(file)
+    chosen = _chosen(found, file, only or (), repetitions)
+    _check(file, chosen)
+    where = found.lab if lab == AUTO and found.lab else lab
+    if resume is not None and out is not None:
+        raise InputError("--resume and --out cannot be combined", "drop --out")
+    place = Place(
+        where, out, resume, trust=trust, dry_run=dry_run, wait=wait, on_cluster=on_cluster
+    )
+    judge = _judge({name: suite.conditions(found, name) for name in chosen}, against, trust=trust)
+    raise typer.Exit(make(chosen, place, Outputs(json), is_suite=True, judge=judge))
+
+
+def _chosen(
+    found: suite.Suite, file: Path, only: Sequence[str], repetitions: int | None
+) -> dict[str, Request]:
+    """Return the requests of the chosen workloads."""
     requests = suite.requests(found, file)
-    for name in only or ():
+    for name in only:
         if name not in found.workloads:
             raise InputError(
                 f"{file} has no workload {name!r}",
@@ -72,19 +103,44 @@ def run(
         for name, each in requests.items()
         if not only or any(suite.is_of(name, each) for each in only)
     }
-    if repetitions is not None:
-        chosen = {
-            name: replace(each, min_repetitions=repetitions, max_repetitions=repetitions)
-            for name, each in chosen.items()
-        }
-    _check(file, chosen)
-    where = found.lab if lab == AUTO and found.lab else lab
-    if resume is not None and out is not None:
-        raise InputError("--resume and --out cannot be combined", "drop --out")
-    place = Place(
-        where, out, resume, trust=trust, dry_run=dry_run, wait=wait, on_cluster=on_cluster
-    )
-    raise typer.Exit(make(chosen, place, Outputs(json), is_suite=True))
+    if repetitions is None:
+        return chosen
+    return {
+        name: replace(each, min_repetitions=repetitions, max_repetitions=repetitions)
+        for name, each in chosen.items()
+    }
+
+
+def _judge(
+    conditions: Mapping[str, Sequence[Condition]], against: Path | None, *, trust: bool
+) -> Judge:
+    """Return the function that checks the conditions of finished runs, which loads the earlier runs
+    now: a missing one is an error before the first run."""
+    before = {} if against is None else _earlier(against, conditions, trust=trust)
+    if against is None and any(conditions.values()):
+        say("fail_if is checked with --against DIR, the folder of an earlier --out")
+
+    def judge(done: Mapping[str, RunResults]) -> int:
+        is_beyond = [
+            beyond(compared(before[name], each), conditions[name], f"{name}: ")
+            for name, each in done.items()
+            if name in before
+        ]
+        return BEYOND if any(is_beyond) else 0
+
+    return judge
+
+
+def _earlier(
+    folder: Path, conditions: Mapping[str, Sequence[Condition]], *, trust: bool
+) -> dict[str, RunResults]:
+    """Load the earlier run of each workload with conditions. A suite of one run has no folder for
+    each."""
+    return {
+        name: load(folder if (folder / MANIFEST).exists() else folder / slug(name), trust=trust)
+        for name, each in conditions.items()
+        if each
+    }
 
 
 def _refuse_others(file: Path) -> None:

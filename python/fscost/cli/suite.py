@@ -11,6 +11,7 @@ from fscost.errors import InputError, did_you_mean
 from fscost.request.model import Request
 from fscost.request.request import with_range
 from fscost.run import slug
+from fscost.view.changes import Condition
 
 LONGEST_BYTES = 1 << 20
 MOST_WORKLOADS = 256
@@ -95,6 +96,8 @@ class _Options(_Table):
     """Folders of this machine that the command may write to; native lab."""
     network: bool | None = None
     """Give the command this machine's network; native lab."""
+    fail_if: list[str] | None = None
+    """Conditions of `fscost diff --fail-if`: with --against, exit 1 if one is true of the run."""
     ssd: str | None = None
     """Device whose NAND bytes and life are computed."""
     kernel: list[str] | None = None
@@ -134,6 +137,8 @@ class WorkloadEntry(_Options):
     """Environment variables of the command."""
     ignore_failure: bool | None = None
     """Measure the command even if it exits with an error."""
+    warmup: int | None = Field(None, ge=0)
+    """Runs of the command before the measured one in each cell, not measured (0)."""
     per: str | None = None
     """Number and name of the command's operations: 500:tx."""
     lists: dict[str, Annotated[list[str | int], Field(min_length=1)]] | None = None
@@ -222,15 +227,22 @@ def requests(suite: Suite, path: Path) -> dict[str, Request]:
     return found
 
 
+def conditions(suite: Suite, run: str) -> list[Condition]:
+    """Return the conditions of a run: its workload's own, or those of the suite."""
+    [entry] = [entry for name, entry in suite.workloads.items() if is_of(run, name)]
+    texts = suite.fail_if if entry.fail_if is None else entry.fail_if
+    return [Condition.parse(text) for text in texts or []]
+
+
 def is_of(run: str, workload: str) -> bool:
     """Return whether a run is one of a workload; a workload with lists has several."""
     return run == workload or run.startswith(workload + SEPARATOR)
 
 
 def _request(suite: Suite, name: str, entry: WorkloadEntry, folder: Path) -> Request:
-    of_the_suite = {"version", "name", "lab", "workloads", "stop"}
+    of_the_suite = {"version", "name", "lab", "workloads", "stop", "fail_if"}
     common = suite.model_dump(exclude_none=True, exclude=of_the_suite)
-    own = entry.model_dump(exclude_none=True, exclude={"stop", "lists"})
+    own = entry.model_dump(exclude_none=True, exclude={"stop", "lists", "fail_if"})
     stop: dict[str, Any] = {}
     for options in (suite, entry):
         stop |= {} if options.stop is None else options.stop.rules()

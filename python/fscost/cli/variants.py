@@ -1,8 +1,10 @@
-"""Several commands in one call: `--run NAME=CMD`, parameter lists `-L mode delete,wal`, and
-choices of a workload's option `--set journal={wal,delete}`."""
+"""Several commands in one call: `--run NAME=CMD`, parameter lists `-L mode delete,wal`, ranges
+`-P size 1..10:2`, and choices of a workload's option `--set journal={wal,delete}`."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
+from decimal import Decimal
 from itertools import product
 from math import prod
 from typing import Any
@@ -13,11 +15,16 @@ from fscost.profile import Expansion
 from fscost.request.model import Request
 
 _MOST = 64
+_NUMBER = r"(-?\d{1,18}(?:\.\d{1,9})?)"
+_RANGE = re.compile(rf"{_NUMBER}\.\.{_NUMBER}(?::{_NUMBER})?", re.ASCII)
 
 
-def variants(asked: Request, runs: Sequence[str], lists: Sequence[str]) -> dict[str, Request]:
+def variants(
+    asked: Request, runs: Sequence[str], lists: Sequence[str], ranges: Sequence[str] = ()
+) -> dict[str, Request]:
     """Return the request of each run, by name. If nothing varies, the only run has no name."""
-    return combined(_commands(asked, runs), [_listed(text) for text in lists])
+    choices = [*map(_listed, lists), *map(_range, ranges)]
+    return combined(_commands(asked, runs), choices)
 
 
 def combined(
@@ -76,6 +83,24 @@ def _listed(text: str) -> list[tuple[str, str]]:
             "write -L mode delete,wal, and {mode} in the command",
         )
     return [(name, each) for each in found]
+
+
+def _range(text: str) -> list[tuple[str, str]]:
+    """Parse `size=1..10:2`. Decimals stay exact: 0.1..0.3:0.1 has three values."""
+    name, _, values = text.partition("=")
+    found = _RANGE.fullmatch(values)
+    if not name.isidentifier() or found is None:
+        raise InputError(
+            f"-P {name} {values} is not a range", "write -P size 1..10:2, and {size} in the command"
+        )
+    begin, end, step = (Decimal(each or 1) for each in found.groups())
+    count = (end - begin) // step + 1 if step > 0 else Decimal(0)
+    if not 1 <= count <= _MOST:
+        raise InputError(
+            f"-P {name} {values} has {max(int(count), 0):,} values",
+            f"give 1 to {_MOST}: FROM..TO:STEP, with TO above FROM and STEP above 0",
+        )
+    return [(name, f"{begin + step * number}") for number in range(int(count))]
 
 
 def _filled(request: Request, chosen: Sequence[tuple[str, str]], name: str) -> Request:

@@ -28,6 +28,7 @@ class Request:
     name: str | None = None
     env: tuple[str, ...] = ()
     ignore_failure: bool = False
+    warmup: int = 0
     per: str | None = None
     fill: str | None = None
     age: int | None = None
@@ -98,3 +99,4 @@ class Place:
     crash: bool = False
     on_cluster: str | None = None
     max_cells: int | None = None
+    show_output: bool = False

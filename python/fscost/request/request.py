@@ -224,11 +224,13 @@ def _workload(request: Request) -> Workload:
             conclude=list(request.conclude),
             env=_env(request.env),
             ignore_failure=request.ignore_failure,
+            warmup=request.warmup,
         )
     for option, given, remedy in (
         ("--prepare", request.prepare, "drop it: built-in workloads prepare themselves"),
         ("--conclude", request.conclude, "drop it: built-in workloads have their own steps"),
         ("--env", request.env, "drop it: built-in workloads have their own environment"),
+        ("--warmup", request.warmup, "drop it: built-in workloads have their own steps"),
         (
             "--ignore-failure",
             request.ignore_failure,

@@ -63,7 +63,10 @@ def command(
     conclude: Sequence[str] = (),
     env: Mapping[str, str] | None = None,
     ignore_failure: bool = False,
+    warmup: int = 0,
 ) -> Workload:
     """Build a workload from the user's command: a list of words runs exactly as given, a string
     runs in the shell."""
-    return from_command(argv_or_shell, prepare, conclude, env or {}, ignore_failure=ignore_failure)
+    return from_command(
+        argv_or_shell, prepare, conclude, env or {}, ignore_failure=ignore_failure, warmup=warmup
+    )

@@ -15,6 +15,7 @@ from fscost.workload.source import check_source, source_bytes
 _MIB = 1 << 20
 _ROOM_BYTES = 64 * _MIB  # for the file system's own structures
 _LARGEST_SCALE = 1e6
+_MOST_WARMUPS = 100
 _LONGEST_NAME = 200
 """Maximum length of a command in titles and tables; the step holds the whole command."""
 
@@ -72,8 +73,10 @@ def from_command(
     env: Mapping[str, str],
     *,
     ignore_failure: bool,
+    warmup: int,
 ) -> Workload:
-    """Build a workload from the user's command: one phase `run`, between unmeasured steps.
+    """Build a workload from the user's command: one phase `run`, between unmeasured steps, of which
+    the last `warmup` before it are the command itself.
 
     If steps follow it, `run` ends with a remount, so that its late writes are charged to `run`
     itself.
@@ -91,6 +94,10 @@ def from_command(
             raise InputError(
                 "the command contains a NUL character", "remove it: commands cannot contain NUL"
             )
+    if not 0 <= warmup <= _MOST_WARMUPS:
+        raise InputError(
+            f"--warmup {warmup} is out of range", f"give a number from 0 to {_MOST_WARMUPS}"
+        )
     variables = tuple(env.items())
     name = shell if len(shell) <= _LONGEST_NAME else f"{shell[:_LONGEST_NAME]}…"
     # The command runs in a subshell, so that its `exit` ends only the command.
@@ -98,6 +105,7 @@ def from_command(
     run = Step("run", text, settle="remount" if conclude else "sync", env=variables)
     steps = (
         *_unmeasured("prepare", prepare, variables),
+        *_unmeasured("warmup", [text] * warmup, variables),
         run,
         *_unmeasured("conclude", conclude, variables),
     )
