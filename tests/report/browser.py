@@ -64,7 +64,8 @@ class Browser:
     def settle(self) -> None:
         """Wait until the charts have the size of the window: Vega draws them in later tasks."""
         self.driver.execute_async_script(
-            "const done = arguments[0], all = typeof views === 'undefined' ? [] : [...views.values()];"
+            "const done = arguments[0];"
+            "const all = typeof views === 'undefined' ? [] : [...views.values()];"
             "requestAnimationFrame(() => Promise.all(all.map((view) => view.runAsync()))"
             ".then(() => requestAnimationFrame(() => done())))"
         )

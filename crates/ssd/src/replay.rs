@@ -53,8 +53,8 @@ pub enum Repeat {
     /// Each writes other units of the same regions. Block mapping is an exception: what it copies
     /// does not depend on earlier passes.
     Varied,
-    /// As `Varied`; in addition, what a pass writes once, outside of such regions, lies elsewhere on
-    /// the disk of a page-mapped device each time: an upper end for a file system that allocates.
+    /// As `Varied`; in addition, what a pass writes once, outside of such regions, lies elsewhere
+    /// on the disk of a page-mapped device each time: an upper end for a file system that allocates.
     Roaming,
 }
 

@@ -22,8 +22,8 @@ _START = "import sys; sys.path.insert(0, {0!r}); from {1} import main; main()"
 
 @dataclass(frozen=True)
 class Workload:
-    """A module whose `main` is a program, its arguments, and the check of what it left. Without a check, its fsync calls are
-    its promises."""
+    """A module whose `main` is a program, its arguments, and the check of what it left. Without a
+    check, its fsync calls are its promises."""
 
     summary: str
     program: str
