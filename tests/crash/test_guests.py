@@ -27,6 +27,7 @@ class Guest:
     asked: Counter[str]
     greeting: Any
     was_killed: bool = False
+    failed: str = ""
     said: list[Any] = field(default_factory=list)
     seen: list[bytes] = field(default_factory=list)
 
@@ -43,6 +44,7 @@ class Guest:
             if fate == "killed once" and self.asked[fate] > 1:
                 fate = "fine"
             self.was_killed = fate.startswith("killed")
+            self.failed = "python3 ended with 1" if fate == "fails" else ""
             answers = {
                 "fine": [{"disk": 0}, {"answer": FINE}],
                 "a wrong type": [{"answer": {**FINE, "mounts": 1}}],
@@ -117,6 +119,11 @@ def test_a_state_whose_guest_was_killed_is_examined_again(recording: Path) -> No
 def test_guests_that_are_always_killed_end_the_examination(recording: Path) -> None:
     with pytest.raises(HostError, match="4 guests were killed"):
         Lab().found(recording, "killed")
+
+
+def test_a_program_that_fails_is_no_finding(recording: Path) -> None:
+    with pytest.raises(HostError, match="does not examine states: python3 ended with 1"):
+        Lab().found(recording, "fine", "fails")
 
 
 def test_a_guest_that_does_not_begin_is_no_finding(recording: Path) -> None:

@@ -1,8 +1,10 @@
 """States in guests: the same verdicts as natively, and a kernel that panics costs one guest."""
 
 import re
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,8 @@ from fscost.crash import states
 from fscost.crash.explore import Limits, control, explore
 from fscost.lab.vm import VmLab
 from fscost.results import load
+
+from .residue import family, processes
 
 pytestmark = [pytest.mark.guest, pytest.mark.slow]
 PROGRAM = (sys.executable, "-c", "from fscost.cli import main; main()", "crash", "--wait")
@@ -49,6 +53,26 @@ def test_guests_and_this_kernel_agree(name: str, tmp_path: Path, vm_lab: VmLab) 
     if name != "ext4 -o nobarrier":
         noticed = control(source, limits, in_guests(vm_lab)(profile))
         assert noticed.tried == noticed.noticed > 0
+
+
+@pytest.mark.root
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -9)])
+def test_a_signal_ends_the_guests(tmp_path: Path, number: signal.Signals, code: int) -> None:
+    few = ("--rounds", "1", "--cuts", "2", "--states", "4")
+    subprocess.run([*PROGRAM, *few, "--on", "ext4", "-o", "run"], cwd=tmp_path, check=True)
+    again = [*PROGRAM, "run", "--lab", "vm"]
+    run = subprocess.Popen(again, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    mine = family(run.pid)
+    while not any("qemu-system" in each.command for each in mine):
+        assert run.poll() is None
+        time.sleep(0.05)
+        mine = family(run.pid)
+    run.send_signal(number)
+    _, err = run.communicate()
+    assert run.returncode == code, err
+    assert "Traceback" not in err
+    while set(mine) & set(processes().values()):
+        time.sleep(0.05)  # The kernel kills them with their parent.
 
 
 def test_a_panic_costs_one_guest_and_is_a_finding(tmp_path: Path, vm_lab: VmLab) -> None:

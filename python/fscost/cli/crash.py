@@ -13,8 +13,8 @@ from fscost.cli.declare import option, with_fields
 from fscost.cli.examine import Earlier, examine, promising, request
 from fscost.cli.examiners import (
     Examined,
+    chosen_lab,
     in_guests,
-    is_native,
     natively,
     refuse_in_guests,
     refuse_natively,
@@ -186,10 +186,7 @@ def crash(asked: Asked) -> None:
             _again(asked, Earlier(asked.run, trust=asked.trust), limits)
         return
     on, kernels = asked.on or _DEFAULT, asked.kernel or ()
-    lab = asked.lab
-    if lab == AUTO:
-        types = [profile.resolve(each).type for each in on]
-        lab = "native" if is_native(types, kernels) else "vm"
+    lab = chosen_lab(asked.lab, [profile.resolve(each).type for each in on], kernels)
     workload = COMMAND if asked.command else asked.workload or next(iter(WORKLOADS))
     if asked.command:
         wanted = request(on, asked.prepare or (), asked.command, asked.seed, kernels)
@@ -245,12 +242,9 @@ def _again(asked: Asked, earlier: Earlier, limits: "Limits") -> None:
     kernels = asked.kernel or ()
     if len(kernels) > 1 or asked.modules:
         raise InputError("RUN is examined by one kernel", "give one --kernel, without --modules")
-    lab = asked.lab
-    if lab == AUTO:
-        own = [*kernels, *(each.kernel for each in earlier.profiles)]
-        lab = "native" if is_native(types, own) and not asked.trust else "vm"
+    named = [*kernels, *(each.kernel for each in earlier.profiles)]
     examiners = natively(earlier.folder)
-    if lab == "vm":
+    if chosen_lab(asked.lab, types, named, is_own=not asked.trust) == "vm":
         guests = VmLab(say=say)
         guests.check()
         _refuse_in_guests(asked, guests)

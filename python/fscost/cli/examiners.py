@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from fscost import host
 from fscost.errors import HostError, InputError
+from fscost.request import AUTO
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -53,11 +54,17 @@ def in_guests(lab: "VmLab", kernel: str = "") -> Examiners:
     return chosen
 
 
-def is_native(types: Sequence[str], kernels: Sequence[str]) -> bool:
-    """True if this kernel examines these types, and no other kernel is asked for."""
+def chosen_lab(
+    asked: str, types: Sequence[str], kernels: Sequence[str], *, is_own: bool = True
+) -> str:
+    """Return the lab that examines these types. Disks of a stranger are for guests: a mount of them
+    could attack the kernel."""
     from fscost.crash.explore import TYPES
 
-    return not any(kernels) and all(type_ in TYPES for type_ in types)
+    if asked != AUTO:
+        return asked
+    is_native = is_own and not any(kernels) and all(type_ in TYPES for type_ in types)
+    return "native" if is_native else "vm"
 
 
 def refuse_natively(profile: Examined) -> None:

@@ -22,6 +22,8 @@ _NO_DEVICE = 60 << 8
 """A device number for local and experimental use (admin-guide/devices.txt): no disk has it."""
 _NOTHING: Mapping[str, Any] = {"mounts": False, "is_clean": False, "broken": [], "files": None}
 _LIMIT_S = 60
+_TIMED_OUT = 124
+"""Exit status that stands for a program without one, as of timeout(1)."""
 _MOST_LINES = 12
 
 
@@ -195,14 +197,18 @@ class Examiner:
 
     def _run(self, words: Sequence[str]) -> int:
         """Run a program, and keep its name, its exit status and what it said, if it failed."""
-        done = subprocess.run(
-            words,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            timeout=_LIMIT_S,
-            check=False,
-        )
+        try:
+            done = subprocess.run(
+                words,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                timeout=_LIMIT_S,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            self._words.append(f"{words[0]} did not end within {_LIMIT_S} s")
+            return _TIMED_OUT
         if done.returncode != 0:
             said = done.stdout.decode(errors="replace")
             for device, name in self._names.items():

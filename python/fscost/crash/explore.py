@@ -29,6 +29,8 @@ DEVICES = {
 """Models of what a device keeps when the power goes."""
 TYPES = ("ext2", "ext3", "ext4", "xfs", "btrfs")
 """File systems whose states this kernel mounts; guests mount others."""
+_NUMBERLESS = ("vfat", "exfat")
+"""File systems without inode numbers on the disk (fs/fat/inode.c, fs/exfat/inode.c, iunique)."""
 _MOST_CONTROLS = 6
 _PROMISES_PER_CUT = 3
 """Newest calls before a cut whose promises are read, if any command may have made them."""
@@ -135,6 +137,12 @@ class Mounted:
 def source(recording: Path, workload: str, how: Mounted, output: str) -> Source:
     """Read what a cell of the workload promised in its measured phases, and when. `output`: the
     text that its commands printed."""
+    if how.type in _NUMBERLESS and checked(workload) is None:
+        raise InputError(
+            f"{how.type} gives its files new inode numbers at each mount, so that files cannot be"
+            " followed from their fsync calls into a state",
+            "examine it with --workload files or sqlite",
+        )
     with capture.opened(recording) as opened:
         info, marks = opened.info(), opened.marks()
     names = [str(disk["name"]) for disk in info["disks"]]

@@ -50,6 +50,10 @@ class Guest(Protocol):
         """True if a signal from outside ended it."""
 
     @property
+    def failed(self) -> str:
+        """Why the program ended, if it ended before the guest."""
+
+    @property
     def last_words(self) -> list[str]:
         """What its kernel said last."""
 
@@ -129,10 +133,15 @@ def _answered(
 def _greeted(guest: Guest, about: About) -> None:
     guest.send(dict(about))
     if guest.receive(_READY_S) != {"ready": True}:
-        raise HostError(
-            f"the guest does not examine states: {' / '.join(guest.last_words)}",
-            "`fscost doctor` checks the requirements of the VM lab",
-        )
+        raise _error(guest)
+
+
+def _error(guest: Guest) -> HostError:
+    said = " / ".join(filter(None, [guest.failed, *guest.last_words]))
+    return HostError(
+        f"the guest does not examine states: {said}",
+        "`fscost doctor` checks the requirements of the VM lab",
+    )
 
 
 def _lived(guest: Guest, work: _Work, told: Callable[[], None]) -> None:
@@ -154,6 +163,8 @@ def _lived(guest: Guest, work: _Work, told: Callable[[], None]) -> None:
                     "end other programs: the machine may lack memory",
                 )
             return
+        if answer is None and guest.failed:
+            raise _error(guest)
         with work.lock:
             work.found[number] = answer or _stopped(guest)
             told()

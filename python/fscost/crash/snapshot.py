@@ -1,5 +1,6 @@
 """The files and folders of a mounted file system, in short."""
 
+import errno
 import fcntl
 import os
 import stat
@@ -57,6 +58,10 @@ def _key(path: Path, about: os.stat_result) -> str:
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
     try:
         generation = fcntl.ioctl(descriptor, _GET_VERSION, bytes(8))
+    except OSError as error:
+        if error.errno != errno.ENOTTY:
+            raise
+        generation = bytes(8)  # this file system has none
     finally:
         os.close(descriptor)
     return f"{about.st_ino}:{int.from_bytes(generation[:4], 'little')}"

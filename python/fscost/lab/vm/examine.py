@@ -46,7 +46,8 @@ class Examining:
         self.files = files
         self._machine = machine
         self._lines = machine.control.makefile("rb")
-        self._failed = ""
+        self.failed = ""
+        """Why the program ended, according to the guest's agent."""
 
     def send(self, value: Mapping[str, Any]) -> None:
         """Send one line to the program. A guest that has ended cannot hear it."""
@@ -70,8 +71,8 @@ class Examining:
 
     @property
     def last_words(self) -> list[str]:
-        """What the agent and the guest's kernel said last."""
-        return [*filter(None, [self._failed]), *self._machine.last_words().splitlines()]
+        """What the guest's kernel said last."""
+        return self._machine.last_words().splitlines()
 
     def listen(self, port: Port) -> None:
         """Hear the guest's agent, so that it never waits, until the guest ends."""
@@ -80,7 +81,7 @@ class Examining:
             with contextlib.suppress(HostError, ProtocolError, OSError, ValueError):
                 for event in port.events(_FOREVER_S):
                     if isinstance(event, Failed):
-                        self._failed = event.message
+                        self.failed = event.message
                     if isinstance(event, Bye):
                         return
 
