@@ -32,6 +32,14 @@ def test_a_disk_beyond_the_budget_is_refused(tmp_path: Path) -> None:
     assert measure(source(tmp_path / "t.csv", 2 * TIB), device, place=Place.FOOTPRINT).is_steady
 
 
+def test_the_upper_end_of_a_large_disk_is_not_computed_unasked(tmp_path: Path) -> None:
+    """Four device writes at random would take a minute for a stray address at 100 GB."""
+    device = find("sata-ssd")
+    small, large = (source(tmp_path / f"{mib}.csv", mib << 20) for mib in (64, 9 << 10))
+    assert measure(small, device).roaming_nand_write_bytes is not None
+    assert measure(large, device).roaming_nand_write_bytes is None
+
+
 def test_a_signal_ends_a_replay(tmp_path: Path) -> None:
     """A replay that looks for no signal returns first, after seconds."""
 

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 MOST_ROUNDS = 64
 _ROAMING_ROUNDS = 16
 """Four device writes: enough for an upper end."""
+_MOST_ROAMING_UNITS = 2 << 20
+"""Maximum units of a disk whose upper end is computed unasked: 8 GiB of 4 KiB. Each is written four
+times, in places that no cache holds."""
 _LEAST_ROAMING = 0.02
 """Share of the written units that may roam, from which on the upper end is computed."""
 MOST_UNITS = 32 << 20
@@ -380,7 +383,10 @@ def _ends(
     def of(other: Repeat, rounds: int) -> float:
         return _programmed_bytes(workload.replay(model, fill, rounds, False, other))
 
-    roams = found["roaming_units"] > _LEAST_ROAMING * workload.info()["write_units"]
+    roams = (
+        found["roaming_units"] > _LEAST_ROAMING * workload.info()["write_units"]
+        and found["logical_units"] <= _MOST_ROAMING_UNITS
+    )
     return (
         of(Repeat.EXACT, MOST_ROUNDS) if found["varied_units"] else None,
         of(Repeat.ROAMING, _ROAMING_ROUNDS) if roams else None,
