@@ -1,5 +1,8 @@
 """Devices: the catalogue is complete, and an invalid file is refused by name."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import pytest
 
 from fscost import devices, wear
@@ -72,3 +75,21 @@ def test_a_write_buffer_is_described_once() -> None:
         sections = [set(section.values) for section in each.sections.values()]
         twice = set.intersection(*sections) if len(sections) > 1 else set()
         assert not twice & {"buffer_bytes", "power_loss_protection"}, each.name
+
+
+def test_times_of_nand_are_those_of_latency() -> None:
+    """Utilisation of arrays was empty for every device of today."""
+    found = wear.find("sata-ssd")
+    assert wear.has_timing(found)
+    # 16 dies program 96 KiB in 1,350 us: 16 KiB in 225 us.
+    assert (found.values["program_us"], found.values["parallel_pages"]) == (225, 16)
+    own = wear.find("first-generation-32gb")
+    assert own.values["read_us"] == 25
+    timed = [each for each in devices.catalogue() if "erase_us" in latency_values(each)]
+    worn = [wear.of_file(each) for each in timed if "wear" in each.sections]
+    assert len(worn) > 5
+    assert all(wear.has_timing(each) for each in worn)
+
+
+def latency_values(device: devices.Device) -> Mapping[str, Any]:
+    return device.section("latency").values if "latency" in device.sections else {}

@@ -199,7 +199,11 @@ def of_file(file: devices.Device) -> Device:
             raise _wrong(file.origin, each.name, "is missing", f"add it: {each.meaning}")
     given = {key: each.default for key, each in PARAMETERS.items()} | values
     _check_together(file.origin, given)
+    timing = _timing(file, given["page_bytes"])
     sources = {**shared.sources, **section.sources}
+    if not timing.values.keys() & section.values.keys():
+        given |= timing.values
+        sources |= timing.sources
     return Device(file.name, file.summary, file.kind, given, sources, file.origin)
 
 
@@ -211,6 +215,24 @@ def _shared(file: devices.Device) -> devices.Section:
         {name: latency.values[name] for name in _SHARED if name in latency.values},
         {name: latency.sources[name] for name in _SHARED if name in latency.sources},
     )
+
+
+def _timing(file: devices.Device, page_bytes: int) -> devices.Section:
+    """Return the times of NAND operations from the section [latency], for pages of this size. Its
+    programs are of `program_bytes`, several pages at once."""
+    latency = file.sections.get("latency", devices.Section({}, {}))
+    found = {"channels": 1, "dies_per_channel": 1} | dict(latency.values)
+    names = {"page_read_us", "program_us", "program_bytes", "erase_us"}
+    if not names <= found.keys():
+        return devices.Section({}, {})
+    pages = found["program_bytes"] / page_bytes
+    values = {
+        "read_us": max(round(found["page_read_us"]), 1),
+        "program_us": max(round(found["program_us"] / pages), 1),
+        "erase_us": max(round(found["erase_us"]), 1),
+        "parallel_pages": found["channels"] * found["dies_per_channel"],
+    }
+    return devices.Section(values, dict.fromkeys(values, "as in [latency], a page of each die"))
 
 
 def _value(file: str, parameter: Parameter, found: Any) -> Any:
