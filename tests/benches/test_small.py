@@ -64,6 +64,16 @@ def test_delays(tmp_path: Path) -> None:
     assert set(found["p99_ns"]) == {"constant 100 us"}
 
 
+@pytest.mark.root
+@pytest.mark.long
+def test_live(tmp_path: Path) -> None:
+    words = ("--requests", "4", "--rounds", "1", "--unjudged", "sata-ssd")
+    found = figures(tmp_path, "live", *words)
+    assert len(found) == 3
+    assert all(set(each) == {"live_s", "offline_s", "ratio"} for each in found.values())
+    assert all(each["offline_s"] > 0 for each in found.values())
+
+
 @pytest.mark.guest
 @pytest.mark.slow
 def test_vm(tmp_path: Path) -> None:
