@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from fscost.errors import FscostError
-from fscost.request import Place, Request, prepared
+from fscost.request.model import Place, Request
+from fscost.request.prepare import prepared
 from fscost.run import execute
 from fscost.run.executor import ray
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from fscost import host
 from fscost.errors import HostError, InputError
-from fscost.request import AUTO
+from fscost.request.model import AUTO
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
