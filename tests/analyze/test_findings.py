@@ -90,7 +90,8 @@ CASES = {
         [*files(1, 3), row("inode_table", cause="lazy_init")],
         (
             "25 % of the bytes were zeros that mkfs had left to the kernel (ext4: -E"
-            " lazy_itable_init=0,lazy_journal_init=0 makes mkfs write them)"
+            " lazy_itable_init=0,lazy_journal_init=0 makes mkfs write them, and -o noinit_itable"
+            " leaves the inode tables as they are)"
         ),
     ),
     "copy": (

@@ -71,7 +71,7 @@ SECOND = {"structure": "fs_tree", "cause": "directory_entries", "copy": 1}
             [DATA, {"structure": "inode_table", "cause": "lazy_init"}],
             "ext",
             "50 % of its bytes are zeros that mkfs left to the kernel",
-            "mkfs.ext4 -E lazy_itable_init=0,lazy_journal_init=0",
+            "mkfs.ext4 -E lazy_itable_init=0,lazy_journal_init=0, or mount -o noinit_itable",
             4096,
         ),
     ],

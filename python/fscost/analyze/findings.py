@@ -40,7 +40,8 @@ _OF_CAUSE = {
     ),
     "lazy_init": (
         "of the bytes were zeros that mkfs had left to the kernel (ext4: -E"
-        " lazy_itable_init=0,lazy_journal_init=0 makes mkfs write them)"
+        " lazy_itable_init=0,lazy_journal_init=0 makes mkfs write them, and -o noinit_itable leaves"
+        " the inode tables as they are)"
     ),
 }
 """Findings about the bytes of a cause."""

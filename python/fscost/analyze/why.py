@@ -16,7 +16,7 @@ WORTH_SAYING = 0.05
 _MOST_REASONS = 3
 _KEYS = ("structure", "cause", "atime_alone", "copy")
 _FAST_COMMIT = "journal_fast_commit"
-_LAZY_INIT = "mkfs.ext4 -E lazy_itable_init=0,lazy_journal_init=0"
+_LAZY_INIT = "mkfs.ext4 -E lazy_itable_init=0,lazy_journal_init=0, or mount -o noinit_itable"
 
 
 @dataclass(frozen=True)
