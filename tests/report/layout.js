@@ -1,4 +1,4 @@
-// Find what a reader at this width cannot see: elements beyond the window or wider than their boxes,
+// Find what a reader at this width cannot see: elements beyond the window or wider than their box,
 // texts that a chart cuts off, and texts of a chart that cover each other. Boxes that scroll may
 // hold wider ones. Arguments: called back with a list of sentences.
 const done = arguments[0];
@@ -8,8 +8,10 @@ const isSeen = (element) =>
 const scrolls = (element) => ["auto", "scroll"].includes(getComputedStyle(element).overflowX);
 const isInScroll = (element) =>
   element !== document.body && (scrolls(element) || isInScroll(element.parentElement));
-const name = (element) =>
-  `${element.closest("[id]")?.id} ${element.tagName} “${element.textContent.trim().slice(0, 40)}”`;
+const name = (element) => {
+  const place = element.closest("[id]")?.id;
+  return `${place} ${element.tagName} “${element.textContent.trim().slice(0, 40)}”`;
+};
 
 function* ofBoxes() {
   for (const element of document.body.querySelectorAll("*:not(svg *, .skip)")) {
@@ -39,7 +41,9 @@ function* ofChart(svg) {
       const width = Math.min(mine.right, its.right) - Math.max(mine.left, its.left);
       const height = Math.min(mine.bottom, its.bottom) - Math.max(mine.top, its.top);
       // The boxes of lines overlap where their letters do not.
-      if (width > SLACK && height > 4) yield `overlap: ${name(text)} and “${other.textContent}”`;
+      if (width > SLACK && height > 4) {
+        yield `overlap: ${name(text)} and “${other.textContent}”`;
+      }
     }
   }
 }
