@@ -62,10 +62,11 @@ def collect(folder: Path) -> None:
     run = fscost.load(folder)
     kernel, workload = kernel_of(run), run.results.manifest.workload["name"]
     kept = RUNS / kernel.translate(FOLDER_NAME) / workload
+    nand = nand_bytes(run)
     kept.mkdir(parents=True, exist_ok=True)
     for name in (MANIFEST, SAMPLES):
         shutil.copyfile(folder / name, kept / name)
-    (kept / SECOND).write_text(json.dumps(nand_bytes(run), indent=1) + "\n")
+    (kept / SECOND).write_text(json.dumps(nand, indent=1) + "\n")
 
 
 def nand_bytes(run: fscost.Run) -> dict[str, float]:
