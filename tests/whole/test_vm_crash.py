@@ -41,18 +41,23 @@ def test_guests_and_this_kernel_agree(name: str, tmp_path: Path, vm_lab: VmLab) 
     assert done.returncode == 0
     results = load(tmp_path / "run")
     [(profile, source)] = sources(results, states.load(results.folder).workload)
-    limits = Limits(cuts=3, states_per_cut=6)
+    # Kernels of different versions may judge garbage differently; a disk that keeps the order
+    # of writes leaves none, but loses data without barriers.
+    device = "in-order" if "nobarrier" in name else "reorder-4k"
+    limits = Limits(cuts=3, states_per_cut=6, device=device)
     here = explore(source, limits, natively(results.folder)(profile))
     there = explore(source, limits, in_guests(vm_lab)(profile))
-    assert len(here.outcomes) > 5
+    assert len(here.outcomes) > 3
+    assert any(each.is_broken for each in here.outcomes) == ("nobarrier" in name)
 
     def found(outcomes: Any) -> list[object]:
         return [(each.state, each.mounts, each.needs_repair, each.broken) for each in outcomes]
 
     assert found(there.outcomes) == found(here.outcomes)
-    if name != "ext4 -o nobarrier":
+    if "nobarrier" not in name:
         noticed = control(source, limits, in_guests(vm_lab)(profile))
-        assert noticed.tried == noticed.noticed > 0
+        assert noticed == control(source, limits, natively(results.folder)(profile))
+        assert noticed.noticed > 0
 
 
 @pytest.mark.root

@@ -14,6 +14,7 @@ from fscost.cli.examine import Earlier, examine, promising, request
 from fscost.cli.examiners import (
     Examined,
     chosen_lab,
+    examiners_of,
     in_guests,
     natively,
     refuse_in_guests,
@@ -208,14 +209,11 @@ def crash(asked: Asked) -> None:
         outcome = execute(found)
         if outcome.interrupted:
             raise typer.Exit(130)
-        examiners = natively(outcome.results.folder)
-        if isinstance(site, VmLab):
-            examiners = in_guests(site)
         examine(
             outcome.results,
             workload,
             limits,
-            examiners,
+            examiners_of(site, outcome.results.folder),
             lose_disks=asked.lose_disks,
             is_json=asked.json,
         )

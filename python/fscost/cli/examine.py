@@ -4,13 +4,15 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fscost import files
-from fscost.cli.examiners import Examined, Examiners, natively
+from fscost.cli.examiners import Examined, Examiners, examiners_of
 from fscost.cli.lines import say
 from fscost.errors import HostError, InputError
+from fscost.lab.base import Site
 from fscost.request.model import Place, Request
 from fscost.request.prepare import Prepared, prepared
 from fscost.request.request import absolute, with_range
@@ -20,7 +22,6 @@ from fscost.view.power_cut import FOLDER
 if TYPE_CHECKING:
     from fscost.crash.explore import Control, Exploration, Limits, Source, State
     from fscost.crash.lost import Lost
-    from fscost.profile import Profile
     from fscost.results import CellRecord
     from fscost.view.grid import Grid
 
@@ -148,24 +149,33 @@ def promising(
     return request(on, [prepare], [run], seed, kernels)
 
 
-def beside(profiles: Sequence["Profile"], folder: Path, seed: int) -> Prepared | None:
-    """Return the run that cuts the power of these profiles, in the folder of another run: of those
-    whose states can be examined here; None if there are none."""
+def beside(found: Prepared, asked: Request) -> Prepared | None:
+    """Return the run that cuts the power of another run's profiles, in its folder and lab: of those
+    whose states can be examined there; None if there are none."""
     from fscost.crash.explore import TYPES
+    from fscost.crash.families import FAMILIES, family
+    from fscost.lab.vm import VmLab
 
-    names = [each.name for each in profiles if each.type in TYPES and not each.array]
+    is_native = not isinstance(found.executor.site, VmLab)
+    # Several kernels share a profile, and are in its name.
+    names = dict.fromkeys(
+        each.name.removesuffix(f" @{Path(each.kernel).name}")
+        for each in found.spec.profiles
+        if not each.array and (each.type in TYPES if is_native else family(each.type) in FAMILIES)
+    )
     if not names:
         return None
-    asked = promising(names, _BESIDE, _ROUNDS, seed)
-    return prepared(asked, Place("native", folder / FOLDER), say, sys.argv)
+    wanted = promising(list(names), _BESIDE, _ROUNDS, asked.seed, asked.kernel, is_native=is_native)
+    place = Place("native" if is_native else "vm", found.spec.folder / FOLDER)
+    return prepared(replace(wanted, modules=asked.modules), place, say, sys.argv)
 
 
-def explored(results: RunResults) -> None:
+def explored(results: RunResults, site: Site) -> None:
     """Examine the states of a run that was made beside another one."""
     from fscost.crash.explore import Limits
 
     limits = Limits(cuts=16, states_per_cut=12)
-    _explored(results, _BESIDE, limits, natively(results.folder))
+    _explored(results, _BESIDE, limits, examiners_of(site, results.folder))
 
 
 def _explored(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from fscost import host
 from fscost.errors import HostError, InputError
+from fscost.lab.base import Site
 from fscost.request.model import AUTO
 
 if TYPE_CHECKING:
@@ -29,6 +30,13 @@ class Examined:
 
 Examiners = Callable[[Examined], "Answered"]
 """Returns what examines the states of a profile; raises an error if nothing does."""
+
+
+def examiners_of(site: Site, folder: Path) -> Examiners:
+    """Examine where the run in `folder` was made."""
+    from fscost.lab.vm import VmLab
+
+    return in_guests(site) if isinstance(site, VmLab) else natively(folder)
 
 
 def natively(folder: Path) -> Examiners:

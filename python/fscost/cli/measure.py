@@ -189,7 +189,7 @@ def _measure(asked: Request, place: Place, held: Held) -> RunOutcome | None:
                 print(plain("\n".join([f"# {title}, once on this machine", *own])))
         print_commands(found)
         return None
-    cuts = beside(found.spec.profiles, found.spec.folder, asked.seed) if place.crash else None
+    cuts = beside(found, asked) if place.crash else None
     with held, around(asked.setup, asked.cleanup, say):
         outcome = execute(found, show_output=place.show_output)
         if cuts is not None and not outcome.interrupted:
@@ -206,7 +206,7 @@ def _cut_power(found: Prepared) -> None:
     if outcome.interrupted:
         say("interrupted: the run is whole, but has no verdicts after power cuts")
     else:
-        explored(outcome.results)
+        explored(outcome.results, found.executor.site)
 
 
 def print_commands(found: Prepared) -> None:
