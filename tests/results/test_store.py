@@ -11,7 +11,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from fscost.errors import InputError
 from fscost.results import (
+    JOURNAL,
     SAMPLES,
     SCHEMA,
     CellRecord,
@@ -96,3 +98,79 @@ def test_a_kill_at_any_instant_leaves_one_state_or_the_next(
     assert found.samples.num_rows == 2 * len(found.manifest.cells)
     RunStore.reopen(folder)
     assert sorted(path.name for path in folder.iterdir()) == ["manifest.json", "samples.parquet"]
+
+
+def test_cells_between_whole_writes_are_in_the_journal(
+    run: Path, record: Callable[..., CellRecord], row: Callable[..., SampleRow]
+) -> None:
+    """Each cell is on disk at once; the files are written whole a few times only."""
+    store = RunStore.reopen(run)
+    writes = 0
+    for number in range(1, 200):
+        name = f"ext4.{number}"
+        store.manifest.elapsed_s = float(number)
+        rows = with_totals([row("work", "device_write_bytes", 1.0, cell=name, repetition=number)])
+        store.add(record("ext4", number), rows)
+        writes += not (run / JOURNAL).exists()
+        if number % 37 == 0:
+            found = load(run)
+            assert found.samples.equals(store.results.samples)
+            assert found.manifest == store.manifest
+    assert writes < 80
+    with (run / JOURNAL).open("ab") as file:
+        file.write(b'{"after": 1')  # the run is killed while it writes a line
+    again = RunStore.reopen(run)
+    assert load(run).manifest == store.manifest
+    again.save()
+    assert not (run / JOURNAL).exists()
+    assert again.results.samples.equals(store.results.samples)
+    assert load(run).manifest == store.manifest
+
+
+def test_a_journal_of_an_earlier_manifest_is_ignored(
+    run: Path, record: Callable[..., CellRecord], row: Callable[..., SampleRow]
+) -> None:
+    """A kill after the files were written whole leaves it."""
+    store = RunStore.reopen(run)
+    for number in range(1, 26):
+        rows = [row("work", "device_write_bytes", 1.0, cell=f"ext4.{number}", repetition=number)]
+        store.add(record("ext4", number), with_totals(rows))
+    journal = (run / JOURNAL).read_bytes()
+    store.save()
+    (run / JOURNAL).write_bytes(journal)
+    assert load(run).manifest == store.manifest
+    store.drop(["ext4.25"])
+    assert load(run).manifest == store.manifest
+    assert "ext4.25" not in load(run).samples["cell"].to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (lambda line: line.replace(b'"after"', b'"before"'), "line 1: after is missing"),
+        (lambda line: line.replace(b"4096.0", b"NaN").replace(b"1.0]", b"NaN]"), "NaN is not JSON"),
+        (lambda line: line.replace(b', "work", true', b', "work"'), "does not have 11 values"),
+        (lambda line: line.replace(b'"work", true', b'"work", 17'), "not the samples that fscost"),
+        (lambda line: line.replace(b'"bytes", 1.0', b'"bytes", 2.0'), "do not match manifest"),
+        (lambda line: line.replace(b'"recording": ""', b'"recording": "/etc"'), "leads out of"),
+        (lambda line: line + line, "a second time"),
+        (lambda line: b"[" * 100_000 + b"\n", "line 1"),
+    ],
+)
+def test_a_damaged_journal_is_one_error(
+    run: Path,
+    record: Callable[..., CellRecord],
+    row: Callable[..., SampleRow],
+    damage: Callable[[bytes], bytes],
+    words: str,
+) -> None:
+    store = RunStore.reopen(run)
+    number = 0
+    while not (run / JOURNAL).exists():
+        number += 1
+        rows = [row("work", "device_write_bytes", 1.0, cell=f"ext4.{number}", repetition=number)]
+        store.add(record("ext4", number), with_totals(rows))
+    line = (run / JOURNAL).read_bytes()
+    (run / JOURNAL).write_bytes(damage(line))
+    with pytest.raises(InputError, match=words):
+        load(run)

@@ -1,6 +1,7 @@
 """Samples and manifest of a run: writing them to disk and reading them back."""
 
 from fscost.results import written
+from fscost.results.journal import JOURNAL
 from fscost.results.load import (
     CELLS,
     INPUTS,
@@ -19,6 +20,7 @@ from fscost.results.table import SCHEMA, TOTAL, SampleRow, to_table, with_totals
 __all__ = [
     "CELLS",
     "INPUTS",
+    "JOURNAL",
     "MANIFEST",
     "METRICS",
     "SAMPLES",

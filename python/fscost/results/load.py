@@ -1,7 +1,9 @@
 """Reader for a run's folder. Its content is untrusted."""
 
+import hashlib
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -12,7 +14,8 @@ import pyarrow.parquet as pq
 
 from fscost import files
 from fscost.errors import InputError
-from fscost.results.manifest import REMEDY, CellRecord, Manifest
+from fscost.results import journal
+from fscost.results.manifest import REMEDY, CellRecord, Manifest, with_cells
 from fscost.results.renamed import with_present_names
 from fscost.results.table import SCHEMA, digest, to_table
 
@@ -43,8 +46,13 @@ def load(folder: Path, *, trust: bool = False) -> RunResults:
     other users control is refused unless it is trusted."""
     try:
         with files.own_folder(folder, (CELLS, INPUTS), trust=trust) as opened:
-            manifest = _manifest(folder, opened)
-            samples = _samples(folder, opened, manifest)
+            manifest, sha256 = _manifest(folder, opened)
+            entries = journal.read(folder, opened, sha256)
+            if entries:
+                cells = [entry.cell for entry in entries]
+                path = folder / journal.JOURNAL
+                manifest = with_cells(path, manifest, cells, entries[-1].elapsed_s)
+            samples = _samples(folder, opened, manifest, entries)
             return RunResults(folder, *with_present_names(manifest, samples))
     except OSError as error:
         raise InputError(
@@ -60,7 +68,7 @@ def salvaged(folder: Path, *, trust: bool = False) -> tuple[RunResults, list[str
     except InputError as error:
         try:
             with files.own_folder(folder, (CELLS, INPUTS), trust=trust) as opened:
-                manifest = _manifest(folder, opened)
+                manifest, _ = _manifest(folder, opened)
         except OSError:
             raise error from None
         return RunResults(folder, manifest, to_table(())), [
@@ -84,7 +92,8 @@ def _open(folder: Path, opened: int, name: str) -> IO[bytes]:
         raise InputError(f"{folder / error.what}", REMEDY) from error
 
 
-def _manifest(folder: Path, opened: int) -> Manifest:
+def _manifest(folder: Path, opened: int) -> tuple[Manifest, str]:
+    """Read the manifest, and the SHA-256 of its file."""
     path = folder / MANIFEST
     try:
         with _open(folder, opened, MANIFEST) as file:
@@ -103,7 +112,7 @@ def _manifest(folder: Path, opened: int) -> Manifest:
         raise _damaged(path, f"not UTF-8 at byte {error.start}") from error
     except (ValueError, RecursionError) as error:
         raise _damaged(path, f"not JSON: {error}") from error
-    return Manifest.from_json(path, value)
+    return Manifest.from_json(path, value), hashlib.sha256(content).hexdigest()
 
 
 def _damaged(path: Path, what: str) -> InputError:
@@ -114,7 +123,9 @@ def _no_constant(word: str) -> Any:
     raise ValueError(f"{word} is not JSON")
 
 
-def _samples(folder: Path, opened: int, manifest: Manifest) -> pa.Table:
+def _samples(
+    folder: Path, opened: int, manifest: Manifest, entries: Sequence[journal.Entry]
+) -> pa.Table:
     path = folder / SAMPLES
     try:
         with _open(folder, opened, SAMPLES) as source:
@@ -131,7 +142,28 @@ def _samples(folder: Path, opened: int, manifest: Manifest) -> pa.Table:
     for name in SCHEMA.names:
         if table[name].null_count:
             raise _damaged(path, f"column {name} has empty values")
-    return _check_values(path, table.cast(SCHEMA), manifest)
+    table = table.cast(SCHEMA)
+    if entries:
+        table = pa.concat_tables([table, _of_journal(folder / journal.JOURNAL, entries)])
+    return _check_values(path, table, manifest)
+
+
+def _of_journal(path: Path, entries: Sequence[journal.Entry]) -> pa.Table:
+    rows = [row for entry in entries for row in entry.rows]
+    if any(len(row) != len(SCHEMA) for row in rows):
+        raise _damaged(path, f"a row does not have {len(SCHEMA)} values")
+    columns = zip(*rows, strict=True) if rows else [()] * len(SCHEMA)
+    try:
+        arrays = [
+            pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)
+        ]
+        table = pa.Table.from_arrays(arrays, schema=SCHEMA)
+        table.validate(full=True)
+    except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
+        raise _damaged(path, f"not the samples that fscost wrote: {error}") from error
+    if any(column.null_count for column in table.columns):
+        raise _damaged(path, "a row has empty values")
+    return table
 
 
 def _check_size(path: Path, source: IO[bytes], claims: pq.FileMetaData) -> None:

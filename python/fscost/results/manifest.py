@@ -1,7 +1,7 @@
 """`manifest.json`: everything about a run except its samples."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Literal
 
@@ -125,6 +125,18 @@ class Manifest(typed.Table):
         except typed.InvalidError as error:
             raise InputError(f"{file}: {error}", REMEDY) from None
         return manifest
+
+
+def with_cells(
+    file: Path, manifest: Manifest, cells: Sequence[CellRecord], elapsed_s: float
+) -> Manifest:
+    """Return the manifest with cells of `file`, which finished after it was written."""
+    found = replace(manifest, cells=[*manifest.cells, *cells], elapsed_s=elapsed_s)
+    try:
+        _check_names(found)
+    except typed.InvalidError as error:
+        raise InputError(f"{file}: {error}", REMEDY) from None
+    return found
 
 
 @dataclass(frozen=True)

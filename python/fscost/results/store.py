@@ -1,6 +1,11 @@
-"""Writer of a run's folder. It rewrites the files whole after every cell, so that SIGKILL leaves
-the state after one cell or the next."""
+"""Writer of a run's folder. Each cell is on disk before the next is added, so that SIGKILL leaves
+the state after one cell or the next.
 
+The files are rewritten whole when there is a sixteenth more cells; the cells between are in the
+journal. So the work for each cell does not grow with their number.
+"""
+
+import hashlib
 import json
 from collections.abc import Collection, Sequence
 from dataclasses import replace
@@ -12,6 +17,8 @@ import pyarrow.parquet as pq
 
 from fscost import files
 from fscost.errors import HostError
+from fscost.results import journal
+from fscost.results.journal import JOURNAL
 from fscost.results.load import MANIFEST, SAMPLES, RunResults, load
 from fscost.results.manifest import CellRecord, Manifest
 from fscost.results.table import SampleRow, digest, to_table
@@ -25,7 +32,10 @@ class RunStore:
     def __init__(self, folder: Path, manifest: Manifest, samples: pa.Table | None = None) -> None:
         self.folder = folder
         self.manifest = manifest
-        self._samples = to_table(()) if samples is None else samples
+        self._tables = [to_table(()) if samples is None else samples]
+        self._saved = 0
+        """Number of cells in the manifest that this store wrote last."""
+        self._saved_sha256 = ""
 
     @staticmethod
     def create(folder: Path, manifest: Manifest) -> "RunStore":
@@ -52,20 +62,30 @@ class RunStore:
     @property
     def results(self) -> RunResults:
         """Results so far."""
-        return RunResults(self.folder, self.manifest, self._samples)
+        return RunResults(self.folder, self.manifest, self._samples())
 
     def add(self, record: CellRecord, rows: Sequence[SampleRow]) -> None:
         """Add a finished cell and its samples, and save."""
         table = to_table(rows)
-        self.manifest.cells.append(replace(record, samples_sha256=digest(table) if rows else ""))
-        self._samples = pa.concat_tables([self._samples, table])
-        self.save()
+        record = replace(record, samples_sha256=digest(table) if rows else "")
+        self.manifest.cells.append(record)
+        self._tables.append(table)
+        if len(self.manifest.cells) - self._saved > self._saved // 16 or not self._saved_sha256:
+            self.save()
+            return
+        values = journal.values_of(rows)
+        journal.append(
+            self.folder, journal.Entry(self._saved_sha256, self.manifest.elapsed_s, record, values)
+        )
 
     def drop(self, cells: Collection[str]) -> None:
         """Remove finished cells and their samples, and save."""
         self.manifest.cells = [kept for kept in self.manifest.cells if kept.cell not in cells]
-        is_of_them = pc.is_in(self._samples["cell"], pa.array(sorted(cells), pa.string()))
-        self._samples = self._samples.filter(pc.invert(is_of_them))
+        samples = self._samples()
+        is_of_them = pc.is_in(samples["cell"], pa.array(sorted(cells), pa.string()))
+        self._tables = [samples.filter(pc.invert(is_of_them))]
+        # First, because it may hold them and follow the manifest that is written now.
+        (self.folder / JOURNAL).unlink(missing_ok=True)
         self.save()
 
     def save(self) -> None:
@@ -75,6 +95,14 @@ class RunStore:
         # Command-line arguments that are not UTF-8 (lone surrogates in Python) become JSON escapes.
         content = text.encode("utf-8", "backslashreplace") + b"\n"
         with files.replacing(self.folder / SAMPLES, _REMEDY) as file:
-            pq.write_table(self._samples, file, compression="zstd")
+            pq.write_table(self._samples(), file, compression="zstd")
         with files.replacing(self.folder / MANIFEST, _REMEDY) as file:
             file.write(content)
+        self._saved = len(self.manifest.cells)
+        self._saved_sha256 = hashlib.sha256(content).hexdigest()
+        (self.folder / JOURNAL).unlink(missing_ok=True)
+
+    def _samples(self) -> pa.Table:
+        if len(self._tables) > 1:
+            self._tables = [pa.concat_tables(self._tables).combine_chunks()]
+        return self._tables[0]

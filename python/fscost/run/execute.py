@@ -309,7 +309,7 @@ class _Run:
         store.manifest.elapsed_s = round(store.manifest.elapsed_s + kept.duration_s / lanes, 3)
         store.add(kept, rows)
         left_s = remaining_s(
-            self.spec.stopping, store.results, running, begun - 1, cells_left, lanes
+            self.spec.stopping, store.manifest, running, begun - 1, cells_left, lanes
         )
         self.listener.cell_ends(kept, left_s)
         if kept.status == "failed":

@@ -12,7 +12,7 @@ from typing import Any
 from fscost import files, host
 from fscost.errors import HostError, InputError
 from fscost.lab.base import Site
-from fscost.results import CELLS, INPUTS, MANIFEST, SAMPLES, Manifest, RunStore, Skipped
+from fscost.results import CELLS, INPUTS, JOURNAL, MANIFEST, SAMPLES, Manifest, RunStore, Skipped
 from fscost.run.spec import RunSpec, plain
 
 _CELL = re.compile(r"[0-9A-Za-z-]+\.[0-9]+")
@@ -120,7 +120,7 @@ def discard(folder: Path, existed: bool) -> None:
     does anything that others put into it."""
     files.remove_folders(folder, CELLS, _CELL.fullmatch)
     files.remove_folders(folder, INPUTS, _INPUT.fullmatch)
-    for name in (SAMPLES, MANIFEST):
+    for name in (SAMPLES, MANIFEST, JOURNAL):
         (folder / name).unlink(missing_ok=True)
     if not existed:
         with suppress(OSError):

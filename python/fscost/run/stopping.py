@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from fscost import stats
-from fscost.results import CellRecord, RunResults
+from fscost.results import CellRecord, Manifest, RunResults
 from fscost.run.spec import StoppingRule
 
 _USELESS = 1.0
@@ -57,17 +57,17 @@ def narrow(rule: StoppingRule, results: RunResults, running: Sequence[str]) -> b
 
 def repetition_s(cells: Sequence[CellRecord], running: Sequence[str]) -> float:
     """Estimate the time of one repetition from the cells so far."""
-    known = {
-        profile: [cell.duration_s for cell in cells if cell.profile == profile]
-        for profile in running
-    }
+    known: dict[str, list[float]] = {profile: [] for profile in running}
+    for cell in cells:
+        if cell.profile in known:
+            known[cell.profile].append(cell.duration_s)
     means = [sum(found) / len(found) for found in known.values() if found]
     return sum(means) / len(means) * len(running) if means else 0.0
 
 
 def remaining_s(
     rule: StoppingRule,
-    results: RunResults,
+    manifest: Manifest,
     running: Sequence[str],
     repetition: int,
     cells_left: int,
@@ -75,11 +75,11 @@ def remaining_s(
 ) -> tuple[float, float]:
     """Estimate the time to the earliest and to the latest end, from the middle of `repetition` with
     `cells_left` cells to go."""
-    whole = repetition_s(results.manifest.cells, running) / lanes
+    whole = repetition_s(manifest.cells, running) / lanes
     here = whole * cells_left / len(running) if running else 0.0
     earliest = here + max(0, rule.min_repetitions - repetition - 1) * whole
     latest = here + max(0, rule.max_repetitions - repetition - 1) * whole
-    cap = max(here, rule.max_minutes * 60 - results.manifest.elapsed_s)
+    cap = max(here, rule.max_minutes * 60 - manifest.elapsed_s)
     return min(earliest, cap), min(latest, cap)
 
 
