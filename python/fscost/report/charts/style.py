@@ -84,6 +84,8 @@ def configured(
             columns=alt.ExprRef(f"{ROOM} < 420 ? 1 : 4"),
             gradientLength=alt.ExprRef("min(200, width)"),
             labelFontSize=12,
+            # The font of a reader may be wider than the one with which a file was measured.
+            columnPadding=24,
             labelLimit=160,
             orient="bottom",
             symbolType="square",
