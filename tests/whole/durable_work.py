@@ -13,6 +13,7 @@ from fscost.profile.model import Profile
 from fscost.results import RunStore
 from fscost.run import RunSpec, StoppingRule
 from fscost.run import folder as run_folder
+from fscost.run.executor import Ran
 from fscost.run.record import record
 from fscost.workload.model import Step, Workload
 
@@ -38,7 +39,7 @@ def main() -> None:
         if repetition != 1:  # one that fails conservation stays as it was recorded
             capture.Explaining(result.recording).pack()
         capture.export_image(result.recording, "main", cell_dir / "exported")
-        store.add(*record(result, folder, 1.0))
+        store.add(*record(Ran(result, 1.0), folder))
     store.manifest.state = "finished"
     store.save()
 

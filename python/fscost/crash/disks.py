@@ -3,8 +3,10 @@
 import errno
 import fcntl
 import os
+import random
 import re
 import struct
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,7 +15,8 @@ from pathlib import Path
 _GET_FREE, _CONFIGURE, _AUTOCLEAR = 0x4C82, 0x4C0A, 4  # include/uapi/linux/loop.h
 _CONFIG_BYTES, _FLAGS_AT = 304, 60
 """Size of struct loop_config, and place of info.lo_flags in it."""
-_TRIES = 100
+_TRIES = 1000
+_LONGEST_WAIT_S = 0.02
 _NAMED = re.compile(r"(device|logdev|rtdev)=\{disk\.([A-Za-z0-9_.-]+)\}")
 _OPTIONS = {"device": "journal_path", "logdev": "logdev", "rtdev": "rtdev"}
 _CHECK_FLAGS = {"journal_path": "-j", "logdev": "-l", "rtdev": "-r"}
@@ -84,9 +87,10 @@ def _configured(backing: int, sector_bytes: int) -> tuple[int, Path]:
                 fcntl.ioctl(loop, _CONFIGURE, bytes(config))
             except OSError as error:
                 os.close(loop)
-                # Another process was faster.
+                # Another process was faster; all of them try again, at different times.
                 if error.errno != errno.EBUSY:
                     raise
+                time.sleep(random.uniform(0, _LONGEST_WAIT_S))
                 continue
             return loop, path
     finally:

@@ -8,6 +8,7 @@ from fscost import devices
 from fscost.errors import InputError, did_you_mean
 
 _MOST_BYTES = 16 << 40
+_MOST_OF_LATENCY = 1_000_000_000
 """Largest capacity: 16 TiB."""
 _SHARED = ("buffer_bytes", "power_loss_protection")
 """Fields that the section [latency] has too."""
@@ -225,13 +226,20 @@ def _timing(file: devices.Device, page_bytes: int) -> devices.Section:
     names = {"page_read_us", "program_us", "program_bytes", "erase_us"}
     if not names <= found.keys():
         return devices.Section({}, {})
+    for name in sorted(names | {"channels", "dies_per_channel"}):
+        number = found[name]
+        is_number = isinstance(number, (int, float)) and not isinstance(number, bool)
+        if not is_number or not 0 < number < _MOST_OF_LATENCY:
+            remedy = f"give a number above 0 and below {_MOST_OF_LATENCY}"
+            raise _wrong(file.origin, f"{name} of [latency]", f"is {number!r}", remedy)
     pages = found["program_bytes"] / page_bytes
     values = {
         "read_us": max(round(found["page_read_us"]), 1),
         "program_us": max(round(found["program_us"] / pages), 1),
         "erase_us": max(round(found["erase_us"]), 1),
-        "parallel_pages": found["channels"] * found["dies_per_channel"],
+        "parallel_pages": round(found["channels"] * found["dies_per_channel"]),
     }
+    values = {key: _value(file.origin, PARAMETERS[key], each) for key, each in values.items()}
     return devices.Section(values, dict.fromkeys(values, "as in [latency], a page of each die"))
 
 
