@@ -68,7 +68,9 @@ def test_only_calls_from_outside_a_cell_count_and_repeat_it(
         helper.join()
         os.close(ready)
         os.close(go)
-    [cell] = outcome.results.manifest.done
+    manifest = outcome.results.manifest
+    assert [failed.because for failed in manifest.failed] == []
+    [cell] = manifest.done
     assert cell.facts[METRIC] == {"kept": 0, "dropped": [3]}
     counted = {
         row["phase"]: row["value"]
