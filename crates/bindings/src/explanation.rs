@@ -18,7 +18,7 @@ use std::{
 };
 
 /// Rows per batch.
-const BATCH_ROWS: usize = 1 << 18;
+const BATCH_ROWS: usize = 1 << 16;
 
 /// An explained recording. Each iteration starts at the first row and yields all rows in record
 /// batches, with the columns of docs/explaining.md.

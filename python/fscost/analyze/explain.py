@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from fscost import capture
 from fscost.analyze.rows import SCHEMA, parts
-from fscost.analyze.sums import Batches, Collector, Sum
+from fscost.analyze.sums import Batches, Collector, Sum, grouped
 from fscost.errors import InputError
 
 FORMATTING = ("before", "mkfs", "mount")
@@ -88,15 +88,8 @@ class Explanation:
         """Sum bytes by each combination of these columns' values: the keys, and `length_sum`. A
         finer sum is reused if there is one."""
         if keys not in self._sums and (finer := self._finer(keys)) is not None:
-            sums = (
-                self._sums[finer]
-                .combine_chunks()
-                .group_by(list(keys))
-                .aggregate([("length_sum", "sum")])
-            )
-            self._sums[keys] = sums.select([*keys, "length_sum_sum"]).rename_columns(
-                [*keys, "length_sum"]
-            )
+            sums = grouped(self._sums[finer], keys, [("length_sum", "sum")])
+            self._sums[keys] = sums.rename_columns([*keys, "length_sum"])
         self.prepare([keys])
         return self._sums[keys]
 

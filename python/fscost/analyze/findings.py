@@ -24,7 +24,7 @@ from fscost.analyze.groups import (
 )
 from fscost.analyze.journal import BTRFS, EXT, Journal
 from fscost.analyze.journal import journal as journal_of
-from fscost.analyze.sums import largest_row
+from fscost.analyze.sums import grouped, largest_row
 
 WORTH_SAYING = 0.01
 WORTH_NAMING = 0.1
@@ -165,8 +165,7 @@ def _files(explanation: Explanation, total: int, forced: int) -> Iterator[str]:
         "data": pc.if_else(is_data, sums["length_sum"], zero),
         "other": pc.if_else(is_data, zero, sums["length_sum"]),
     }
-    by_path = pa.table(columns).group_by("path", use_threads=False)
-    by_path = by_path.aggregate([("data", "sum"), ("other", "sum")])
+    by_path = grouped(pa.table(columns), ["path"], [("data", "sum"), ("other", "sum")])
     has_data = pc.and_(pc.is_valid(by_path["path"]), pc.greater(by_path["data_sum"], 0))
     files = by_path.filter(has_data)
     count = files.num_rows

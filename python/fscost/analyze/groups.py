@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fscost.analyze.explain import Explanation
-from fscost.analyze.sums import Sum
+from fscost.analyze.sums import Sum, grouped
 
 DATA, JOURNAL, METADATA = "data", "journal", "metadata"
 NO_FILE = "(of no single file)"
@@ -239,12 +239,9 @@ def _collected(
 ) -> tuple[list[Group], Rest | None]:
     # Numbers are far faster to group by than texts.
     names, kinds_of = _encoded(name), _encoded(part)
-    parts = (
-        pa.table({"name": names.indices, "part": kinds_of.indices, "length": length})
-        .group_by(["name", "part"])
-        .aggregate([("length", "sum")])
-    )
-    totals = parts.group_by("name").aggregate([("length_sum", "sum")])
+    parts = pa.table({"name": names.indices, "part": kinds_of.indices, "length": length})
+    parts = grouped(parts, ["name", "part"], [("length", "sum")])
+    totals = grouped(parts, ["name"], [("length_sum", "sum")])
     texts = names.dictionary.take(totals["name"])
     totals = totals.append_column("text", texts)
     if order is None:
@@ -255,19 +252,20 @@ def _collected(
         totals = totals.sort_by([("length_sum_sum", "descending"), ("tie", "ascending")])
     else:
         totals = totals.take(pc.sort_indices(pc.index_in(totals["text"], value_set=order)))
-    place = parts.column_names.index("part")
-    parts = parts.set_column(place, "part", kinds_of.dictionary.take(parts["part"]))
+    part_texts = kinds_of.dictionary.to_pylist()
     shown = totals if top is None else totals.slice(0, top)
     is_shown = pc.is_in(parts["name"], value_set=_column(shown["name"]))
     of: dict[int, Counter[str]] = {number: Counter() for number in shown["name"].to_pylist()}
     for row in parts.filter(is_shown).to_pylist():
-        of[row["name"]][row["part"]] = row["length_sum"]
+        of[row["name"]][part_texts[row["part"]]] = row["length_sum"]
     found = [
         Group(text, counts.total(), dict(counts.most_common()))
         for text, counts in zip(shown["text"].to_pylist(), of.values(), strict=True)
     ]
     if top is None or totals.num_rows <= top:
         return found, None
-    others = parts.filter(pc.invert(is_shown)).group_by("part").aggregate([("length_sum", "sum")])
-    left = Counter({each["part"]: each["length_sum_sum"] for each in others.to_pylist()})
+    others = grouped(parts.filter(pc.invert(is_shown)), ["part"], [("length_sum", "sum")])
+    left = Counter(
+        {part_texts[each["part"]]: each["length_sum_sum"] for each in others.to_pylist()}
+    )
     return found, Rest(totals.num_rows - top, left.total(), dict(left.most_common()))
