@@ -11,15 +11,15 @@ from fscost.analyze.sums import Sum, grouped
 AGGREGATES = [("length", "sum"), ("time", "min"), ("time", "max")]
 SMALL = st.integers(0, 3) | st.none()
 LARGE = st.sampled_from([-(1 << 63), -1, 0, 1 << 40, (1 << 63) - 1]) | st.none()
-ROWS = st.lists(
-    st.tuples(SMALL, SMALL, LARGE, LARGE, st.booleans() | st.none(), LARGE, st.integers(0, 1 << 50))
-)
+FLAG, TEXT = st.booleans() | st.none(), st.sampled_from(["a", "b"]) | st.none()
+ROWS = st.lists(st.tuples(SMALL, SMALL, LARGE, LARGE, FLAG, TEXT, LARGE, st.integers(0, 1 << 50)))
 COLUMNS = {
     "few": pa.int32(),
     "copy": pa.uint8(),
     "transaction": pa.int64(),
     "offset": pa.int64(),
     "is_atime": pa.bool_(),
+    "path": pa.string(),
     "time": pa.int64(),
     "length": pa.uint64(),
 }
@@ -35,7 +35,7 @@ def unordered(sums: pa.Table) -> list[dict[str, Any]]:
     return sorted(sums.to_pylist(), key=repr)
 
 
-@given(ROWS, st.integers(1, 5), st.integers(0, 20))
+@given(ROWS, st.integers(1, 6), st.integers(0, 20))
 def test_groups_are_those_of_arrow(
     rows: list[tuple[object, ...]], keys_count: int, split: int
 ) -> None:

@@ -90,7 +90,7 @@ class Sum:
 def grouped(table: pa.Table, keys: Sequence[str], aggregates: Sequence[Aggregate]) -> pa.Table:
     """Group a table as `pyarrow.Table.group_by` does, several times faster: by sorting one number
     for each row. The groups are in the order of their first rows. The columns are the keys
-    (numbers, bools or dictionaries), and `<column>_<aggregate>` for each aggregate (of numbers)."""
+    (numbers, bools, texts or dictionaries), and `<column>_<aggregate>` for each aggregate (of numbers)."""
     codes = _codes([table[key] for key in keys])
     # Rows of one file are near each other, and for numbers of 16 bits numpy's sort is linear.
     order = np.argsort(codes, kind="stable")
@@ -131,6 +131,8 @@ def _dense(codes: NDArray[np.int64], span: int) -> tuple[NDArray[np.int64], int]
 def _from_zero(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], int]:
     """Map the column's values to small numbers; return these, and a number above them. 0 stands for
     a missing value."""
+    if pa.types.is_string(column.type):
+        column = column.dictionary_encode()
     if pa.types.is_dictionary(column.type):
         column = pa.chunked_array([column.combine_chunks().indices])
     is_valid = np.asarray(column.is_valid()) if column.null_count else None
