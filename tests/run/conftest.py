@@ -57,6 +57,9 @@ class Heard(Listener):
     def runs_again(self, repetition: int, machine: str) -> None:
         self.lines.append(f"runs again {repetition}, of {machine}")
 
+    def ran_elsewhere(self, record: CellRecord) -> None:
+        self.lines.append(f"ran elsewhere {record.cell}")
+
     def gives_up(self, profile: str, because: str) -> None:
         self.lines.append(f"gives up {profile}: {because}")
 

@@ -23,6 +23,7 @@ from fscost.run.executor import survey, worker
 from fscost.run.executor.remote import Ended, Joined, Lost, LostError, Remote
 from fscost.run.executor.survey import Question, Report, Reports, agreed
 from fscost.run.measure import Task
+from fscost.view.run import view
 
 Make = Callable[..., RunSpec]
 Go = Callable[..., RunOutcome]
@@ -36,7 +37,7 @@ class Machines:
     `dies`: machine → number of the cell in the middle of which it dies. `twice`: every outcome
     arrives a second time. `interrupts_at`: number of the news before which Ctrl-C arrives.
     `broken`: machine → why it runs no cell. `fails_to_read`: machines that die while a file of a
-    finished cell is read.
+    finished cell is read. `adds_bytes`: machine → bytes that it writes more.
     """
 
     names: tuple[str, ...] = ("one", "two", "three")
@@ -45,6 +46,7 @@ class Machines:
     interrupts_at: int | None = None
     broken: dict[str, str] = field(default_factory=dict)
     fails_to_read: set[str] = field(default_factory=set)
+    adds_bytes: dict[str, int] = field(default_factory=dict)
     begun: list[tuple[str, str]] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
     _news: deque[Joined | Ended | Lost] = field(default_factory=deque)
@@ -68,6 +70,10 @@ class Machines:
             self._news.append(Lost(machine, "its worker ended unexpectedly"))
             return
         outcome = self._workers[machine].run(pickle.loads(pickle.dumps(task)))
+        for place, sample in enumerate(outcome.result.samples if outcome.result else ()):
+            if sample.metric == "device_write_bytes" and sample.phase == "write":
+                more = replace(sample, value=sample.value + self.adds_bytes.get(machine, 0))
+                outcome.result.samples[place] = more
         for _ in range(1 + self.twice):
             self._news.append(Ended(ticket, pickle.loads(pickle.dumps(outcome))))
 
@@ -118,6 +124,11 @@ def run(tmp_path: Path, heard: Any) -> Run:
 
 def numbers(outcome: RunOutcome) -> list[Any]:
     return sorted(tuple(row.values()) for row in outcome.results.samples.to_pylist())
+
+
+def second_runs(outcome: RunOutcome) -> dict[str, Any]:
+    cells = outcome.results.manifest.cells
+    return {cell.cell: cell.facts["second_run"] for cell in cells if "second_run" in cell.facts}
 
 
 def machines_of(outcome: RunOutcome) -> dict[int, set[str]]:
@@ -171,6 +182,44 @@ def test_a_run_comes_to_the_same_as_a_local_one(
     assert outcome.results.manifest.state == "finished"
 
 
+def test_a_few_cells_run_a_second_time_on_another_machine(spec: Make, run: Run, heard: Any) -> None:
+    machines = Machines()
+    outcome = run(spec(), machines)
+    cells = outcome.results.manifest.cells
+    again = second_runs(outcome)
+    assert len(again) == 3
+    assert all(fact["differ"] == [] for fact in again.values())
+    machine_of = {cell.cell: cell.machine for cell in cells}
+    assert all(fact["machine"] != machine_of[cell] for cell, fact in again.items())
+    assert len(machines.begun) == len(cells) + 3
+    assert [line for line in heard.lines if "elsewhere" in line] == [
+        f"ran elsewhere {cell}" for cell in again
+    ]
+    assert outcome.results.manifest == load(spec().folder).manifest
+    assert not any("second run" in line for line in view(outcome.results).cautions)
+    assert view(outcome.results).conditions[-1].startswith("3 cells ran a second time")
+
+
+def test_a_machine_that_writes_other_bytes_is_noticed(spec: Make, run: Run) -> None:
+    single = spec(profiles=spec().profiles[:1], stopping=StoppingRule(1, 1))
+    outcome = run(single, Machines(("one", "two"), adds_bytes={"two": 4096}))
+    [cell] = outcome.results.manifest.cells
+    assert {each["metric"] for each in cell.facts["second_run"]["differ"]} == {"device_write_bytes"}
+    [caution] = [line for line in view(outcome.results).cautions if "second run" in line]
+    assert caution.startswith(
+        f"ext4, repetition 0: a second run on {cell.facts['second_run']['machine']} differs in"
+        " device_write_bytes of write: "
+    )
+
+
+def test_a_machine_lost_during_a_second_run_is_no_failure(spec: Make, run: Run) -> None:
+    single = spec(profiles=spec().profiles[:1], stopping=StoppingRule(1, 1))
+    outcome = run(single, Machines(("one", "two"), dies={"two": 1}))
+    assert outcome.results.manifest.state == "finished"
+    [cell] = outcome.results.manifest.cells
+    assert "second_run" not in cell.facts
+
+
 def test_a_cell_that_takes_three_machines_down_fails(spec: Make, run: Run) -> None:
     machines = Machines(("one", "two", "three", "zero"), {"one": 1, "two": 1, "three": 1})
     single = spec(profiles=spec().profiles[:1], stopping=StoppingRule(1, 1))
@@ -189,20 +238,22 @@ def test_no_machine_left_ends_the_run_and_the_rest_can_be_resumed(
     assert len(load(spec().folder).manifest.cells) == 2
     rest = Machines()
     outcome = run(spec(resume=True), rest)
-    assert len(rest.begun) == 7
+    assert len(rest.begun) == 7 + 3
     assert numbers(outcome) == numbers(go(spec(folder=tmp_path / "local")))
 
 
-@pytest.mark.parametrize("at", range(1, 16, 2))
+@pytest.mark.parametrize("at", range(1, 18, 2))
 def test_an_interrupted_run_goes_on_exactly(
     spec: Make, go: Go, run: Run, tmp_path: Path, at: int
 ) -> None:
     first = run(spec(), Machines(interrupts_at=at))
     finished = len(first.results.manifest.cells)
-    assert first.exit_code == (130 if at <= 12 else 0)
+    checked = second_runs(first)
+    assert first.exit_code == (130 if at <= 15 else 0)
     rest = Machines()
     outcome = run(spec(resume=finished > 0), rest)
-    assert len(rest.begun) == 9 - finished
+    assert len(rest.begun) == 9 - finished + 3 - len(checked)
+    assert len(second_runs(outcome)) == 3
     assert numbers(outcome) == numbers(go(spec(folder=tmp_path / "local")))
 
 

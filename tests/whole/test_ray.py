@@ -79,6 +79,8 @@ def test_guests_write_the_same_bytes_on_a_cluster_that_loses_a_machine(
     manifest = load(tmp_path / "run").manifest
     assert len(manifest.done) == 12
     assert {cell.machine for cell in manifest.cells} >= {each.name for each in cluster[:2]}
+    second = [cell.facts["second_run"] for cell in manifest.cells if "second_run" in cell.facts]
+    assert [fact["differ"] for fact in second] == [[], [], []]
     assert manifest.environment["machines"].keys() == {each.name for each in cluster}
     recordings = sorted((tmp_path / "run").rglob("*.fscost"))
     assert len(recordings) == 12

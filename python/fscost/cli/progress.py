@@ -13,6 +13,7 @@ from fscost.matrix import Cell
 from fscost.profile import described
 from fscost.results import CellRecord
 from fscost.run import Estimate, Listener, RunSpec
+from fscost.view import elsewhere
 from fscost.view.grid import plain
 from fscost.view.units import human_bytes, human_seconds
 
@@ -121,6 +122,9 @@ class Progress(Listener):
     def runs_again(self, repetition: int, machine: str) -> None:
         on = f"on {machine or 'the machine of the results'}"
         self.say(f"repetition {repetition} runs again on one machine; its cells {on} are dropped")
+
+    def ran_elsewhere(self, record: CellRecord) -> None:
+        self.say(elsewhere.said(record))
 
     def gives_up(self, profile: str, because: str) -> None:
         self.say(f"{profile} is not tried again: {because}")

@@ -1,7 +1,8 @@
 """Run loop: interleaved repetitions of cells until the stopping rule is satisfied."""
 
+import tempfile
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
@@ -14,7 +15,7 @@ from fscost.host.interrupts import Interrupts, noted
 from fscost.lab.base import LabOptions, Site
 from fscost.matrix import Cell
 from fscost.results import CELLS, INPUTS, CellRecord, RunResults, RunStore, Skipped
-from fscost.run import disturbed
+from fscost.run import disturbed, elsewhere
 from fscost.run import folder as run_folder
 from fscost.run.estimate import check_host, estimate, fewer_recordings
 from fscost.run.executor import Executor, Gone, Ran, Starts
@@ -210,6 +211,7 @@ class _Run:
                 lanes = self._lanes(running)
                 because = why_stop(spec.stopping, store.results, running, begun, lanes)
                 if because is not None:
+                    self._check_elsewhere(store, workload)
                     return because
             self.together = self._together(running, begun)
             cells += chain.from_iterable(islice(repetitions, self.together - 1))
@@ -219,6 +221,33 @@ class _Run:
                 self._run_cells(store, todo, begun)
             if not store.manifest.done:
                 return "every profile failed in its first repetition"
+
+    def _check_elsewhere(self, store: RunStore, workload: Workload) -> None:
+        """Run a few cells again on another machine, and note whether the bytes are the same."""
+        limit_s = self.spec.stopping.max_minutes * 60
+        for kept in elsewhere.chosen(store.results):
+            machine = self.executor.another(kept.machine)
+            if machine is None or store.manifest.elapsed_s + kept.duration_s > limit_s:
+                return
+            # A machine that is lost now is only a missing check.
+            with suppress(HostError):
+                self._run_elsewhere(store, workload, kept, machine)
+
+    def _run_elsewhere(
+        self, store: RunStore, workload: Workload, kept: CellRecord, machine: str
+    ) -> None:
+        spec = self.spec
+        repetitions = matrix.repetitions(spec.profiles, workload, spec.seed)
+        cells = next(islice(repetitions, kept.repetition, None))
+        [cell] = [each for each in cells if each.id == kept.cell]
+        with tempfile.TemporaryDirectory(prefix="fscost-second-") as folder:
+            options = replace(_options(spec, cell), cell_dir=Path(folder))
+            task = Task(cell, options, machine=machine)
+            [ran] = self.executor.run_cells([cell], lambda _: task, self.listener.step)
+        if isinstance(ran, Ran):
+            kept.facts[elsewhere.FACT] = elsewhere.fact(store.results, kept, ran.result, machine)
+            store.save()
+            self.listener.ran_elsewhere(kept)
 
     def _unfinished(self, store: RunStore, cells: list[Cell]) -> list[Cell]:
         finished = {kept.cell for kept in store.manifest.cells}

@@ -43,6 +43,10 @@ class Listener:
         """A repetition is run again from its beginning, because `machine`, which ran some of its
         cells, runs no further cell."""
 
+    def ran_elsewhere(self, record: CellRecord) -> None:
+        """A cell ran a second time, on another machine; a fact of the record says how it
+        compares (`run/elsewhere.py`)."""
+
     def gives_up(self, profile: str, because: str) -> None:
         """A profile will not be tried again."""
 

@@ -44,7 +44,7 @@ def record(ran: Ran, folder: Path) -> tuple[CellRecord, list[SampleRow]]:
         },
         machine=ran.machine,
     )
-    return kept, _rows(cell, result) if done else []
+    return kept, rows(cell, result) if done else []
 
 
 def why_give_up(failures: list[CellRecord]) -> str | None:
@@ -55,16 +55,17 @@ def why_give_up(failures: list[CellRecord]) -> str | None:
     return f"{len(failures)} cells failed" if len(failures) >= _MOST_FAILURES else None
 
 
-def _rows(cell: Cell, result: CellResult) -> list[SampleRow]:
-    rows = [
+def rows(cell: Cell, result: CellResult) -> list[SampleRow]:
+    """Return a cell's samples, with sums over disks and totals."""
+    found = [
         SampleRow(
             cell.id, cell.profile.name, cell.repetition, cell.seed, cell.order, **vars(sample)
         )
         for sample in (*result.samples, *result.totals)
     ]
     # Metrics of the whole workload have no values for phases.
-    whole = [row for row in rows if row.phase == TOTAL]
-    return [*with_totals([row for row in rows if row.phase != TOTAL]), *whole]
+    whole = [row for row in found if row.phase == TOTAL]
+    return [*with_totals([row for row in found if row.phase != TOTAL]), *whole]
 
 
 def _inside(path: Path | None, folder: Path) -> str:

@@ -12,7 +12,7 @@ from fscost import files, stats
 from fscost.errors import InputError, did_you_mean
 from fscost.results import TOTAL, CellRecord, RunResults, written
 from fscost.stats import Row
-from fscost.view import outside
+from fscost.view import elsewhere, outside
 from fscost.view.breakdown import WRITTEN, Breakdown, breakdown, way_on
 from fscost.view.by_disk import by_disk
 from fscost.view.effects import effects
@@ -113,12 +113,13 @@ def view(results: RunResults, choice: Choice = Choice()) -> View:
         ],
         cautions=[
             *outside.cautions(results),
+            *elsewhere.cautions(results),
             *cautions(results, rows, found),
             *shown.doubts,
         ],
         phases=phases(rows, order, is_wide=choice.is_wide),
         problems=[*problems(results), *shown.gaps],
-        conditions=[plain(line) for line in conditions(results)],
+        conditions=[*map(plain, conditions(results)), *elsewhere.conditions(results)],
         way_on=way_on(results) if shown.grid.rows else [],
         disks=by_disk(every, order) if choice.is_by_disk else None,
         times=disk_times(results, every, order) if has_models else None,

@@ -59,6 +59,11 @@ class Executor(Protocol):
         """Number of cells that run at once, of so many repetitions of `running` profiles."""
         ...
 
+    def another(self, machine: str) -> str | None:
+        """Return another machine, whose cells may be compared with those of `machine`; None if
+        there is none."""
+        ...
+
     def run_cells(
         self, cells: Sequence[Cell], starts: Starts, steps: Steps
     ) -> Iterator[Ran | Gone]:

@@ -45,6 +45,9 @@ class Local:
         """Return as many as the lab supports."""
         return min(self.site.side_by_side, running)
 
+    def another(self, machine: str) -> None:
+        """Return None: there is only this machine."""
+
     def run_cells(self, cells: Sequence[Cell], starts: Starts, steps: Steps) -> Iterator[Ran]:
         """Yield each cell's result as the cell ends. On an exception, or when the caller closes the
         generator, interrupt the running cells and wait for them."""

@@ -133,6 +133,12 @@ class Remote:
             return min(self.site.side_by_side, running * repetitions)
         return min(len(self.site.machines), repetitions)
 
+    def another(self, machine: str) -> str | None:
+        """Return another machine, if its guests should write the same bytes."""
+        if not self.site.is_same_everywhere:
+            return None
+        return next((name for name in self.site.machines if name != machine), None)
+
     def run_cells(
         self, cells: Sequence[Cell], starts: Starts, steps: Steps
     ) -> Iterator[Ran | Gone]:
