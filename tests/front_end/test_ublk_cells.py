@@ -17,7 +17,7 @@ from fscost.lab.cell.binaries import find_binaries
 from fscost.lab.cell.events import Event, parse
 from fscost.lab.native import NativeLab, lab
 from fscost.matrix import Cell
-from fscost.run import explained
+from fscost.run.after import explained
 from fscost.run.measure import Task, measure
 from fscost.workload.model import Step, Workload
 

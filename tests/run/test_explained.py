@@ -19,7 +19,8 @@ from fscost.lab.fake import FakeLab
 from fscost.matrix import Cell
 from fscost.profile.model import Profile
 from fscost.results import TOTAL, load, written
-from fscost.run import RunOutcome, RunSpec, StoppingRule, explained
+from fscost.run import RunOutcome, RunSpec, StoppingRule
+from fscost.run.after import explained
 from fscost.workload.model import Step, Workload
 
 Make = Callable[..., RunSpec]

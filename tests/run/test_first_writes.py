@@ -15,7 +15,7 @@ from fscost.capture import RecordedInterval
 from fscost.lab.base import CellResult, Sample
 from fscost.matrix import Cell
 from fscost.profile.model import Profile
-from fscost.run import first_writes
+from fscost.run.after import first_writes
 from fscost.workload.model import Step, Workload
 
 DISK_BYTES = 64 << 10

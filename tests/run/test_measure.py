@@ -3,15 +3,19 @@ process."""
 
 import pickle
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from fscost.errors import InputError
 from fscost.lab.base import CellResult, LabOptions
 from fscost.lab.fake import FakeLab
 from fscost.matrix import Cell, repetitions
-from fscost.run import RunSpec, explained
+from fscost.run import RunSpec
+from fscost.run.after import explained
 from fscost.run.measure import Task, measure
+from fscost.wear import find
 
 Make = Callable[..., RunSpec]
 
@@ -56,3 +60,33 @@ def test_ctrl_c_while_it_is_explained_leaves_no_recording(
     with pytest.raises(KeyboardInterrupt):
         measure(Recorded(), task, lambda _: None)
     assert left(task) == ["output.log"]
+
+
+@pytest.mark.parametrize(
+    ("module", "error", "because"),
+    [
+        ("first_writes", InputError("frame 3 is damaged", ""), "frame 3 is damaged"),
+        ("timed", OSError(28, "No space left on device"), "No space left on device"),
+        ("replayed", InputError("frame 3 is damaged", ""), "frame 3 is damaged"),
+        ("modelled", InputError("frame 3 is damaged", ""), "frame 3 is damaged"),
+        ("worn", InputError("frame 3 is damaged", ""), "frame 3 is damaged"),
+    ],
+)
+def test_what_cannot_be_computed_is_missing_alone(
+    task: Task, monkeypatch: pytest.MonkeyPatch, module: str, error: Exception, because: str
+) -> None:
+    def fails(*_: object, **__: object) -> None:
+        raise error
+
+    done = []
+    names = ("first_writes", "timed", "replayed", "modelled", "worn")
+    for name in names:
+        noted = fails if name == module else lambda *_, name=name: done.append(name)
+        monkeypatch.setattr(f"fscost.run.measure.{name}.add_to", noted)
+    monkeypatch.setattr(explained, "add_to", lambda *_, **__: None)
+    wanted = replace(task, ssd="sata-ssd", replay={"main": "hdd-7200"}, wear_device=find("sd-card"))
+    result = measure(Recorded(), wanted, lambda _: None)
+    assert result.status == "done"
+    assert done == [name for name in names if name != module]
+    assert list(result.facts["not_computed"].values()) == [because]
+    assert left(task) == ["output.log", "recording.fsc"]

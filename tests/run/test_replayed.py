@@ -8,7 +8,7 @@ from fscost import analyze, latency, workload
 from fscost.lab.base import CellResult, Sample
 from fscost.matrix import Cell
 from fscost.profile import resolve
-from fscost.run import replayed
+from fscost.run.after import replayed
 
 RECORDING = Path(__file__).resolve().parents[2] / "crates/explain/tests/data/ext/ext4.fscost"
 MODEL = "crucial-m4-128gb-3gbps"

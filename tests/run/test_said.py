@@ -6,7 +6,7 @@ from fscost import workload
 from fscost.lab.base import CellResult, Sample
 from fscost.matrix import Cell
 from fscost.profile import resolve
-from fscost.run import said
+from fscost.run.after import said
 
 OUTPUT = b"""=== mkfs
 fscost outcome=1

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fscost.run.timed import Requests, _histogram, _values, least_wall_s
+from fscost.run.after.timed import Requests, _histogram, _values, least_wall_s
 
 
 def requests(*rows: tuple[str, int, int]) -> Requests:

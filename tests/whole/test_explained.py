@@ -15,7 +15,7 @@ from tests.variants import some
 
 from fscost import analyze, capture
 from fscost.results import load, written
-from fscost.run import explained
+from fscost.run.after import explained
 
 pytestmark = pytest.mark.root
 PROGRAM = (sys.executable, "-c", "from fscost.cli import main; main()")

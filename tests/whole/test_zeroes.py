@@ -8,7 +8,7 @@ from tests.variants import some
 
 from fscost import analyze, capture
 from fscost.results import written
-from fscost.run import explained
+from fscost.run.after import explained
 from fscost.workload.model import Step
 
 pytestmark = pytest.mark.root

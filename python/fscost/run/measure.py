@@ -8,7 +8,8 @@ from pathlib import Path
 from fscost.lab.base import CellResult, Lab, LabOptions
 from fscost.lab.cell import plan
 from fscost.matrix import Cell
-from fscost.run import explained, first_writes, modelled, reasons, replayed, said, timed, worn
+from fscost.run.after import explained, first_writes, modelled, reasons, replayed, said, timed, worn
+from fscost.run.after.guard import guarded
 from fscost.wear import Device
 
 
@@ -51,14 +52,20 @@ def measure(lab: Lab, task: Task, on_step: Callable[[str], None]) -> CellResult:
 
 
 def _explain(task: Task, result: CellResult, recording: Path) -> None:
-    first_writes.add_to(result)
-    timed.add_to(result, recording.parent)
+    with guarded(result, "bytes written for the first time"):
+        first_writes.add_to(result)
+    with guarded(result, "times of requests"):
+        timed.add_to(result, recording.parent)
     explanation = explained.add_to(result, recording, packs=task.keep_recording)
     if explanation is not None:
-        reasons.add_to(result, explanation)
+        with guarded(result, "reasons"):
+            reasons.add_to(result, explanation)
     if task.replay:
-        replayed.add_to(result, recording, task.replay)
+        with guarded(result, "time on modelled devices"):
+            replayed.add_to(result, recording, task.replay)
     if task.ssd:
-        modelled.add_to(result, recording, task.ssd)
+        with guarded(result, "load of modelled devices"):
+            modelled.add_to(result, recording, task.ssd)
     if task.wear_device is not None and result.status == "done":
-        worn.add_to(result, recording, task.wear_device)
+        with guarded(result, "wear"):
+            worn.add_to(result, recording, task.wear_device)

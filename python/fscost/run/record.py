@@ -7,7 +7,7 @@ from fscost.errors import InputError
 from fscost.lab.base import CellResult
 from fscost.matrix import Cell
 from fscost.results import TOTAL, CellRecord, SampleRow, with_totals
-from fscost.run import explained
+from fscost.run.after import explained
 from fscost.run.executor import Ran
 
 RUN_ENDING_KINDS = ("host-disk-full",)

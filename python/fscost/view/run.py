@@ -1,6 +1,6 @@
 """A finished run as rows and columns of text, independent of the output format."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -368,4 +368,17 @@ def problems(results: RunResults) -> list[str]:
         lines.append(
             f"failed: {profile}, repetition{'s' * (len(cells) > 1)} {numbers}: {because}{output}"
         )
+    lines += _not_computed(results)
     return [plain(line.replace("\n", "\n  ")) for line in lines]
+
+
+def _not_computed(results: RunResults) -> Iterator[str]:
+    """Yield what could not be computed of a cell. A manifest is untrusted."""
+    alike: dict[tuple[str, str], dict[str, None]] = {}
+    for cell in results.manifest.done:
+        match cell.facts.get("not_computed"):
+            case dict() as reasons:
+                for what, because in reasons.items():
+                    alike.setdefault((str(what), str(because)), {})[cell.profile] = None
+    for (what, because), profiles in alike.items():
+        yield f"not computed: {what} of {', '.join(profiles)}: {because}"

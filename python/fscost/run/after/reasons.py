@@ -2,7 +2,6 @@
 kept."""
 
 from fscost import analyze
-from fscost.errors import FscostError
 from fscost.lab.base import CellResult
 
 WHY = "why"
@@ -17,12 +16,9 @@ def add_to(result: CellResult, explanation: analyze.Explanation) -> None:
     if result.status != "done" or result.cell.repetition:
         return
     measured = {sample.phase for sample in result.samples if sample.measured}
-    try:
-        found = analyze.why(
-            explanation.within([phase for phase in explanation.phases if phase in measured])
-        )
-    except FscostError:  # reported by `explained`, or by the next pass
-        return
+    found = analyze.why(
+        explanation.within([phase for phase in explanation.phases if phase in measured])
+    )
     result.facts[WHY] = [reason.json() for reason in found.reasons]
     if found.commits is not None:
         result.facts[COMMITS] = found.commits

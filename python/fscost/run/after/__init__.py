@@ -1,0 +1,2 @@
+"""What is computed from a finished cell, on the machine that ran it: each module adds metrics and
+facts to the result."""
