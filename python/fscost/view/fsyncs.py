@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from fscost.analyze import Fsync, Fsyncs
-from fscost.view.grid import NOTHING, Grid, or_nothing
+from fscost.view.grid import NOTHING, Grid, or_nothing, plain
 from fscost.view.units import human_bytes, human_ns
 
 _CALL = "fsync"
@@ -41,7 +41,7 @@ def _headline(found: Fsyncs, write_bytes: int) -> str:
     told += f" ({100 * size / write_bytes:.0f} % of the bytes)"
     (path, name), most = max(_grouped(found.calls), key=lambda each: _size(each[1]))
     if len(_grouped(found.calls)) > 1:
-        told += f"; most for {path} by {name}: {human_bytes(_size(most))}"
+        told += plain(f"; most for {path} by {name}: {human_bytes(_size(most))}")
     return told
 
 
