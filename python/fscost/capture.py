@@ -368,10 +368,7 @@ def recovery(
 def crash(recording: Path, without: Sequence[int] = ()) -> "Crash":
     """Read a recording whose disks lose their power. `without` are the numbers of flushes that are
     left out, for a control."""
-    from fscost import _native
-
-    with opened(recording) as source:
-        return _native.Crash(source, list(without))
+    return crashes(recording)(tuple(without))
 
 
 def crashes(recording: Path) -> "Callable[[tuple[int, ...]], Crash]":
@@ -379,7 +376,8 @@ def crashes(recording: Path) -> "Callable[[tuple[int, ...]], Crash]":
     from fscost import _native
 
     with opened(recording) as source:
-        return cache(lambda without: _native.Crash(source, list(without)))
+        whole = _native.Crash(source)
+    return cache(lambda without: whole.without(list(without)) if without else whole)
 
 
 def requests(recording: Path) -> "Iterator[pa.RecordBatch]":

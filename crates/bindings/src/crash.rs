@@ -1,17 +1,48 @@
 //! States after a power cut.
 
 use crate::{error, recording::Recording, refused, working};
-use fscost_crash::{Contents, Cut, Model, Requests, choices, identity, image};
+use fscost_crash::{Contents, Cut, Memory, Model, Requests, choices, identity, image};
 use fscost_recording::{self as recording, Output};
 use pyo3::prelude::*;
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::PathBuf,
+    sync::{Arc, OnceLock},
+};
 
 /// The requests of a recording, to cut the power at any instant.
 #[pyclass(frozen, module = "fscost._native")]
 pub struct Crash {
-    recording: Arc<recording::Recording>,
+    shared: Arc<Shared>,
     requests: Arc<Requests>,
-    contents: Arc<Contents>,
+}
+
+/// A recording, and what is read of its content when it is needed first.
+struct Shared {
+    recording: Arc<recording::Recording>,
+    digests: OnceLock<Contents>,
+    memory: OnceLock<Option<Memory>>,
+}
+
+impl Shared {
+    fn digests(&self) -> recording::Result<&Contents> {
+        found_or(&self.digests, || Contents::read(&self.recording))
+    }
+
+    fn memory(&self) -> recording::Result<Option<&Memory>> {
+        found_or(&self.memory, || Memory::read(&self.recording)).map(Option::as_ref)
+    }
+}
+
+/// Returns the value, which is read first if there is none.
+fn found_or<T>(
+    place: &OnceLock<T>,
+    read: impl FnOnce() -> recording::Result<T>,
+) -> recording::Result<&T> {
+    if let Some(found) = place.get() {
+        return Ok(found);
+    }
+    let found = read()?;
+    Ok(place.get_or_init(|| found))
 }
 
 /// A named device model: what it keeps of its cache, and in which order.
@@ -45,20 +76,20 @@ impl Device {
 
 #[pymethods]
 impl Crash {
-    /// Read a recording. `without` are the numbers of flushes to leave out, for a control.
+    /// Read a recording.
     #[new]
-    #[pyo3(signature = (recording, without=Vec::new()))]
-    fn new(py: Python<'_>, recording: &Recording, without: Vec<u64>) -> PyResult<Self> {
-        let recording = Arc::clone(recording.inner());
-        let inner = Arc::clone(&recording);
-        let (requests, contents) = working(py, move || {
-            Ok((Requests::read(&inner, &without)?, Contents::read(&inner)?))
-        })?;
-        Ok(Self {
-            recording,
-            requests: Arc::new(requests),
-            contents: Arc::new(contents),
-        })
+    fn new(py: Python<'_>, recording: &Recording) -> PyResult<Self> {
+        let shared = Arc::new(Shared {
+            recording: Arc::clone(recording.inner()),
+            digests: OnceLock::new(),
+            memory: OnceLock::new(),
+        });
+        Self::reading(py, shared, Vec::new())
+    }
+
+    /// Return the same recording without flushes of these numbers, for a control.
+    fn without(&self, py: Python<'_>, flushes: Vec<u64>) -> PyResult<Self> {
+        Self::reading(py, Arc::clone(&self.shared), flushes)
     }
 
     /// Return at most `most` instants, in nanoseconds, at which to cut the power.
@@ -87,15 +118,15 @@ impl Crash {
         seed: u64,
     ) -> PyResult<Vec<(&'static str, Vec<u32>, String)>> {
         let device = Device::named(device)?;
-        let (recording, requests) = (Arc::clone(&self.recording), Arc::clone(&self.requests));
-        let contents = Arc::clone(&self.contents);
+        let (shared, requests) = (Arc::clone(&self.shared), Arc::clone(&self.requests));
         working(py, move || {
+            let digests = shared.digests()?;
             let cut = device.cut(&requests, at_ns);
             let found = choices(&cut, device.model, most, seed);
             Ok(found
                 .into_iter()
                 .map(|choice| {
-                    let same = identity(&recording, &contents, &cut, &choice.kept);
+                    let same = identity(&shared.recording, digests, &cut, &choice.kept);
                     (choice.how, choice.kept, format!("{same:032x}"))
                 })
                 .collect())
@@ -117,10 +148,24 @@ impl Crash {
     ) -> PyResult<()> {
         let device = Device::named(device)?;
         let out = Output::of_descriptor(descriptor, &path).map_err(error)?;
-        let (recording, requests) = (Arc::clone(&self.recording), Arc::clone(&self.requests));
+        let (shared, requests) = (Arc::clone(&self.shared), Arc::clone(&self.requests));
         working(py, move || {
             let cut = device.cut(&requests, at_ns);
-            image(&recording, &cut, disk, &kept)?.export(out.file())
+            match shared.memory()? {
+                Some(memory) => memory.export(&cut, disk, &kept, out.file()),
+                None => image(&shared.recording, &cut, disk, &kept)?.export(out.file()),
+            }
+        })
+    }
+}
+
+impl Crash {
+    fn reading(py: Python<'_>, shared: Arc<Shared>, without: Vec<u64>) -> PyResult<Self> {
+        let inner = Arc::clone(&shared);
+        let requests = working(py, move || Requests::read(&inner.recording, &without))?;
+        Ok(Self {
+            shared,
+            requests: Arc::new(requests),
         })
     }
 }

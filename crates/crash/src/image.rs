@@ -1,8 +1,13 @@
 //! The disk that a choice of pending units leaves.
 
 use crate::Cut;
-use fscost_recording::{ExtentMap, Image, Location, Op, Recording, Result, SECTOR_BYTES};
-use std::collections::{BTreeMap, HashMap};
+use fscost_recording::{
+    ExtentMap, Image, Location, Op, Recording, Result, SECTOR_BYTES, set_size, write_sparse,
+};
+use std::{
+    collections::{BTreeMap, HashMap},
+    fs::File,
+};
 
 /// Digests of the contents of all recorded sectors, to compare images without reading them.
 #[derive(Debug)]
@@ -28,6 +33,58 @@ impl Contents {
             Ok(true)
         })?;
         Ok(Contents { sectors })
+    }
+}
+
+/// Most bytes of content that are kept in memory.
+const MEMORY_BYTES: u64 = 64 << 20;
+
+/// The content of a small recording, so that no state needs to unpack it again.
+#[derive(Debug)]
+pub struct Memory {
+    /// Sizes of the disks.
+    sizes_bytes: Vec<u64>,
+    frames: Vec<Vec<u8>>,
+}
+
+impl Memory {
+    /// Reads all content; `None` if there is too much of it.
+    pub fn read(recording: &Recording) -> Result<Option<Memory>> {
+        let sizes = recording.frames().iter();
+        if sizes
+            .map(|frame| u64::from(frame.content_bytes))
+            .sum::<u64>()
+            > MEMORY_BYTES
+        {
+            return Ok(None);
+        }
+        let mut frames = vec![Vec::new(); recording.frames().len()];
+        recording.for_each_frame(true, |index, frame| {
+            frames[index] = frame.content().to_vec();
+            Ok(true)
+        })?;
+        let disks = recording.header().disks.iter();
+        Ok(Some(Memory {
+            sizes_bytes: disks.map(|disk| disk.size_bytes).collect(),
+            frames,
+        }))
+    }
+
+    /// Writes `disk` after a cut that kept these pending units to `out`, an empty file.
+    pub fn export(&self, cut: &Cut<'_>, disk: u16, kept: &[u32], out: &File) -> Result<()> {
+        let size_bytes = self.sizes_bytes.get(usize::from(disk));
+        let size_bytes = size_bytes.copied().unwrap_or_default();
+        set_size(out, size_bytes)?;
+        for segment in map(cut, disk, kept).segments(0, size_bytes) {
+            let Some(location) = segment.location else {
+                continue;
+            };
+            let begin = location.content_offset as usize;
+            let content = self.frames.get(location.frame as usize);
+            let part = content.and_then(|all| all.get(begin..begin + segment.length as usize));
+            write_sparse(out, part.unwrap_or_default(), segment.offset)?;
+        }
+        Ok(())
     }
 }
 

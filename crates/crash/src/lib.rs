@@ -19,5 +19,5 @@ mod requests;
 
 pub use choose::{Choice, Model, choices};
 pub use cut::{Cut, Pending};
-pub use image::{Contents, identity, image};
+pub use image::{Contents, Memory, identity, image};
 pub use requests::Requests;

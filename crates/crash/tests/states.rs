@@ -1,7 +1,7 @@
 //! States of recordings whose durable and pending writes can be said beforehand.
 #![allow(missing_docs, clippy::unwrap_used)]
 
-use fscost_crash::{Contents, Model, Requests, choices, identity, image};
+use fscost_crash::{Contents, Memory, Model, Requests, choices, identity, image};
 use fscost_recording::{DiskInfo, Event, Header, Op, Recording, Stripped, Writer};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -297,5 +297,17 @@ proptest! {
         }
         prop_assert_eq!(place, cut.pending.len());
         prop_assert_eq!(bytes(&recording, at, 0, &kept, 16), disk);
+        // Both ways to write the image, whole.
+        let mut whole = vec![0; SIZE as usize];
+        for (unit, byte) in disk.iter().enumerate() {
+            whole[unit * UNIT as usize..][..UNIT as usize].fill(*byte);
+        }
+        let (read, kept_in_memory) = (tempfile::NamedTempFile::new()?, tempfile::NamedTempFile::new()?);
+        image(&recording, &cut, 0, &kept).unwrap().export(read.as_file()).unwrap();
+        let memory = Memory::read(&recording).unwrap().unwrap();
+        memory.export(&cut, 0, &kept, kept_in_memory.as_file()).unwrap();
+        for file in [read, kept_in_memory] {
+            prop_assert!(std::fs::read(file.path())? == whole);
+        }
     }
 }

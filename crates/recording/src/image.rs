@@ -4,7 +4,7 @@ use crate::{
     Contents, Error, ErrorKind, Event, ExtentMap, Frame, Location, Op, Recording, Result,
     piece_cache::PieceCache,
 };
-use std::{collections::BTreeSet, fs::File, io, os::unix::fs::FileExt as _};
+use std::{collections::BTreeSet, fs::File, io, ops::Range, os::unix::fs::FileExt as _};
 
 /// A point in a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -147,16 +147,10 @@ impl Image<'_> {
             .sum()
     }
 
-    /// Writes the whole disk to `out` as a sparse file. Ranges that read as zeros remain holes.
+    /// Writes the whole disk to `out`, an empty file, as a sparse one. Pages that read as zeros
+    /// remain holes.
     pub fn export(&self, out: &File) -> Result<()> {
-        let failed = |e: io::Error| {
-            let kind = match e.kind() {
-                io::ErrorKind::StorageFull => ErrorKind::HostDiskFull,
-                _ => ErrorKind::Io,
-            };
-            Error::new(kind, format!("writing the image: {e}"))
-        };
-        out.set_len(self.size_bytes).map_err(failed)?;
+        set_size(out, self.size_bytes)?;
         let segments = self.map.segments(0, self.size_bytes);
         let used: BTreeSet<_> = segments
             .filter_map(|s| s.location.map(|l| l.frame as usize))
@@ -177,11 +171,56 @@ impl Image<'_> {
                         if segment.location == Some(here) {
                             let part = from..from + segment.length as usize;
                             let content = frame.content_of(event).get(part).unwrap_or_default();
-                            out.write_all_at(content, segment.offset).map_err(failed)?;
+                            write_sparse(out, content, segment.offset)?;
                         }
                     }
                 }
                 Ok(true)
             })
     }
+}
+
+/// Size of a page of most kernels: a file has holes of whole pages.
+const PAGE_BYTES: u64 = 4096;
+
+/// Gives an image its size.
+pub fn set_size(out: &File, size_bytes: u64) -> Result<()> {
+    out.set_len(size_bytes).map_err(failed)
+}
+
+/// Writes `content` at `offset` of an image, except for pages of zeros, which are holes.
+pub fn write_sparse(out: &File, content: &[u8], offset: u64) -> Result<()> {
+    let write = |part: Range<usize>| {
+        let at = offset + part.start as u64;
+        out.write_all_at(&content[part], at).map_err(failed)
+    };
+    let (mut begin, mut end) = (0, 0);
+    while end < content.len() {
+        let page = first_page(&content[end..], offset + end as u64);
+        if is_zero(page) {
+            write(begin..end)?;
+            begin = end + page.len();
+        }
+        end += page.len();
+    }
+    write(begin..content.len())
+}
+
+fn failed(error: io::Error) -> Error {
+    let kind = match error.kind() {
+        io::ErrorKind::StorageFull => ErrorKind::HostDiskFull,
+        _ => ErrorKind::Io,
+    };
+    Error::new(kind, format!("writing the image: {error}"))
+}
+
+/// Returns the beginning of `content`, which stands at `offset`, up to the end of its page.
+fn first_page(content: &[u8], offset: u64) -> &[u8] {
+    let length = (PAGE_BYTES - offset % PAGE_BYTES).min(content.len() as u64);
+    &content[..length as usize]
+}
+
+/// Returns true if all bytes are zero. It reads all of them, so that the loop is vectorised.
+fn is_zero(bytes: &[u8]) -> bool {
+    bytes.iter().fold(0, |found, byte| found | byte) == 0
 }

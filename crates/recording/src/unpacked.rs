@@ -85,6 +85,11 @@ impl Frame {
         }
     }
 
+    /// Returns the content of all events, at the places that their locations name.
+    pub fn content(&self) -> &[u8] {
+        &self.content
+    }
+
     /// Returns the content of one of this frame's events; empty if it has none.
     pub fn content_of(&self, event: &Event) -> &[u8] {
         self.content.get(event.content_range()).unwrap_or_default()
