@@ -1,7 +1,7 @@
 //! States after a power cut.
 
 use crate::{error, recording::Recording, refused, working};
-use fscost_crash::{Contents, Cut, Memory, Model, Requests, choices, identity, image};
+use fscost_crash::{Contents, Cut, Identities, Memory, Model, Requests, choices, image};
 use fscost_recording::{self as recording, Output};
 use pyo3::prelude::*;
 use std::{
@@ -122,11 +122,12 @@ impl Crash {
         working(py, move || {
             let digests = shared.digests()?;
             let cut = device.cut(&requests, at_ns);
+            let identities = Identities::new(&shared.recording, digests, &cut);
             let found = choices(&cut, device.model, most, seed);
             Ok(found
                 .into_iter()
                 .map(|choice| {
-                    let same = identity(&shared.recording, digests, &cut, &choice.kept);
+                    let same = identities.of(&choice.kept);
                     (choice.how, choice.kept, format!("{same:032x}"))
                 })
                 .collect())

@@ -1,40 +1,8 @@
 //! The disk that a choice of pending units leaves.
 
 use crate::Cut;
-use fscost_recording::{
-    ExtentMap, Image, Location, Op, Recording, Result, SECTOR_BYTES, set_size, write_sparse,
-};
-use std::{
-    collections::{BTreeMap, HashMap},
-    fs::File,
-};
-
-/// Digests of the contents of all recorded sectors, to compare images without reading them.
-#[derive(Debug)]
-pub struct Contents {
-    /// Digest of each sector, by frame and offset of its content.
-    sectors: HashMap<(u32, u32), u128>,
-}
-
-impl Contents {
-    /// Reads the content of all writes once.
-    pub fn read(recording: &Recording) -> Result<Contents> {
-        let mut sectors = HashMap::new();
-        recording.for_each_frame(true, |index, frame| {
-            for event in frame.events.iter().filter(|event| event.op == Op::Write) {
-                let content = frame.content_of(event);
-                for (number, sector) in content.chunks(SECTOR_BYTES as usize).enumerate() {
-                    let offset = event.content_offset + number as u32 * SECTOR_BYTES as u32;
-                    if sector.iter().any(|&byte| byte != 0) {
-                        sectors.insert((index as u32, offset), digest(sector));
-                    }
-                }
-            }
-            Ok(true)
-        })?;
-        Ok(Contents { sectors })
-    }
-}
+use fscost_recording::{ExtentMap, Image, Location, Recording, Result, set_size, write_sparse};
+use std::{collections::BTreeMap, fs::File};
 
 /// Most bytes of content that are kept in memory.
 const MEMORY_BYTES: u64 = 64 << 20;
@@ -88,15 +56,9 @@ impl Memory {
     }
 }
 
-fn digest(bytes: &[u8]) -> u128 {
-    let mut short = [0; 16];
-    short.copy_from_slice(&blake3::hash(bytes).as_bytes()[..16]);
-    u128::from_le_bytes(short)
-}
-
 /// Returns the map of `disk` after a cut that kept these pending units (places in
 /// [`Cut::pending`], in order).
-fn map(cut: &Cut<'_>, disk: u16, kept: &[u32]) -> ExtentMap {
+pub(crate) fn map(cut: &Cut<'_>, disk: u16, kept: &[u32]) -> ExtentMap {
     let mut units: BTreeMap<u32, Vec<(u64, u64, bool)>> = BTreeMap::new();
     for (place, unit) in cut.pending.iter().enumerate() {
         let is_kept = kept.binary_search(&(place as u32)).is_ok();
@@ -141,28 +103,4 @@ pub fn image<'r>(
         .get(usize::from(disk))
         .map_or(0, |disk| disk.size_bytes);
     recording.assembled(disk, size_bytes, map(cut, disk, kept))
-}
-
-/// Returns a digest of the contents of all disks after the cut: equal digests, equal images.
-pub fn identity(recording: &Recording, contents: &Contents, cut: &Cut<'_>, kept: &[u32]) -> u128 {
-    let mut hasher = blake3::Hasher::new();
-    for (number, disk) in recording.header().disks.iter().enumerate() {
-        hasher.update(&(number as u64).to_le_bytes());
-        for segment in map(cut, number as u16, kept).segments(0, disk.size_bytes) {
-            let Some(location) = segment.location else {
-                continue;
-            };
-            for sector in 0..segment.length / SECTOR_BYTES {
-                let offset = location.content_offset + (sector * SECTOR_BYTES) as u32;
-                // Sectors of zeros are left out: they equal sectors that were never written.
-                if let Some(found) = contents.sectors.get(&(location.frame, offset)) {
-                    hasher.update(&(segment.offset + sector * SECTOR_BYTES).to_le_bytes());
-                    hasher.update(&found.to_le_bytes());
-                }
-            }
-        }
-    }
-    let mut short = [0; 16];
-    short.copy_from_slice(&hasher.finalize().as_bytes()[..16]);
-    u128::from_le_bytes(short)
 }

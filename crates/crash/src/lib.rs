@@ -14,10 +14,12 @@
 
 mod choose;
 mod cut;
+mod identity;
 mod image;
 mod requests;
 
 pub use choose::{Choice, Model, choices};
 pub use cut::{Cut, Pending};
-pub use image::{Contents, Memory, identity, image};
+pub use identity::{Contents, Identities};
+pub use image::{Memory, image};
 pub use requests::Requests;

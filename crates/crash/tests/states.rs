@@ -1,7 +1,7 @@
 //! States of recordings whose durable and pending writes can be said beforehand.
 #![allow(missing_docs, clippy::unwrap_used)]
 
-use fscost_crash::{Contents, Memory, Model, Requests, choices, identity, image};
+use fscost_crash::{Contents, Identities, Memory, Model, Requests, choices, image};
 use fscost_recording::{DiskInfo, Event, Header, Op, Recording, Stripped, Writer};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -221,7 +221,8 @@ fn equal_images_have_equal_identities() {
     let requests = Requests::read(&recording, &[]).unwrap();
     let contents = Contents::read(&recording).unwrap();
     let cut = requests.cut(20, UNIT, false);
-    let of = |kept: &[u32]| identity(&recording, &contents, &cut, kept);
+    let identities = Identities::new(&recording, &contents, &cut);
+    let of = |kept: &[u32]| identities.of(kept);
     assert_eq!(of(&[1]), of(&[0, 1]));
     assert_eq!(of(&[1]), of(&[1, 2]));
     assert_ne!(of(&[0]), of(&[1]));
@@ -259,6 +260,35 @@ fn is_durable(entry: &Entry, all: &[Entry], at_ns: u64) -> bool {
 }
 
 proptest! {
+    #[test]
+    fn identities_are_equal_where_images_are(
+        drawn in prop::collection::vec(
+            (0u8..4, 0u64..8, 1u64..3, 0u64..20, any::<bool>()), 1..24,
+        ),
+        // Contents repeat, and zero is one of them.
+        repeats in 1u8..5,
+        at in 0u64..200,
+        picks in prop::array::uniform2(any::<u64>()),
+    ) {
+        let mut entries = entries(&drawn);
+        entries.iter_mut().for_each(|entry| entry.byte %= repeats);
+        let (_folder, recording) = recorded(&entries);
+        let requests = Requests::read(&recording, &[]).unwrap();
+        let contents = Contents::read(&recording).unwrap();
+        let mut found = Vec::new();
+        // Of two cuts, too: most of their images differ in what is durable.
+        for (at_ns, picks) in [(at, picks[0]), (at, picks[1]), (at + 5, picks[0])] {
+            let cut = requests.cut(at_ns, UNIT, false);
+            let is_picked = |place: &u32| picks >> (place % 64) & 1 == 1;
+            let kept: Vec<u32> = (0..cut.pending.len() as u32).filter(is_picked).collect();
+            let identity = Identities::new(&recording, &contents, &cut).of(&kept);
+            found.push((identity, bytes(&recording, at_ns, 0, &kept, 16)));
+        }
+        for (one, other) in [(0, 1), (0, 2), (1, 2)] {
+            prop_assert_eq!(found[one].0 == found[other].0, found[one].1 == found[other].1);
+        }
+    }
+
     #[test]
     fn an_image_is_what_a_naive_disk_holds(
         drawn in prop::collection::vec(

@@ -15,7 +15,7 @@ pub struct Location {
 
 impl Location {
     /// Returns the location of the content `bytes` further on.
-    pub(crate) fn after(self, bytes: u64) -> Location {
+    pub fn after(self, bytes: u64) -> Location {
         let content_offset = self.content_offset + bytes as u32;
         Location {
             content_offset,
