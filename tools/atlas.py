@@ -20,8 +20,9 @@ import pyarrow.compute as pc
 import fscost
 from fscost import wear
 from fscost.results import MANIFEST, SAMPLES, TOTAL
+from fscost.results.worn import NAND
 from fscost.results.written import BY_CAUSE, KINDS, MIXED
-from fscost.wear.columns import NAND, replayed
+from fscost.wear import replayed
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docs" / "atlas"

@@ -2,8 +2,8 @@
 
 import pytest
 
+from fscost.results.worn import runs_per_day
 from fscost.wear import life
-from fscost.wear.life import runs_per_day
 
 RUN = {"pe_cycles": 1000, "nand_bytes": 100e9, "nand_write_bytes": 1e9, "host_write_bytes": 0.5e9}
 

@@ -13,6 +13,8 @@ def main() -> None:
     # Importing numpy starts a thread for each further core. Under a memory limit, the import waits
     # for these threads for ever.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    # Looking for plugins, pydantic reads the entry points of each package that is installed.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "1")
     try:
         from fscost.cli import early
 

@@ -1,6 +1,6 @@
 """Samples and manifest of a run: writing them to disk and reading them back."""
 
-from fscost.results import written
+from fscost.results import worn, written
 from fscost.results.journal import JOURNAL
 from fscost.results.load import (
     CELLS,
@@ -39,5 +39,6 @@ __all__ = [
     "salvaged",
     "to_table",
     "with_totals",
+    "worn",
     "written",
 ]

@@ -1,8 +1,9 @@
 """A finished run as rows and columns of text, independent of the output format."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -10,7 +11,7 @@ import pyarrow.compute as pc
 
 from fscost import files, stats
 from fscost.errors import InputError, did_you_mean
-from fscost.results import TOTAL, CellRecord, RunResults, written
+from fscost.results import TOTAL, CellRecord, Manifest, RunResults, worn, written
 from fscost.stats import Row
 from fscost.view import elsewhere, outside
 from fscost.view.breakdown import WRITTEN, Breakdown, breakdown, way_on
@@ -29,6 +30,7 @@ from fscost.view.times import disk_times, live_times, models
 from fscost.view.units import human_bytes, human_seconds
 from fscost.view.why import cautions, why, why_title
 from fscost.view.work import compared_by
+from fscost.view.years import with_years
 
 _COUNTED = (("host_write_bytes", "host wrote"), ("nand_write_bytes", "NAND wrote"))
 _RAM = ("tmpfs", "ramfs")
@@ -39,7 +41,7 @@ class View:
     """View of a run, in order of display. `problems`: profiles and cells that were skipped, failed
     or could not be explained, with reasons. `why_title`: heading of `why`. `power_cut`: verdict on
     each profile after power cuts, if the run has them, and `power_cut_line`, which explains
-    them."""
+    them. `summarised` returns `rows`."""
 
     title: str
     headline: str
@@ -59,10 +61,16 @@ class View:
     sweeps: Sequence[Sweep] = ()
     effects: Sequence[Grid] = ()
     pareto: Grid | None = None
-    rows: Sequence[Row] = field(default_factory=list)
+    summarised: Callable[[], Sequence[Row]] = list
     why_title: str = "Why"
     power_cut: Mapping[str, str] = field(default_factory=dict)
     power_cut_line: str = ""
+
+    @cached_property
+    def rows(self) -> Sequence[Row]:
+        """Rows of all phases and metrics, for programs and charts. The tables above need few of
+        them."""
+        return self.summarised()
 
 
 @dataclass(frozen=True)
@@ -81,13 +89,13 @@ class Choice:
 
 def view(results: RunResults, choice: Choice = Choice()) -> View:
     """Compute the view; nothing is printed."""
-    results = _with_years(results)
+    results = with_years(results)
     manifest = results.manifest
     baseline = _one_of(manifest.profile_names, choice.baseline or manifest.baseline, "--baseline")
     has_models = any(models(results, name) for name in manifest.profile_names)
     with_disks = choice.is_by_disk or has_models
-    every = stats.summarise(_without_empty(results.samples), baseline, by_disk=with_disks)
-    every = sorted(every, key=lambda row: manifest.profile_names.index(row.profile))
+    samples = _without_empty(results.samples)
+    every = _summarised(manifest, _in_tables(samples), baseline, by_disk=with_disks)
     rows = [row for row in every if not row.disk]
     per = choice.per or _per(results)
     found = ranking(results, rows, _metric(results, rows, choice.metric, per), baseline)
@@ -128,20 +136,19 @@ def view(results: RunResults, choice: Choice = Choice()) -> View:
         sweeps=swept,
         effects=[effects_of(sweep, is_wide=choice.is_wide) for sweep in swept],
         pareto=pareto(results, found.metric, choice.pareto) if choice.pareto else None,
-        rows=every if choice.is_by_disk else rows,
+        summarised=lambda: _summarised(manifest, samples, baseline, by_disk=choice.is_by_disk),
         why_title=why_title(results, found, is_wide=choice.is_wide),
         power_cut={plain(name): plain(verdict) for name, verdict in cut.items()},
         power_cut_line=plain(cut_line),
     )
 
 
-def _with_years(results: RunResults) -> RunResults:
-    """Add the life in years to a run with `--ssd`. Other runs import no models of SSDs."""
-    if not pc.any(pc.equal(results.samples["metric"], "lifetime_runs")).as_py():
-        return results
-    from fscost import wear
-
-    return wear.with_years(results)
+def _summarised(
+    manifest: Manifest, samples: pa.Table, baseline: str, *, by_disk: bool
+) -> list[Row]:
+    place = {name: place for place, name in enumerate(manifest.profile_names)}
+    found = stats.summarise(samples, baseline, by_disk=by_disk)
+    return sorted(found, key=lambda row: place[row.profile])
 
 
 def answer(results: RunResults) -> str:
@@ -185,8 +192,6 @@ def _one_of(known: Sequence[str], name: str, option: str) -> str:
 def _worn(rows: Sequence[Row]) -> list[str]:
     if not any(row.metric == "nand_write_bytes" for row in rows):
         return []
-    from fscost import wear
-
     totals = {(row.profile, row.metric): row.median for row in rows if row.phase == TOTAL}
     found = widest(
         (
@@ -194,12 +199,12 @@ def _worn(rows: Sequence[Row]) -> list[str]:
             Repeated(
                 totals.get((profile, "device_write_bytes"), 0),
                 nand,
-                totals.get((profile, wear.EXACT)),
-                totals.get((profile, wear.ROAMING)),
+                totals.get((profile, worn.EXACT)),
+                totals.get((profile, worn.ROAMING)),
             ),
         )
         for (profile, metric), nand in totals.items()
-        if metric == wear.NAND
+        if metric == worn.NAND
     )
     return [
         "NAND, lasts: replayed on the device of --ssd (docs/wear.md), at the baseline's speed.",
@@ -224,6 +229,12 @@ def _without_empty(samples: pa.Table) -> pa.Table:
     return samples.filter(
         pc.invert(pc.is_in(samples["metric"], value_set=pa.array(empty, pa.string())))
     )
+
+
+def _in_tables(samples: pa.Table) -> pa.Table:
+    """Return the totals, and the bytes written in each phase."""
+    is_total, is_written = pc.equal(samples["phase"], TOTAL), pc.equal(samples["metric"], WRITTEN)
+    return samples.filter(pc.or_(is_total, is_written))
 
 
 def _short(name: str) -> str:

@@ -4,11 +4,11 @@ reader."""
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fscost.profile import reported
 from fscost.results import TOTAL, RunResults, written
 from fscost.stats import MINIMUM_SIZE, Row, Verdict
 from fscost.view.breakdown import WRITTEN, difference, explained_totals
 from fscost.view.grid import plain
+from fscost.view.reported import unreported
 from fscost.view.summary import Ranking
 from fscost.view.units import human_bytes
 from fscost.view.work import AMPLIFICATION, unequal
@@ -109,7 +109,7 @@ def _unreported(results: RunResults, found: Ranking) -> list[str]:
         if cell.profile in found.profiles and isinstance(mount, dict):
             listed = f"{mount.get('options')},{mount.get('super_options')}"
             given = str(profiles[cell.profile].get("mount_options", ""))
-            words[cell.profile] = reported.unreported(str(mount.get("type")), given, listed)
+            words[cell.profile] = unreported(str(mount.get("type")), given, listed)
     return [
         f"{name}: the kernel accepted {', '.join(silent)}, but does not report"
         f" {'it' if len(silent) == 1 else 'them'} for this mount, so probably"

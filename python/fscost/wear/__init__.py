@@ -3,7 +3,7 @@ by cause."""
 
 from fscost.wear.array import Shape, of_options
 from fscost.wear.array import parse as parse_array
-from fscost.wear.columns import EXACT, NAND, ROAMING, replayed, with_years, worn
+from fscost.wear.columns import replayed, worn
 from fscost.wear.counters import Counters
 from fscost.wear.counters import read as read_counters
 from fscost.wear.device import (
@@ -31,10 +31,7 @@ from fscost.wear.measure import (
 from fscost.wear.times import ArrayLoad, Times, array_load, has_timing, times
 
 __all__ = [
-    "EXACT",
-    "NAND",
     "PARAMETERS",
-    "ROAMING",
     "ArrayLoad",
     "By",
     "Charge",
@@ -67,6 +64,5 @@ __all__ = [
     "sources",
     "times",
     "trace_sources",
-    "with_years",
     "worn",
 ]

@@ -4,18 +4,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from fscost import results
 from fscost.results import METRICS, TOTAL, CellRecord, RunResults, SampleRow
+from fscost.results.worn import EXACT, NAND, ROAMING, RUNS, YEARS
 from fscost.wear.device import Device
-from fscost.wear.life import DAYS_PER_YEAR, runs_per_day
 from fscost.wear.measure import exact_nand_bytes, measure, roaming_nand_bytes, sources
-
-NAND, RUNS, YEARS = "nand_write_bytes", "lifetime_runs", "lifetime_years"
-EXACT, ROAMING = "exact_nand_write_bytes", "roaming_nand_write_bytes"
 
 _ALL = [NAND, EXACT, ROAMING, RUNS, YEARS]
 
@@ -50,28 +46,6 @@ def replayed(run: RunResults, device: Device) -> RunResults:
         pc.invert(pc.is_in(run.samples["metric"], value_set=pa.array(_ALL)))
     )
     return replace(run, samples=pa.concat_tables([others, results.to_table(rows)]))
-
-
-def with_years(run: RunResults) -> RunResults:
-    """Add the life in years, for runs back to back at the speed of the baseline."""
-    chosen = run.samples.filter((pc.field("phase") == TOTAL) & (pc.field("disk") == "")).to_pylist()
-    seconds = [
-        row["value"]
-        for row in chosen
-        if row["metric"] == "wall_s" and row["profile"] == run.manifest.baseline
-    ]
-    rate = runs_per_day(float(np.median(seconds))) if seconds else None
-    if rate is None:
-        return run
-    about = {"metric": YEARS, "unit": METRICS[YEARS].unit}
-    rows = [
-        SampleRow(**{**row, **about, "value": row["value"] / rate / DAYS_PER_YEAR})
-        for row in chosen
-        if row["metric"] == RUNS
-    ]
-    if not rows:
-        return run
-    return replace(run, samples=pa.concat_tables([run.samples, results.to_table(rows)]))
 
 
 def _measured(samples: pa.Table, cell: CellRecord) -> list[str]:

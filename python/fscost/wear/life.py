@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 
-DAYS_PER_YEAR = 365
-SECONDS_PER_DAY = 86400
+from fscost.results.worn import DAYS_PER_YEAR
 
 
 @dataclass(frozen=True)
@@ -54,8 +53,3 @@ def life(
     else:
         first = mean * mean_erases / max(max_erases, mean_erases)
     return Life(first, mean, first * host_write_bytes)
-
-
-def runs_per_day(seconds: float) -> float | None:
-    """Runs per day back to back, each as long as recorded; None if the duration is unknown."""
-    return SECONDS_PER_DAY / seconds if seconds > 0 else None

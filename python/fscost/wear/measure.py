@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from fscost import analyze, capture, files
 from fscost.analyze.groups import NO_FILE
 from fscost.errors import InputError
+from fscost.results.worn import runs_per_day
 from fscost.wear.array import Shape
 from fscost.wear.device import Device
-from fscost.wear.life import Life, life, runs_per_day
+from fscost.wear.life import Life, life
 
 if TYPE_CHECKING:
     from fscost._native import Explanation, Replayed, Workload, WorkloadInfo

@@ -2,7 +2,7 @@
 
 The kernel lists a mount's options in /proc/self/mountinfo. It leaves out those that equal its
 default, prints some under another name, and never prints a few. Each table below was compared with
-Linux 6.18 by mounting (tests/profile/test_reported.py); f2fs's follows fs/f2fs/super.c,
+Linux 6.18 by mounting (tests/view/test_reported.py); f2fs's follows fs/f2fs/super.c,
 `f2fs_show_options`, which prints almost all options, also defaults.
 """
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fscost.profile.reported import unreported
+from fscost.view.reported import unreported
 
 # Prints, for each set of options in $OPTIONS, the mount's own and the super block's options.
 SCRIPT = """
