@@ -148,3 +148,38 @@ def test_the_site_is_used_by_hand(hostile_run: Path, tmp_path: Path) -> None:
         finally:
             browser.driver.quit()
             site.shutdown()
+
+
+PICTURES = Path(__file__).parents[2] / "docs"
+COLOURS = """
+const [picture, scheme, done] = arguments;
+const frame = document.createElement("iframe");
+frame.style.colorScheme = scheme;
+frame.srcdoc = picture;
+frame.onload = () => {
+    const fill = (each) => frame.contentWindow.getComputedStyle(each).fill;
+    const all = frame.contentDocument.querySelectorAll('svg > rect, text[fill="#000"]');
+    const found = new Set([...all].map(fill));
+    frame.remove();
+    done([...found]);
+};
+document.body.append(frame);
+"""
+
+
+@pytest.mark.parametrize(
+    ("scheme", "paper", "ink"),
+    [
+        ("light", "rgb(255, 255, 255)", "rgb(0, 0, 0)"),
+        ("dark", "rgb(30, 33, 41)", "rgb(221, 221, 221)"),
+    ],
+)
+def test_pictures_of_the_documents_follow_the_page(
+    hostile: Browser, scheme: str, paper: str, ink: str
+) -> None:
+    texts = {path: path.read_text() for path in PICTURES.glob("*/*.svg")}
+    drawn = {path: text for path, text in texts.items() if "<metadata>" in text}
+    assert len(drawn) > 20
+    for path, text in drawn.items():
+        found = hostile.driver.execute_async_script(COLOURS, text, scheme)
+        assert found == [paper, ink], path

@@ -11,6 +11,9 @@ import pytest
 from fscost.cli.app import command
 from fscost.errors import InputError
 
+DOCUMENTED = Path(__file__).parents[2] / "docs/answers/sqlite.svg"
+"""A picture whose colours test_browser.py checks."""
+
 
 def run(name: str, *arguments: object) -> None:
     command(name).main([str(each) for each in arguments], standalone_mode=False)
@@ -50,6 +53,9 @@ def test_a_picture_says_where_its_numbers_come_from(
     assert (told["software"], told["seed"]) == ("fscost 0.1", 1)
     run("plot", folder, "--chart", "wall_s", "-o", tmp_path / "a.svg")
     root = ElementTree.parse(tmp_path / "a.svg").getroot()
+    style = root.findtext("{http://www.w3.org/2000/svg}style")
+    assert style is not None
+    assert style in DOCUMENTED.read_text()
     metadata = root.find("{http://www.w3.org/2000/svg}metadata")
     assert metadata is not None
     assert json.loads(metadata.text or "") == told

@@ -16,18 +16,34 @@ KEYWORD = "fscost"
 """Keyword of the PNG's text chunk (PNG specification, 11.3.4.5, iTXt)."""
 _PNG_HEADER_BYTES = 8 + 25
 """Size of signature and IHDR chunk; text may follow directly."""
-_FORMATS = ("png", "svg", "html")
+_DARK = (
+    "@media (prefers-color-scheme: dark) {"
+    " svg > rect { fill: #1e2129 }"
+    ' text[fill="#000"] { fill: #ddd }'
+    ' [stroke="#000"], [stroke="black"] { stroke: #ddd }'
+    ' [stroke="#ddd"] { stroke: #555 }'
+    " }"
+)
+"""Style of an SVG for readers who prefer dark pages: background, text and grid. A rule of a style
+sheet outranks Vega's attributes. The palette is for both."""
 
 
 def drawn(chart: Any, form: str, provenance: Mapping[str, Any]) -> bytes:
     """Draw the chart as `png`, `svg` or `html`."""
     spec = themed(chart, LARGE, "white").to_dict()
     if form == "svg":
-        return with_svg_metadata(vl_convert.vegalite_to_svg(spec), provenance).encode()
+        return svg(spec, provenance).encode()
     if form == "png":
         return with_png_metadata(vl_convert.vegalite_to_png(spec, scale=PNG_SCALE), provenance)
     spec["usermeta"] = dict(provenance)
     return str(vl_convert.vegalite_to_html(spec, bundle=True)).encode()
+
+
+def svg(spec: dict[str, Any], provenance: Mapping[str, Any]) -> str:
+    """Draw a specification of Vega-Lite as SVG, which follows the reader's colour scheme."""
+    head, end, rest = vl_convert.vegalite_to_svg(spec).partition(">")
+    metadata = f"<metadata>{escape(json.dumps(provenance))}</metadata>"
+    return f"{head}{end}{metadata}<style>{_DARK}</style>{rest}"
 
 
 def with_png_metadata(png: bytes, provenance: Mapping[str, Any]) -> bytes:
@@ -36,10 +52,3 @@ def with_png_metadata(png: bytes, provenance: Mapping[str, Any]) -> bytes:
     chunk = b"iTXt" + body
     whole = struct.pack(">I", len(body)) + chunk + struct.pack(">I", zlib.crc32(chunk))
     return png[:_PNG_HEADER_BYTES] + whole + png[_PNG_HEADER_BYTES:]
-
-
-def with_svg_metadata(svg: str, provenance: Mapping[str, Any]) -> str:
-    """Add a <metadata> element to the picture."""
-    head, end, rest = svg.partition(">")
-    text = escape(json.dumps(provenance))
-    return f"{head}{end}<metadata>{text}</metadata>{rest}"

@@ -3,11 +3,9 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-import vl_convert
-
 from fscost import files
 from fscost.report import charts, markdown
-from fscost.report.picture import with_svg_metadata
+from fscost.report.picture import svg
 from fscost.study import Report
 from fscost.view import repeat
 from fscost.view.posts import Post, Posts, posts
@@ -84,6 +82,7 @@ def _post(post: Post, picture: str | None) -> list[str]:
 
 
 def _drawn(post: Post, reports: list[Report]) -> str:
-    spec = charts.configured(charts.claims_sheet(post.table), "white", "pad").to_dict()
+    sheet = charts.claims_sheet(post.table).properties(padding=charts.PADDING)
+    spec = charts.configured(sheet, "white", "pad").to_dict()
     runs = [repeat.provenance(report.results) for report in reports]
-    return with_svg_metadata(vl_convert.vegalite_to_svg(spec), {"runs": runs})
+    return svg(spec, {"runs": runs})

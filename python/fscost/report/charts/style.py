@@ -34,11 +34,14 @@ FONT = "system-ui, sans-serif"
 _LETTERS, _LINE = 24, 14
 """Letters per line and height of a line of names beside bars. They leave half of a phone's width to
 the bars."""
+_BEYOND = 8
+"""Pixels by which a label may be outside its axis; the padding on the right has room for them."""
+PADDING = {"left": 28, "right": _BEYOND + 4, "top": 5, "bottom": 5}
+"""Around a figure in a file. A reader's font may be wider than the one that labels were measured
+with."""
 ROOM = f"max(width, isFinite(containerSize()[0]) ? containerSize()[0] : {LARGE})"
 """Width of a figure on a page or in a file. Vega's own `width` is without the names on the left,
 and becomes final only after the legend has been placed."""
-_BEYOND = 8
-"""Pixels by which a label may be outside its axis; the padding on the right has room for them."""
 _MOST_TICKS = 5
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
@@ -50,9 +53,7 @@ def inline(table: pa.Table) -> alt.InlineData:
 
 def themed(chart: Any, width: int | str = LARGE, background: str = "transparent") -> Any:
     """Prepare a chart of this width for drawing ("container": the page's width)."""
-    # A reader's font may be wider than the font with which labels of a file were measured.
-    left = 5 if width == "container" else 28
-    padding = {"left": left, "right": _BEYOND + 4, "top": 5, "bottom": 5}
+    padding = PADDING | ({"left": 5} if width == "container" else {})
     return configured(chart.properties(width=width, padding=padding), background)
 
 
