@@ -38,6 +38,8 @@ BESIDE = {
 def on_files(files: Files, config: Any) -> Files:
     """Add the pages that are not in docs/."""
     pages = {to: _from_root(ROOT / name) for name, to in BESIDE.items()}
+    # Beside the table of contents, a terminal's 100 columns do not fit a window of 1,280 pixels.
+    pages["index.md"] = f"---\nhide: [toc]\n---\n{pages['index.md']}"
     pages |= {
         "reference/commands.md": commands(),
         "reference/workloads.md": workloads(),
