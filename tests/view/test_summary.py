@@ -309,3 +309,20 @@ def test_space_is_shown_if_it_differs_by_more_than_1_percent(xfs: float, is_show
     assert ("space taken" in shown.summary.header) == is_shown
     assert any("available to users" in line for line in shown.legend) == is_shown
     assert "space taken" in view(run, Choice(is_wide=True)).summary.header
+
+
+@pytest.mark.parametrize(
+    ("of_xfs", "told"),
+    [
+        (mib(9.0), " But ext4 wears the --ssd device least: 5.00 MiB of NAND, 9.00 MiB under xfs."),
+        (mib(4.0), ""),
+        (mib(5.05), ""),
+    ],
+)
+def test_the_headline_says_if_fewer_bytes_wear_more(of_xfs: list[float], told: str) -> None:
+    run = a_run(
+        {"ext4": mib(2.0), "xfs": mib(1.0)},
+        nand_write_bytes={"ext4": mib(5.0), "xfs": of_xfs},
+    )
+    first = "One repetition, so no difference can be reported. Lowest: xfs, 1.00 MiB."
+    assert view(run).headline == answer(run) == first + told

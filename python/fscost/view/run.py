@@ -19,11 +19,12 @@ from fscost.view.by_disk import by_disk
 from fscost.view.effects import effects
 from fscost.view.grid import Grid, plain
 from fscost.view.kernels import by_kernel
+from fscost.view.nand import worn_less
 from fscost.view.per import Per, parse_per
 from fscost.view.phases import phases
 from fscost.view.power_cut import verdicts
 from fscost.view.repetition import Repeated, widest
-from fscost.view.summary import SPACE, headline, label, legend, ranking, table
+from fscost.view.summary import SPACE, Ranking, headline, label, legend, ranking, table
 from fscost.view.sweep import Sweep, pareto, sweeps
 from fscost.view.sweep import grid as effects_of
 from fscost.view.times import disk_times, live_times, models
@@ -110,7 +111,7 @@ def view(results: RunResults, choice: Choice = Choice()) -> View:
     swept = sweeps(results, found.metric)
     return View(
         title=plain(f"{_short(manifest.name)}: {manifest.workload.get('summary') or 'a command'}"),
-        headline=outside.qualified(plain(headline(found)), results),
+        headline=_headline(results, rows, found),
         summary=summary,
         legend=[plain(line) for line in read],
         breakdown=shown,
@@ -156,8 +157,11 @@ def answer(results: RunResults) -> str:
     baseline, samples = results.manifest.baseline, results.samples
     rows = stats.summarise(samples.filter(pc.equal(samples["phase"], TOTAL)), baseline)
     metric = _metric(results, rows, "", _per(results))
-    found = ranking(results, rows, metric, baseline)
-    return outside.qualified(plain(headline(found)), results)
+    return _headline(results, rows, ranking(results, rows, metric, baseline))
+
+
+def _headline(results: RunResults, rows: Sequence[Row], found: Ranking) -> str:
+    return outside.qualified(plain(f"{headline(found)}{worn_less(rows, found)}"), results)
 
 
 def _metric(results: RunResults, rows: Sequence[Row], chosen: str, per: Per | None) -> str:
