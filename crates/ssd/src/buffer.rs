@@ -8,7 +8,7 @@ use std::collections::{HashMap, VecDeque};
 pub struct Buffer {
     capacity_units: usize,
     /// Writes in order of arrival. A trimmed or rewritten unit leaves behind an entry with an
-    /// outdated number.
+    /// outdated number; at most as many of them stay as the buffer has units.
     order: VecDeque<(u64, Write)>,
     /// Number of the current entry of each unit.
     waiting: HashMap<u32, u64>,
@@ -49,6 +49,10 @@ impl Buffer {
             while self.waiting.len() > self.capacity_units {
                 self.drain_oldest(out);
             }
+            // A workload that rewrites a few units never drains the outdated ones.
+            if self.order.len() > 2 * self.capacity_units {
+                self.drop_outdated();
+            }
         }
         replaced
     }
@@ -71,6 +75,12 @@ impl Buffer {
         self.order.clear();
     }
 
+    fn drop_outdated(&mut self) {
+        let is_current =
+            |(number, write): &(u64, Write)| self.waiting.get(&write.first) == Some(number);
+        self.order.retain(is_current);
+    }
+
     fn drain_oldest(&mut self, out: &mut Vec<Write>) {
         while let Some((number, write)) = self.order.pop_front() {
             if self.waiting.get(&write.first) == Some(&number) {
@@ -87,4 +97,31 @@ impl Buffer {
 
 fn continues(last: &Write, write: &Write) -> bool {
     last.first + last.count == write.first && last.tag == write.tag && last.stream == write.stream
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn units_of(writes: &[Write]) -> Vec<u32> {
+        let ranges = writes
+            .iter()
+            .map(|each| each.first..each.first + each.count);
+        ranges.flatten().collect()
+    }
+
+    #[test]
+    fn rewrites_of_waiting_units_need_bounded_memory_and_keep_the_order() {
+        let mut buffer = Buffer::new(4);
+        let mut out = Vec::new();
+        buffer.write(Write::new(7, 1, 0), &mut out);
+        for _ in 0..1000 {
+            buffer.write(Write::new(0, 2, 0), &mut out);
+            assert!(buffer.order.len() <= 2 * buffer.capacity_units);
+        }
+        buffer.write(Write::new(7, 1, 0), &mut out);
+        assert!(out.is_empty());
+        buffer.drain(&mut out);
+        assert_eq!(units_of(&out), [0, 1, 7]);
+    }
 }
