@@ -21,7 +21,7 @@ from fscost.view.breakdown import WRITTEN
 from fscost.view.changes import Changes, Condition, compared, headline, reasons
 from fscost.view.grid import Grid, plain
 from fscost.view.per import parse_per
-from fscost.view.relation import Relation, relation
+from fscost.view.relation import Relation, life, relation, with_years
 
 BEYOND = 1
 """Exit status if a --fail-if condition holds."""
@@ -101,8 +101,8 @@ def diff(options: Options) -> None:
         print(plain(headline(compared(*results))))
     elif STDOUT not in (markdown, options.junit):
         per = None if options.per is None else parse_per(options.per)
-        found = relation(named(results), options.metric, per)
-        answer = _answer(results) if not options.json else ()
+        found = relation(named(with_years(results)), options.metric, per)
+        answer = _answer(results, found) if not options.json else ()
         show(found, options.metric, is_json=options.json, answer=answer)
     if conditions or markdown is not None or options.junit is not None:
         _judge(compared(*results), conditions, markdown, options.junit)
@@ -145,13 +145,15 @@ def beyond(found: Changes, conditions: Sequence[Condition], prefix: str = "") ->
     return bool(held)
 
 
-def _answer(runs: list[RunResults]) -> list[str]:
-    """Return the answer for two runs that have a profile in common, and the causes that changed."""
+def _answer(runs: list[RunResults], related: Relation) -> list[str]:
+    """Return the answer for two runs that have a profile in common, the causes that changed, and
+    the consequences for a device's life."""
     names = [set(run.manifest.profile_names) for run in runs]
     if len(runs) != 2 or not names[0] & names[1]:
         return []
     found = compared(*runs)
-    return [headline(found), *(f"Why: {line}" for line in reasons(found))]
+    why = (f"Why: {line}" for line in reasons(found))
+    return [headline(found), *why, *life(related, runs[0])]
 
 
 def named(runs: list[RunResults]) -> dict[str, RunResults]:

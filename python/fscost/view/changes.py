@@ -12,12 +12,20 @@ from fscost.results import METRICS, TOTAL, RunResults, written
 from fscost.stats import Ratio, Verdict
 from fscost.view.breakdown import WRITTEN
 from fscost.view.grid import NOTHING, Grid, or_nothing, plain
+from fscost.view.relation import LIFE, NAND
 from fscost.view.summary import label, signed_change
 from fscost.view.units import human, human_ratio, signed_bytes
 
-COMPARED = (WRITTEN, "device_write_requests", "device_flushes", "device_discard_bytes")
+COMPARED = (
+    WRITTEN,
+    "device_write_requests",
+    "device_flushes",
+    "device_discard_bytes",
+    NAND,
+    LIFE,
+)
 """Metrics that can be compared between runs. Times belong to one host at one time
-(docs/measuring.md), and the causes show what each byte was."""
+(docs/measuring.md), and the causes show what each byte was. The last two need `--ssd`."""
 _MOST_CAUSES = 3
 _CAUSES = {metric: name for name, metric in written.BY_CAUSE.items()} | {written.MIXED: "mixed"}
 _CONDITION = re.compile(r"\s*(\w+)\s*([<>])\s*([+-]?\d+(?:\.\d+)?)\s*(%?)\s*")
@@ -43,8 +51,19 @@ class Change:
 
     @property
     def is_regression(self) -> bool:
-        """True if a cost increased."""
-        return self.verdict is Verdict.HIGHER
+        """True if a cost increased, or a life became shorter."""
+        return self.verdict is (Verdict.LOWER if self.metric == LIFE else Verdict.HIGHER)
+
+    @property
+    def is_improvement(self) -> bool:
+        """True if a cost decreased, or a life became longer."""
+        return self.verdict is (Verdict.HIGHER if self.metric == LIFE else Verdict.LOWER)
+
+    @property
+    def cost(self) -> float:
+        """Factor by which a cost increased; 1 if there is no ratio."""
+        ratio = self.ratio or 1.0
+        return 1 / ratio if self.metric == LIFE else ratio
 
     @property
     def ratio_text(self) -> str:
@@ -148,7 +167,7 @@ def compared(before: RunResults, after: RunResults) -> Changes:
         for metric in COMPARED
         if all((profile, metric) in each for each in values)
     ]
-    changes.sort(key=lambda change: -(change.ratio or 1.0))
+    changes.sort(key=lambda change: -change.cost)
     changes.sort(key=lambda change: not change.is_regression)
     notes = [*_conditions(before, after), *_missing(names, values, common)]
     return Changes(str(before.folder), str(after.folder), changes, [plain(line) for line in notes])
@@ -255,8 +274,9 @@ def _interval(change: Change) -> str:
 
 
 def _verdict(change: Change) -> str:
-    words = {Verdict.HIGHER: "regression", Verdict.LOWER: "improvement"}
-    return words.get(change.verdict, change.verdict.value)
+    if change.is_regression:
+        return "regression"
+    return "improvement" if change.is_improvement else change.verdict.value
 
 
 def reasons(found: Changes) -> list[str]:
@@ -276,8 +296,8 @@ def headline(found: Changes) -> str:
     """Return the answer in one sentence."""
     regressions = [change for change in found.changes if change.is_regression]
     if not regressions:
-        better = [change for change in found.changes if change.verdict is Verdict.LOWER]
-        better.sort(key=lambda change: change.ratio or 1.0)
+        better = [change for change in found.changes if change.is_improvement]
+        better.sort(key=lambda change: change.cost)
         lead = "No regression; " if better else ""
         return f"{lead}{_largest(better, 'improvement')}" if better else "No difference found."
     return _largest(regressions, "regression")

@@ -8,18 +8,21 @@ from typing import Any
 from fscost import stats
 from fscost.errors import InputError
 from fscost.results import METRICS, RunResults
+from fscost.results.worn import NAND, YEARS
+from fscost.results.worn import RUNS as LIFE
 from fscost.stats import Ratio
+from fscost.view import years
 from fscost.view.breakdown import WRITTEN
 from fscost.view.grid import NOTHING, Grid, plain
 from fscost.view.per import Per
 from fscost.view.run import kernel_release
 from fscost.view.summary import SAME, changed, label
-from fscost.view.units import human
+from fscost.view.units import human, human_ratio
 
-NAND = "nand_write_bytes"
 _MODELLED = {
     NAND: "NAND bytes on the device of --ssd",
-    "lifetime_runs": "Runs until the device of --ssd is worn out",
+    LIFE: "Runs until the device of --ssd is worn out",
+    YEARS: "Years until then, back to back",
 }
 """Metrics of a modelled device, whose order need not be that of the bytes written."""
 
@@ -84,6 +87,39 @@ def _compared(runs: Mapping[str, RunResults], metric: str, per: Per | None) -> R
     title = f"{label(metric)}{f' per {per.word}' if per else ''}"
     grid = Grid("", header, lines, changes=range(changes_from, len(header)))
     return Relation(title, grid, _notes(runs), rows)
+
+
+def with_years(runs: Sequence[RunResults]) -> list[RunResults]:
+    """Add the life in years to runs with `--ssd`. All have the speed of the first run's baseline,
+    so that their lives differ by wear alone."""
+    return [years.with_years(run, runs[0]) for run in runs]
+
+
+def life(found: Relation, first: RunResults) -> list[str]:
+    """Return the answer about life on the device of `--ssd` for two runs, in years if the speed of
+    the first run is known; empty if a run has no life."""
+    in_years = found.modelled.get(YEARS)
+    related = in_years or found.modelled.get(LIFE)
+    told = [] if related is None else _lives(related, METRICS[YEARS if in_years else LIFE].unit)
+    if not told:
+        return []
+    speed = f"at the speed of {first.manifest.baseline} in the first run"
+    back_to_back = f", back to back {speed}" if in_years else ""
+    return [plain(f"Life: the --ssd device would last {'; '.join(told)}{back_to_back}.")]
+
+
+def _lives(related: Relation, unit: str) -> list[str]:
+    word = "" if unit == METRICS[YEARS].unit else " runs"
+    by_profile: dict[str, list[Mapping[str, Any]]] = {}
+    for row in related.rows:
+        by_profile.setdefault(row["profile"], []).append(row)
+    return [
+        f"{human(before['median'], unit)}{word} under {profile}, then"
+        f" {human(after['median'], unit)}{word} ({human_ratio(after['ratio'])})"
+        for profile, [before, *others] in by_profile.items()
+        for after in others
+        if after["ratio"] is not None
+    ]
 
 
 def within(runs: Mapping[str, RunResults], metric: str, pers: Mapping[str, Per | None]) -> Relation:

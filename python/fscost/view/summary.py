@@ -29,6 +29,7 @@ _LABELS = {
     "wall_s": "time",
     "cpu_s": "CPU",
     "nand_write_bytes": "NAND",
+    "lifetime_runs": "life in runs",
     "lifetime_years": "lasts",
     "write_amplification": "amplification",
     "space_used_bytes": "space used",
