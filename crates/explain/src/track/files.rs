@@ -16,7 +16,7 @@ use crate::{Cause, Causes, NO_INODE, Row, Rows, Structure, Write};
 use given::GivenNames;
 use naming::Unnamed;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// Interval between name lookups in file systems that do not show when metadata is on the disk.
 /// Data waits in memory for at least this long.
@@ -101,6 +101,8 @@ pub struct Files {
     /// Rows whose path was still unknown, by inode, with the number of lookups since. Flushes may
     /// be more frequent than new names and are not counted.
     nameless: BTreeMap<u64, Vec<(usize, u32)>>,
+    /// Inodes of `nameless` rows added since the last flush.
+    still_nameless: BTreeSet<u64>,
     given: GivenNames,
     /// Last known names at each place, and their directory.
     places: BTreeMap<Place, (u64, Held)>,
@@ -121,6 +123,9 @@ pub struct Files {
     /// True if a log is read: the owner of a block is then known when the block is written, unless
     /// it has none yet.
     is_logged: bool,
+    /// True if each name reaches the disk by itself, at the next flush at the latest. The file may
+    /// have had another name than the one that appears after that flush.
+    is_doubting_names: bool,
     /// Unlinked inodes: they may still be open, or their blocks may already have another owner.
     buried: HashSet<u64>,
     ticked_ns: u64,
@@ -144,6 +149,15 @@ impl Files {
     pub fn doubting(root: u64, unowned: Structure) -> Files {
         Files {
             is_doubting: true,
+            ..Files::doubting_names(root, unowned)
+        }
+    }
+
+    /// Creates the same state as [`new`](Self::new), but a path is doubtful if the name appears
+    /// after the flush that should have written it.
+    pub fn doubting_names(root: u64, unowned: Structure) -> Files {
+        Files {
+            is_doubting_names: true,
             ..Files::new(root, unowned)
         }
     }
@@ -321,6 +335,7 @@ impl Files {
     /// Switches to owners from the log, which is ahead of all other metadata.
     pub fn trust_log(&mut self) {
         (self.is_doubting, self.is_logged) = (false, true);
+        self.is_doubting_names = false;
     }
 
     /// Marks the inode as unlinked. It is free once no process has it open.
@@ -348,6 +363,13 @@ impl Files {
             }
             done += part.max(1);
         }
+    }
+
+    /// Assigns a range to `owner` for later writes. Rows that wait there keep waiting.
+    pub fn expect(&mut self, offset: u64, length: u64, owner: Owner) {
+        self.free(offset, length);
+        self.owners
+            .insert(offset, offset.saturating_add(length), owner);
     }
 
     /// Removes the owners of a range. Rows that wait there keep waiting.

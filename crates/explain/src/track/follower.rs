@@ -35,6 +35,9 @@ pub trait Follower {
     /// Returns the owners and names.
     fn files(&mut self) -> &mut Files;
 
+    /// Learns what is known once everything before a flush, or before the end, is on the disk.
+    fn flushed(&mut self, _rows: &mut Rows) {}
+
     /// [`Family::write`].
     fn follow(&mut self, now: &mut Now<'_, '_>) -> Result<()>;
 }
@@ -66,12 +69,14 @@ impl<F: Follower> Family for F {
 
     fn flush(&mut self, _disk: u16, _event: u64, rows: &mut Rows) -> Result<()> {
         if !F::IS_ATOMIC {
+            self.flushed(rows);
             self.files().flush(rows);
         }
         Ok(())
     }
 
     fn finish(&mut self, _disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
+        self.flushed(rows);
         self.files().commit(0, rows);
         Ok(())
     }

@@ -188,6 +188,19 @@ pub fn are_entries(bytes: &[u8], kind: Kind) -> bool {
     }
 }
 
+/// Returns whether these bytes begin a FAT directory in this cluster: its first entry, `.`, names
+/// its own cluster.
+pub fn names_itself(bytes: &[u8], cluster: u64, kind: Kind) -> bool {
+    let high = match kind {
+        Kind::ExFat => return false,
+        Kind::Fat32 => u64::from(le16(bytes, 20)) << 16,
+        Kind::Fat12 | Kind::Fat16 => 0,
+    };
+    bytes.starts_with(b".          ")
+        && byte(bytes, 11) & 0x10 != 0
+        && high | u64::from(le16(bytes, 26)) == cluster
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -251,5 +264,19 @@ mod tests {
         long[13] ^= 1;
         long[0] = 0x41;
         assert_eq!(names(&[long, short], 1), [(9, None)]);
+    }
+
+    #[test]
+    fn the_first_cluster_of_a_directory_names_itself() {
+        let mut entry = [0; ENTRY];
+        entry[..11].copy_from_slice(b".          ");
+        (entry[11], entry[20], entry[26]) = (0x10, 1, 9);
+        assert!(names_itself(&entry, 0x10009, Kind::Fat32));
+        assert!(names_itself(&entry, 9, Kind::Fat16));
+        assert!(!names_itself(&entry, 9, Kind::Fat32));
+        assert!(!names_itself(&entry, 0x10009, Kind::ExFat));
+        entry[1] = b'.';
+        assert!(!names_itself(&entry, 9, Kind::Fat16));
+        assert!(!names_itself(&[], 0, Kind::Fat16));
     }
 }

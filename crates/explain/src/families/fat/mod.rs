@@ -5,16 +5,19 @@
 //! cluster.
 
 mod causes;
+mod table;
+mod unnamed;
 
 use crate::disks::read_bytes;
 use crate::track::files::{Files, Owner, Part};
 use crate::track::follower::Follower;
-use crate::{Cause, Family, FormattedDisks, NO_INODE, Now, Structure, Write};
+use crate::{Cause, Family, FormattedDisks, NO_INODE, Now, Rows, Structure, Write};
 use directory::{Content, ENTRY, MOST, Named};
 use fscost_ondisk::fat::{directory, layout};
 use fscost_recording::{Image, Result};
 use layout::{FIXED_ROOT, Kind, Layout};
 use std::collections::{HashMap, HashSet};
+use table::Table;
 
 /// Returns the family that follows `disk` if the disk holds a vfat or exFAT file system. `image` is
 /// the disk as mkfs left it.
@@ -25,28 +28,18 @@ pub fn detect(
 ) -> Result<Option<Box<dyn Family>>> {
     let sector = read_bytes::<512>(image, 0)?;
     let layout = sector.and_then(|sector| Layout::parse(&sector, image.size_bytes()));
-    Ok(layout.map(|layout| {
-        Box::new(Fat {
-            disk,
-            files: match layout.kind {
-                Kind::ExFat => Files::doubting(layout.root, Structure::FileData),
-                _ => Files::new(layout.root, Structure::Unknown),
-            },
-            next: HashMap::new(),
-            linked: HashSet::new(),
-            before: HashMap::new(),
-            after: HashMap::new(),
-            layout,
-        }) as Box<dyn Family>
-    }))
+    Ok(layout.map(|layout| Box::new(Fat::new(disk, layout)) as Box<dyn Family>))
 }
 
 struct Fat {
     disk: u16,
     layout: Layout,
     files: Files,
-    /// Table entry of each cluster, unless the entry is 0.
-    next: HashMap<u64, u64>,
+    chained: Table,
+    /// First clusters of chains that no directory has named.
+    nameless: HashSet<u64>,
+    /// Clusters without a known owner that hold what may be directory entries.
+    directory_like: HashSet<u64>,
     /// First clusters of the files that are known to be chained by the table. A contiguous exFAT
     /// file may become chained when it grows.
     linked: HashSet<u64>,
@@ -74,6 +67,12 @@ impl Follower for Fat {
         &mut self.files
     }
 
+    fn flushed(&mut self, rows: &mut Rows) {
+        if self.layout.kind != Kind::ExFat {
+            self.adopt(rows);
+        }
+    }
+
     fn follow(&mut self, now: &mut Now<'_, '_>) -> Result<()> {
         let root = Owner {
             inode: self.layout.root,
@@ -95,6 +94,7 @@ impl Follower for Fat {
             end,
             ..
         } = self.layout;
+        self.recognise(now.write, now.rows);
         let mut rest = *now.write;
         while rest.length > 0 {
             let offset = rest.offset;
@@ -131,13 +131,30 @@ impl Follower for Fat {
 }
 
 impl Fat {
+    fn new(disk: u16, layout: Layout) -> Fat {
+        Fat {
+            disk,
+            files: match layout.kind {
+                Kind::ExFat => Files::doubting(layout.root, Structure::FileData),
+                _ => Files::doubting_names(layout.root, Structure::FileData),
+            },
+            chained: Table::default(),
+            nameless: HashSet::new(),
+            directory_like: HashSet::new(),
+            linked: HashSet::new(),
+            before: HashMap::new(),
+            after: HashMap::new(),
+            layout,
+        }
+    }
+
     /// Handles a write to part of the first table.
     fn table(&mut self, write: &Write<'_>, now: &mut Now<'_, '_>) -> Result<()> {
         if write.content.is_empty() {
             // A write-zeroes request may be as long as the table.
             let entry = |at: u64| (at - self.layout.table) * 8 / self.layout.entry_bits();
             let cleared = entry(write.offset)..entry(write.offset + write.length);
-            self.next.retain(|cluster, _| !cleared.contains(cluster));
+            self.chained.clear(|cluster| cleared.contains(&cluster));
             return Ok(());
         }
         // A 12-bit entry may begin in the previous byte and end in the next one.
@@ -150,14 +167,17 @@ impl Fat {
         let last = ((write.offset + write.length - self.layout.table) * 8).div_ceil(bits);
         for cluster in first.max(2)..last.min(self.layout.end_cluster()) {
             let next = self.layout.entry(&bytes, cluster * bits - begin);
-            let before = match next {
-                0 => self.next.remove(&cluster),
-                _ => self.next.insert(cluster, next),
-            };
+            if next == 0 && self.chained.is_new(cluster) {
+                self.flushed(now.rows);
+            }
+            let is_changed = self.chained.set(cluster, next);
+            if next == 0 && self.nameless.remove(&cluster) {
+                self.files.forget(cluster, now.rows);
+            }
             // A freed cluster keeps its owner: writes to a deleted directory may still reach the
             // disk.
             if next != 0
-                && next != before.unwrap_or(0)
+                && is_changed
                 && let Some(at) = self.layout.offset(cluster)
                 && let Some(owner) = self.files.owner(at, 1).0
             {
@@ -176,10 +196,14 @@ impl Fat {
         self.files.confirm(write.offset, write.length, now.rows);
         let (owner, _) = self.files.owner(write.offset, 1);
         let kind = self.layout.kind;
-        let is_directory = |owner: &Owner| {
-            owner.structure == Structure::Directory && directory::are_entries(write.content, kind)
-        };
-        let Some(owner) = owner.filter(is_directory) else {
+        let mut owner = owner.filter(|owner| owner.structure == Structure::Directory);
+        if owner.is_some() && !directory::are_entries(write.content, kind) {
+            // A file has reused the clusters of a removed directory.
+            self.files.free(write.offset, write.length);
+            owner = None;
+        }
+        let Some(owner) = owner else {
+            self.note_entries(write);
             self.files.add_owned(write, now.rows);
             return Ok(());
         };
@@ -289,7 +313,7 @@ impl Fat {
                 }
                 _ => parts.push((offset, cluster_bytes)),
             }
-            cluster = self.next.get(&cluster).copied().unwrap_or(0);
+            cluster = self.chained.next(cluster);
         }
         parts
     }
@@ -307,6 +331,7 @@ impl Fat {
             if self.layout.offset(named.cluster).is_none() {
                 continue;
             }
+            self.nameless.remove(&named.cluster);
             let is_file = matches!(named.content, Content::Data | Content::Directory);
             let inode = if is_file { named.cluster } else { NO_INODE };
             if let Some(name) = named.name {

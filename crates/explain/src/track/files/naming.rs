@@ -75,12 +75,36 @@ impl Files {
         }
     }
 
-    /// Removes a name from a directory. If that was the inode's only name, the inode is free.
-    pub fn unname(&mut self, directory: u64, (name, inode): Entry<'_>, rows: &Rows) {
+    /// Removes a name from a directory. If that was the inode's only name, the inode is free. Rows
+    /// of before may have the name.
+    pub fn unname(&mut self, directory: u64, (name, inode): Entry<'_>, rows: &mut Rows) {
+        self.settle(rows);
+        self.name_late(inode, rows);
         self.names
             .rewrite((0, directory), directory, &[(name, inode)], &[]);
         if !self.names.has_another(directory, (name, inode)) {
             self.end(inode, rows);
+        }
+    }
+
+    /// Gives rows of an inode that have no path the name that was found.
+    pub fn name_late(&mut self, inode: u64, rows: &mut Rows) {
+        let Some(path) = self.known_path(inode, rows) else {
+            return;
+        };
+        for (number, _) in self.nameless.remove(&inode).unwrap_or_default() {
+            self.set_late_path(number, inode, path, rows);
+        }
+    }
+
+    /// Sets the path of a row that has none, unless it has another owner by now.
+    fn set_late_path(&self, number: usize, inode: u64, path: PathId, rows: &mut Rows) {
+        if let Some(row) = rows.get_mut(number)
+            && row.inode == inode
+        {
+            let is_late = self.is_doubting_names && self.flushed.0.is_after(number, row);
+            row.path = Some(path);
+            row.is_doubtful |= is_late && row.structure == Structure::FileData;
         }
     }
 
@@ -121,8 +145,9 @@ impl Files {
             let is_either = is_before && !is_new && !self.is_logged;
             let is_data = found.structure == Structure::FileData;
             // Directories written since then did not name it.
-            let is_late =
-                self.is_doubting && self.flushed.0.is_after(row, found) && found.path.is_none();
+            let is_late = self.is_doubting_names
+                && self.flushed.0.is_after(row, found)
+                && found.path.is_none();
             found.path = match (is_another, is_before) {
                 _ if is_either => None,
                 _ if is_before && !is_new => found.path,
@@ -136,6 +161,7 @@ impl Files {
             }
             if found.path.is_none() && !is_either && self.nameless.len() < MAX_WAITING {
                 self.nameless.entry(inode).or_default().push((row, 0));
+                self.still_nameless.insert(inode);
             }
         }
     }
@@ -143,6 +169,10 @@ impl Files {
     /// Settles names after a flush has completed.
     pub fn flush(&mut self, rows: &mut Rows) {
         self.settle(rows);
+        // Names may have been settled before those of these inodes were written.
+        for inode in std::mem::take(&mut self.still_nameless) {
+            self.name_late(inode, rows);
+        }
         self.flushed = (self.now(rows), self.flushed.0);
     }
 
@@ -167,13 +197,7 @@ impl Files {
             !waiting.is_empty()
         });
         for (number, inode, path) in named {
-            if let Some(row) = rows.get_mut(number)
-                && row.inode == inode
-            {
-                let is_late = self.is_doubting && self.flushed.0.is_after(number, row);
-                row.path = Some(path);
-                row.is_doubtful |= is_late && row.structure == Structure::FileData;
-            }
+            self.set_late_path(number, inode, path, rows);
         }
     }
 
@@ -376,5 +400,27 @@ mod tests {
         );
         files.flush(&mut rows);
         assert_eq!(path(&rows, row).as_deref(), Some("/new"));
+    }
+
+    #[test]
+    fn a_name_that_comes_and_goes_between_two_flushes_is_that_of_the_data_before() {
+        let new = || Files::doubting_names(2, Structure::FileData);
+        let (mut files, mut rows) = (new(), Rows::default());
+        files.begin(&write(&[1; 4]), &mut rows);
+        let gone = add(&mut files, &mut rows, 5);
+        files.rename((0, 2), 2, &[], &[(b"gone", 5)]);
+        let next = add(&mut files, &mut rows, 6);
+        files.unname(2, (b"gone", 5), &mut rows);
+        files.rename((0, 2), 2, &[], &[(b"next", 6)]);
+        let late = add(&mut files, &mut rows, 7);
+        files.flush(&mut rows);
+        files.rename((0, 2), 2, &[], &[(b"late", 7)]);
+        files.commit(1, &mut rows);
+        let found: Vec<_> = [gone, next, late]
+            .map(|row| (path(&rows, row), rows.to_vec()[row].is_doubtful))
+            .into();
+        let of = |name: &str, is_doubtful| (Some(name.to_owned()), is_doubtful);
+        let expected = [of("/gone", false), of("/next", false), of("/late", true)];
+        assert_eq!(found, expected);
     }
 }
