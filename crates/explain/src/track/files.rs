@@ -5,6 +5,7 @@
 //! attributed to its last known owner, and then waits: metadata that names a new owner is written
 //! later.
 
+mod below;
 mod given;
 mod naming;
 
@@ -13,6 +14,7 @@ use crate::track::names::{Names, Place};
 use crate::track::runs::Runs;
 use crate::track::waiting::{MAX_WAITING, Waiting};
 use crate::{Cause, Causes, NO_INODE, Row, Rows, Structure, Write};
+use below::Renamed;
 use given::GivenNames;
 use naming::Unnamed;
 use std::cmp::Reverse;
@@ -104,6 +106,7 @@ pub struct Files {
     /// Inodes of `nameless` rows added since the last flush.
     still_nameless: BTreeSet<u64>,
     given: GivenNames,
+    renamed: Renamed,
     /// Last known names at each place, and their directory.
     places: BTreeMap<Place, (u64, Held)>,
     /// Inodes that were freed or reused since the last settling.

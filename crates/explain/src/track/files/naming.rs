@@ -43,6 +43,7 @@ impl Files {
         before: &[Entry<'_>],
         after: &[Entry<'_>],
     ) {
+        self.see(directory, after);
         self.names.rewrite(place, directory, before, after);
     }
 
@@ -98,13 +99,14 @@ impl Files {
     }
 
     /// Sets the path of a row that has none, unless it has another owner by now.
-    fn set_late_path(&self, number: usize, inode: u64, path: PathId, rows: &mut Rows) {
+    fn set_late_path(&mut self, number: usize, inode: u64, path: PathId, rows: &mut Rows) {
         if let Some(row) = rows.get_mut(number)
             && row.inode == inode
         {
             let is_late = self.is_doubting_names && self.flushed.0.is_after(number, row);
             row.path = Some(path);
             row.is_doubtful |= is_late && row.structure == Structure::FileData;
+            self.renamed.keep(number, inode);
         }
     }
 
@@ -115,6 +117,7 @@ impl Files {
         if self.is_doubting {
             self.settle(rows);
         }
+        self.renamed.forget(inode);
         self.end(inode, rows);
     }
 
@@ -128,6 +131,7 @@ impl Files {
     /// when the row was written, or else the first one that appears later.
     pub fn settle(&mut self, rows: &mut Rows) {
         self.names.settle(|_| true);
+        self.doubt_renamed(rows);
         let forgotten = std::mem::take(&mut self.forgotten);
         for inode in &forgotten {
             self.nameless.remove(inode);
@@ -158,6 +162,7 @@ impl Files {
             found.is_doubtful |= is_doubtful && is_data;
             if found.path.is_some() {
                 self.given.keep(row, inode);
+                self.renamed.keep(row, inode);
             }
             if found.path.is_none() && !is_either && self.nameless.len() < MAX_WAITING {
                 self.nameless.entry(inode).or_default().push((row, 0));
@@ -181,6 +186,7 @@ impl Files {
     pub fn commit(&mut self, patience: u32, rows: &mut Rows) {
         self.settle(rows);
         self.revise_given(rows);
+        self.renamed.prune();
         self.waiting.commit(patience);
         let (names, paths, is_doubting) = (&mut self.names, &mut rows.paths, self.is_doubting);
         let mut named = Vec::new();
