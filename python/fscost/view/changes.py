@@ -9,10 +9,11 @@ from typing import Any
 from fscost import stats
 from fscost.errors import InputError, did_you_mean
 from fscost.results import METRICS, TOTAL, RunResults, written
+from fscost.results.worn import NAND
+from fscost.results.worn import RUNS as LIFE
 from fscost.stats import Ratio, Verdict
 from fscost.view.breakdown import WRITTEN
 from fscost.view.grid import NOTHING, Grid, or_nothing, plain
-from fscost.view.relation import LIFE, NAND
 from fscost.view.summary import label, signed_change
 from fscost.view.units import human, human_ratio, signed_bytes
 
