@@ -6,8 +6,11 @@ from typing import Any
 
 import pytest
 
+from fscost.cli.examine import Number
 from fscost.crash import states
+from fscost.crash.again import Again, Numbers, Second
 from fscost.crash.explore import Exploration, Outcome, State
+from fscost.crash.verdict import worse
 from fscost.errors import InputError
 
 PROFILE = "ext4 -o nobarrier"
@@ -17,11 +20,20 @@ def outcome(at_ns: int, *broken: tuple[str, str]) -> Outcome:
     return Outcome(State(at_ns, "prefix", [0, 2], 3), True, True, False, broken)
 
 
+def second(found: Outcome, place: int) -> Second:
+    first = outcome(10, ("stale", "mail-1"))
+    numbers = Numbers(1, place, first.state, 4, "none", (), 7, "abc")
+    return Second(numbers, found, worse(first, found))
+
+
 @pytest.fixture
 def saved(tmp_path: Path) -> states.Findings:
     outcomes = [outcome(10), outcome(20, ("stale", "mail-1"), ("lost", "log")), outcome(30)]
     found = states.findings(
-        "files", "reorder-4k", {PROFILE: Exploration(outcomes, 1, 3), "xfs": Exploration([], 0, 0)}
+        "files",
+        "reorder-4k",
+        {PROFILE: Exploration(outcomes, 1, 3), "xfs": Exploration([], 0, 0)},
+        {PROFILE: Again([second(outcome(10), 1), second(outcomes[1], 2)], 1)},
     )
     states.save(tmp_path, found)
     return found
@@ -35,6 +47,26 @@ def test_only_states_with_faults_are_kept(saved: states.Findings, tmp_path: Path
     assert states.chosen(saved, PROFILE, 2) is broken
     assert saved.verdicts == {PROFILE: "LOSES-ACKED", "xfs": "SAFE"}
     assert saved.examined == {PROFILE: 3, "xfs": 0}
+
+
+def test_a_second_state_is_broken_if_its_first_was_not(
+    saved: states.Findings, tmp_path: Path
+) -> None:
+    """The first state holds stale bytes too, so that these are no fault of the second cut."""
+    [broken] = states.load(tmp_path).again[PROFILE]
+    assert broken.faults == ("log is not what was promised",)
+    chosen = states.chosen_again(saved, PROFILE, 1, 2)
+    first = State(10, "prefix", (0, 2), 3)
+    assert chosen.numbers == Numbers(1, 2, first, 4, "none", (), 7, "abc")
+    with pytest.raises(InputError, match=r"its first are 1\.2"):
+        states.chosen_again(saved, PROFILE, 1, 1)
+
+
+@pytest.mark.parametrize("text", ["", "0", "1.", "1.0", ".1", "1.2.3", "-1", "x", "1" * 30])
+def test_a_wrong_number_of_a_state_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match="is no number of a state"):
+        Number.parse(text)
+    assert [Number.parse("12"), Number.parse("12.3")] == [Number(12), Number(12, 3)]
 
 
 @pytest.mark.parametrize(

@@ -219,6 +219,38 @@ def test_a_state_tells_what_it_lost(tmp_path: Path) -> None:
     assert left_behind(tmp_path) == []
 
 
+def test_a_recovery_is_cut_again(tmp_path: Path) -> None:
+    """jbd2 flushes what it replays before it empties its journal (fs/jbd2/recovery.c,
+    jbd2_journal_recover), unless barriers are off. Without its flushes, a second cut loses what the
+    first one kept."""
+    unsafe = "ext4 -o nobarrier"
+    found = {}
+    for number, profile in enumerate(("ext4", unsafe)):
+        few = ("--rounds", "1", "--cuts", "4", "--states", "4", "--again", "4")
+        run = start(tmp_path, *few, "--on", profile, "--json", "-o", f"run{number}")
+        out, err = run.communicate()
+        assert run.returncode == 0, err
+        found[profile] = valid(out)
+    rows = {profile: told["again"][0] for profile, told in found.items()}
+    assert rows["ext4"]["states"] > rows["ext4"]["recoveries"] > 0
+    assert (rows["ext4"]["broken"], rows["ext4"]["example"]) == (0, "")
+    [controlled] = found["ext4"]["again_controls"]
+    assert 0 < controlled["broken"] <= controlled["states"]
+    assert rows[unsafe]["broken"] > 0
+    number = rows[unsafe]["example"].split()[1].strip(",")
+    first, _, second = number.partition(".")
+    command = [*PROGRAM, "crash", "run1", "--state", number]
+    command += ["--image", "state.img", "--json"]
+    told = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True)
+    shown = valid(told.stdout)
+    assert (shown["state"], shown["second"]) == (int(first), int(second))
+    assert shown["faults"]
+    # The blocks are those of the recovery.
+    assert any(row["structure"] == "journal_superblock" for row in shown["rows"])
+    assert (tmp_path / "state.img").stat().st_size == 512 << 20
+    assert left_behind(tmp_path) == []
+
+
 def test_bytes_and_safety_stand_in_one_table(tmp_path: Path) -> None:
     profiles = ("--on", "ext4 -o nobarrier", "--on", "btrfs-raid1", "--on", "ext4")
     words = (
@@ -291,6 +323,7 @@ def test_a_taken_folder_is_refused(tmp_path: Path) -> None:
         (("--device", "perfect"), "--device 'perfect' is unknown"),
         (("--on", "ext4 --no-such"), "no-such"),
         (("--state", "1"), "--state needs a RUN"),
+        (("--lab", "vm", "--again", "2"), "--again needs the native lab"),
         (("--image", "x"), "need --state"),
         (("no-such-run",), "no-such-run holds no run"),
         (("no-such-run", "--on", "ext4"), "RUN was measured already"),

@@ -10,7 +10,7 @@ import typer
 
 from fscost.cli import options, shared
 from fscost.cli.declare import option, with_fields
-from fscost.cli.examine import Earlier, examine, promising, request
+from fscost.cli.examine import Earlier, Number, examine, promising, request
 from fscost.cli.examiners import (
     Examined,
     chosen_lab,
@@ -80,11 +80,19 @@ class Asked:
         help="Then lose each disk beside the main one (of btrfs, each disk), and try each way back"
         " that the manual pages offer.",
     )
-    seed: shared.Seed = 1
-    state: int | None = option(
-        min=1,
+    again: int = option(
+        default=0,
+        min=0,
+        max=1000,
         metavar="N",
-        help="With RUN: show which writes this state kept and lost, and what each was.",
+        help="Then record the recovery of up to 32 states of each profile, and cut it too: N second"
+        " states of each.",
+    )
+    seed: shared.Seed = 1
+    state: str | None = option(
+        metavar="N[.K]",
+        help="With RUN: show which writes this state (or second state K after it) kept and lost,"
+        " and what each was.",
     )
     profile: str | None = option(
         metavar="NAME", help="With --state: the profile. (default: the only one)"
@@ -160,7 +168,7 @@ class Asked:
             raise InputError(f"--lab {self.lab!r} is unknown", "native or vm")
         if self.lab == "native" and self.kernel:
             raise InputError("--kernel is for guests", "leave out --lab native")
-        return Limits(self.cuts, self.states, self.seed, self.device)
+        return Limits(self.cuts, self.states, self.seed, self.device, self.again)
 
 
 @with_fields
@@ -221,9 +229,11 @@ def crash(asked: Asked) -> None:
 
 
 def _refuse_in_guests(asked: Asked, lab: "VmLab") -> None:
-    """Refuse lost disks, and a command whose calls have no place in the recording."""
+    """Refuse lost disks, second cuts, and a command whose calls have no place in the recording."""
     if asked.lose_disks:
         raise InputError("--lose-disks needs the native lab", "leave it out, or --lab vm")
+    if asked.again:
+        raise InputError("--again needs the native lab", "leave it out, or --lab native")
     if asked.command and lab.guests.accelerated().is_emulated:
         raise InputError(
             "guests are emulated here: their clock is not that of the recording, so that the fsync"
@@ -250,7 +260,7 @@ def _again(asked: Asked, earlier: Earlier, limits: "Limits") -> None:
     if asked.state is None:
         earlier.examine(limits, examiners, lose_disks=asked.lose_disks, is_json=asked.json)
     else:
-        state, profile, image = asked.state, asked.profile, asked.image
+        state, profile, image = Number.parse(asked.state), asked.profile, asked.image
         earlier.show(state, profile, image, examiners, is_json=asked.json)
 
 

@@ -1,10 +1,12 @@
 """Examination of the states of a run of `fscost crash`, and of one state."""
 
 import os
+import re
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,18 +22,48 @@ from fscost.results import RunResults
 from fscost.view.power_cut import FOLDER
 
 if TYPE_CHECKING:
-    from fscost.crash.explore import Control, Exploration, Limits, Source, State
+    from fscost.crash.again import Again
+    from fscost.crash.explore import Control, Exploration, Limits, Outcome, Source, State
     from fscost.crash.lost import Lost
     from fscost.results import CellRecord
     from fscost.view.grid import Grid
 
-    Found = tuple[dict[str, Exploration], dict[str, Control]]
+
+@dataclass
+class _Found:
+    """What was found, by profile. `seconds` and `seconds_control`: after second cuts."""
+
+    explored: "dict[str, Exploration]" = field(default_factory=dict)
+    controls: "dict[str, Control]" = field(default_factory=dict)
+    seconds: "dict[str, Again]" = field(default_factory=dict)
+    seconds_controls: "dict[str, Again]" = field(default_factory=dict)
+
 
 _BESIDE, _ROUNDS = "files", 3
 """Workload of the power cuts beside another run."""
 _SIZE = "512M"
+_NUMBER = re.compile(r"([1-9]\d{0,8})(?:\.([1-9]\d{0,8}))?")
 _SAY_EVERY_S = 5
 _LARGEST_OUTPUT_BYTES = 32 << 20
+
+
+@dataclass(frozen=True)
+class Number:
+    """Number of a state, or of a second state after it."""
+
+    first: int
+    second: int | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> "Number":
+        """Read `12` or `12.3`."""
+        found = _NUMBER.fullmatch(text)
+        if found is None:
+            raise InputError(f"--state {text!r} is no number of a state", "such as 12, or 12.3")
+        return cls(int(found[1]), int(found[2]) if found[2] else None)
+
+    def __str__(self) -> str:
+        return str(self.first) if self.second is None else f"{self.first}.{self.second}"
 
 
 class Earlier:
@@ -65,7 +97,7 @@ class Earlier:
 
     def show(
         self,
-        number: int,
+        number: Number,
         profile: str | None,
         image: Path | None,
         examiners: Examiners,
@@ -73,12 +105,10 @@ class Earlier:
         is_json: bool,
     ) -> None:
         """Examine one state again, show its blocks, and write its disks to new files."""
+        from fscost.crash.again import rebuilt
         from fscost.crash.explore import examined
-        from fscost.crash.pieces import pieces
-        from fscost.crash.states import chosen
-        from fscost.report import document
-        from fscost.report.terminal import print_parts
-        from fscost.view.crash_state import state_view
+        from fscost.crash.states import chosen, chosen_again
+        from fscost.crash.verdict import named
 
         found = sources(self._results, self._findings.workload)
         known = {each.name: (each, source) for each, source in found}
@@ -87,16 +117,47 @@ class Earlier:
             wrong = f"profile {name!r} is not in this run" if name else "several profiles"
             raise InputError(wrong, f"name one with --profile: {', '.join(known)}")
         (about, source), device = known[name], self._findings.device
-        state = chosen(self._findings, name, number).state
-        outcome = examined(source, device, state, examiners(about))
+        if number.second is None:
+            state = chosen(self._findings, name, number.first).state
+            outcome = examined(source, device, state, examiners(about))
+            words = named(state)
+            self._print(name, number, words, source, outcome, image, is_json=is_json)
+            return
+        again = chosen_again(self._findings, name, number.first, number.second).numbers
+        with tempfile.TemporaryDirectory(prefix="fscost-") as folder:
+            recording = Path(folder) / "recovery"
+            outcome = rebuilt(source, device, again, examiners(about), recording)
+            source = replace(source, recording=recording)
+            self._print(name, number, again.words, source, outcome, image, is_json=is_json)
+
+    def _print(
+        self,
+        profile: str,
+        number: Number,
+        words: str,
+        source: "Source",
+        outcome: "Outcome",
+        image: Path | None,
+        *,
+        is_json: bool,
+    ) -> None:
+        """Show a state of the source's recording that was just examined."""
+        from fscost.crash.pieces import pieces
+        from fscost.report import document
+        from fscost.report.terminal import print_parts
+        from fscost.view.crash_state import state_view
+
+        device, state = self._findings.device, outcome.state
         if image is not None:
             _export(source, device, state, image)
-        shown = state_view(name, number, outcome, pieces(source.recording, device, state))
+        blocks = pieces(source.recording, device, state)
+        shown = state_view(f"{profile}, state {number}: {words}", outcome, blocks)
         if is_json:
             value = {
                 "run": str(self._results.folder),
-                "profile": name,
-                "state": number,
+                "profile": profile,
+                "state": number.first,
+                "second": number.second,
                 "device": device,
                 "at_ns": state.at_ns,
                 "how": state.how,
@@ -178,22 +239,28 @@ def explored(results: RunResults, site: Site) -> None:
     _explored(results, _BESIDE, limits, examiners_of(site, results.folder))
 
 
-def _explored(
-    results: RunResults, workload: str, limits: "Limits", examiners: Examiners
-) -> "Found":
+def _explored(results: RunResults, workload: str, limits: "Limits", examiners: Examiners) -> _Found:
     """Examine the states of all profiles, and keep those with faults."""
-    from fscost.crash import states
-    from fscost.crash.explore import Control, Exploration, control, explore
+    from fscost.crash import again, states
+    from fscost.crash.explore import control, explore
 
-    found: dict[str, Exploration] = {}
-    controls: dict[str, Control] = {}
+    found = _Found()
     for about, source in sources(results, workload):
         profile, answered = about.name, examiners(about)
-        found[profile] = explore(source, limits, answered, _progress(profile))
-        if not controls or not any(each.tried for each in controls.values()):
-            controls = {profile: control(source, limits, answered)}
-    states.save(results.folder, states.findings(workload, limits.device, found))
-    return found, controls
+        explored = explore(source, limits, answered, _progress(profile))
+        found.explored[profile] = explored
+        if not any(each.tried for each in found.controls.values()):
+            found.controls = {profile: control(source, limits, answered)}
+        if limits.again:
+            outcomes, say_done = explored.outcomes, _progress(f"{profile}, cut again")
+            seconds = again.again(source, limits, outcomes, answered, say_done)
+            found.seconds[profile] = seconds
+            if not any(each.broken for each in found.seconds_controls.values()):
+                controlled = again.control(source, limits, outcomes, answered)
+                found.seconds_controls = {profile: controlled}
+    kept = states.findings(workload, limits.device, found.explored, found.seconds)
+    states.save(results.folder, kept)
+    return found
 
 
 def examine(
@@ -209,10 +276,14 @@ def examine(
     from fscost.report import document
     from fscost.report.terminal import print_parts
     from fscost.view.crash import crash_view, lost_view
+    from fscost.view.crash_again import again_view
     from fscost.view.run import problems
 
-    explored, controls = _explored(results, workload, limits, examiners)
-    shown = crash_view(results, explored, controls, limits, problems(results))
+    found = _explored(results, workload, limits, examiners)
+    controls = found.controls
+    shown = crash_view(results, found.explored, controls, limits, problems(results))
+    names = [name for name in results.manifest.profile_names if name in found.seconds]
+    again = again_view({name: found.seconds[name] for name in names}, found.seconds_controls)
     lost = lost_view(_lost(results, workload, limits, examiners) if lose_disks else {})
     if is_json:
         controlled = [
@@ -227,17 +298,23 @@ def examine(
             "rows": list(shown.rows),
             "controls": controlled,
             "lost": list(lost.rows),
+            "again": list(again.rows),
+            "again_controls": list(again.controls),
             "notes": list(shown.notes),
         }
         sys.stdout.write(document.text("crash", value))
         return
     lines: list[Grid | str] = [shown.grid, *shown.notes]
+    if again.rows:
+        lines += [again.grid, *again.notes]
     if lost.rows:
         lines += [*lost.grids, *lost.notes]
     print_parts(shown.title, lines, sys.stdout)
     print(f"Recordings: {results.folder}")
     if shown.next_state is not None:
         print(f"What that state lost: fscost crash {results.folder} {shown.next_state}")
+    if again.next_state is not None:
+        print(f"What the second cut lost: fscost crash {results.folder} {again.next_state}")
 
 
 def _lost(

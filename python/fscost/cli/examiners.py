@@ -42,10 +42,11 @@ def examiners_of(site: Site, folder: Path) -> Examiners:
 def natively(folder: Path) -> Examiners:
     """Examine on this kernel. Programs mount over `folder`."""
     from fscost.crash.programs import here
+    from fscost.lab.cell.binaries import find_binaries
 
     def chosen(profile: Examined) -> "Answered":
         refuse_natively(profile)
-        return here(folder)
+        return here(folder, find_binaries().disk)
 
     return chosen
 

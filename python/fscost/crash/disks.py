@@ -12,7 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-_GET_FREE, _CONFIGURE, _AUTOCLEAR = 0x4C82, 0x4C0A, 4  # include/uapi/linux/loop.h
+_GET_FREE, _CONFIGURE = 0x4C82, 0x4C0A  # include/uapi/linux/loop.h
+_AUTOCLEAR, _DIRECT_IO = 4, 16
 _CONFIG_BYTES, _FLAGS_AT = 304, 60
 """Size of struct loop_config, and place of info.lo_flags in it."""
 _TRIES = 1000
@@ -60,12 +61,13 @@ def mount_options(disks: Sequence[Disk], devices: Sequence[Path | None]) -> list
 
 
 @contextmanager
-def attached(image: Path, sector_bytes: int) -> Iterator[Path]:
+def attached(image: Path, sector_bytes: int, *, is_direct: bool = False) -> Iterator[Path]:
     """Attach an image to a loop device, until the block ends and nothing is mounted from it. The
-    kernel detaches it even if this process is killed (LO_FLAGS_AUTOCLEAR, loop(4))."""
+    kernel detaches it even if this process is killed (LO_FLAGS_AUTOCLEAR, loop(4)). `is_direct`:
+    requests reach the image as they are (LO_FLAGS_DIRECT_IO)."""
     backing = os.open(image, os.O_RDWR)
     try:
-        loop, path = _configured(backing, sector_bytes)
+        loop, path = _configured(backing, sector_bytes, _DIRECT_IO * is_direct)
     finally:
         os.close(backing)
     try:
@@ -74,10 +76,10 @@ def attached(image: Path, sector_bytes: int) -> Iterator[Path]:
         os.close(loop)
 
 
-def _configured(backing: int, sector_bytes: int) -> tuple[int, Path]:
+def _configured(backing: int, sector_bytes: int, flags: int) -> tuple[int, Path]:
     config = bytearray(_CONFIG_BYTES)
     struct.pack_into("II", config, 0, backing, sector_bytes)
-    struct.pack_into("I", config, _FLAGS_AT, _AUTOCLEAR)
+    struct.pack_into("I", config, _FLAGS_AT, _AUTOCLEAR | flags)
     control = os.open("/dev/loop-control", os.O_RDWR)
     try:
         for _ in range(_TRIES):

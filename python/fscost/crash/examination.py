@@ -21,6 +21,7 @@ _NEW = "the new disk"
 _NO_DEVICE = 60 << 8
 """A device number for local and experimental use (admin-guide/devices.txt): no disk has it."""
 _NOTHING: Mapping[str, Any] = {"mounts": False, "is_clean": False, "broken": [], "files": None}
+_PLAIN = WAYS["ext"][0]
 _LIMIT_S = 60
 _TIMED_OUT = 124
 """Exit status that stands for a program without one, as of timeout(1)."""
@@ -38,6 +39,16 @@ class Disks(Protocol):
         """Yield an empty device like a disk of the profile."""
 
 
+class Recorder(Protocol):
+    """Disks that record what a recovery writes to them."""
+
+    def begin(self, devices: Sequence[Path | None]) -> None:
+        """The disks hold the state."""
+
+    def end(self) -> None:
+        """The recovery is over."""
+
+
 class Examiner:
     """Examines the states of a recording. `root`: an empty folder to mount them on."""
 
@@ -53,6 +64,15 @@ class Examiner:
     def answer(self, job: Mapping[str, Any]) -> dict[str, Any]:
         """Examine a state, after the loss of a disk if the job names one."""
         return self._examine_lost(job) if "lost" in job else self._examine(job)
+
+    def recover(self, job: Mapping[str, Any], recorder: Recorder) -> None:
+        """Mount a state as a machine that starts again would, and unmount it, while a recorder
+        listens."""
+        with self._state(job) as devices:
+            recorder.begin(devices)
+            if self._mount(devices):
+                self._run(["umount", "-i", str(self._root)])
+            recorder.end()
 
     def _examine(self, job: Mapping[str, Any]) -> dict[str, Any]:
         """Mount the state as a machine that starts again would, read everything that was promised,
@@ -141,20 +161,10 @@ class Examiner:
         self,
         devices: Sequence[Path | None],
         kept: Mapping[str, int],
-        way: Way = WAYS["ext"][0],
+        way: Way = _PLAIN,
         mounted: Sequence[Sequence[str]] = (),
     ) -> dict[str, Any]:
-        # Several states of one xfs may be mounted at a time, and they share its identity (xfs(5)).
-        shared = ["nouuid"] if self._type == "xfs" else []
-        others = [] if way.is_forgotten else mount_options(self._disks, devices)
-        given = [self._options] if self._options else []
-        options = ",".join([*shared, *others, *way.options, *given])
-        # -i: the helper of nilfs2 would start its cleaner, which changes the state.
-        mount = ["mount", "-i", "-t", self._type, *(["-o", options] if options else [])]
-        main = next(str(device) for device in devices if device is not None)
-        if self._family.before:
-            self._run([*self._family.before, main])
-        if self._run([*mount, main, str(self._root)]) != 0:
+        if not self._mount(devices, way):
             return dict(_NOTHING)
         root, files, broken = self._root, None, []
         try:
@@ -172,8 +182,22 @@ class Examiner:
             known = [None] * len(devices) if way.is_forgotten else devices
             check = self._family.check
             flags = check_flags(self._disks, known)
-            is_clean = not check or self._run([*check, *flags, main]) == 0
+            is_clean = not check or self._run([*check, *flags, _main(devices)]) == 0
         return {"mounts": True, "is_clean": is_clean, "broken": broken, "files": files}
+
+    def _mount(self, devices: Sequence[Path | None], way: Way = _PLAIN) -> bool:
+        """Mount the disks, and say if that worked. The mount recovers the file system."""
+        # Several states of one xfs may be mounted at a time, and they share its identity (xfs(5)).
+        shared = ["nouuid"] if self._type == "xfs" else []
+        others = [] if way.is_forgotten else mount_options(self._disks, devices)
+        given = [self._options] if self._options else []
+        options = ",".join([*shared, *others, *way.options, *given])
+        # -i: the helper of nilfs2 would start its cleaner, which changes the state.
+        mount = ["mount", "-i", "-t", self._type, *(["-o", options] if options else [])]
+        main = _main(devices)
+        if self._family.before:
+            self._run([*self._family.before, main])
+        return self._run([*mount, main, str(self._root)]) == 0
 
     def _reads(self, root: Path) -> bool:
         """True if all that has a name can be read."""
@@ -217,6 +241,11 @@ class Examiner:
             self._words.append(f"{words[0]} ended with {done.returncode}:")
             self._words.extend(f"  {line}" for line in lines[:_MOST_LINES])
         return done.returncode
+
+
+def _main(devices: Sequence[Path | None]) -> str:
+    """Return the first disk that is there."""
+    return next(str(device) for device in devices if device is not None)
 
 
 def _filled(word: str, values: Mapping[str, str]) -> str:

@@ -17,22 +17,23 @@ from typing import Any
 from fscost import capture
 from fscost.crash.disks import Disk, attached
 from fscost.crash.examination import Examiner
+from fscost.crash.recovery import recorder, second_states
 
 
 class _Images:
     """Disks from images in memory, behind loop devices."""
 
-    def __init__(self, about: Mapping[str, Any], folder: Path) -> None:
+    def __init__(self, about: Mapping[str, Any], recording: Path, folder: Path) -> None:
         self._disks = [Disk(**disk) for disk in about["disks"]]
         self._device = str(about["device"])
-        self._crashes = capture.crashes(Path(about["recording"]))
+        self.crashes = capture.crashes(recording)
         self._folder = folder
 
     @contextmanager
     def disk(self, number: int, job: Mapping[str, Any]) -> Iterator[Path]:
         disk = self._disks[number]
         image = self._folder / disk.name
-        crash = self._crashes(tuple(job["without"]))
+        crash = self.crashes(tuple(job["without"]))
         with image.open("xb") as file:
             at_ns, kept = job["at_ns"], job["kept"]
             crash.export(at_ns, self._device, kept, number, file.fileno(), image)
@@ -56,18 +57,39 @@ class _Images:
             image.unlink()
 
 
+def _recovered(
+    about: Mapping[str, Any], images: _Images, folder: Path, job: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Record the recovery of a state, cut it at instants of its own, and examine what is left."""
+    asked, root = job["again"], folder / "root"
+    recording = Path(asked.get("recording", folder / "recovery"))
+    with recorder(about, images.crashes, recording) as disks:
+        Examiner(about, disks, root).recover(job, disks)
+    examiner = Examiner(about, _Images(about, recording, folder / "images"), root)
+    seconds = [
+        {**second, "found": examiner.answer({**job, **second})}
+        for second in second_states(recording, about["device"], asked)
+    ]
+    if "recording" not in asked:
+        recording.unlink()
+    return {"again": seconds}
+
+
 def main() -> None:
     """Answer jobs until standard input ends."""
     about = json.loads(sys.stdin.readline())
     folder = Path(about["folder"])
     # The recording is opened before the mount hides it.
-    images = _Images(about, folder / "images")
+    images = _Images(about, Path(about["recording"]), folder / "images")
     subprocess.run(["mount", "-t", "tmpfs", "fscost-crash", folder], check=True)
     for name in ("images", "root"):
         (folder / name).mkdir()
     examiner = Examiner(about, images, folder / "root")
     for line in sys.stdin:
-        sys.stdout.write(f"{json.dumps(examiner.answer(json.loads(line)))}\n")
+        job = json.loads(line)
+        is_again = "again" in job
+        found = _recovered(about, images, folder, job) if is_again else examiner.answer(job)
+        sys.stdout.write(f"{json.dumps(found)}\n")
         sys.stdout.flush()
 
 

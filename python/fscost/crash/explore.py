@@ -38,7 +38,7 @@ _LOST_CUTS = 3
 """Instants at which disks are lost."""
 
 
-def _silent(done: int, of: int) -> None:
+def silent(done: int, of: int) -> None:
     """Say nothing."""
 
 
@@ -111,12 +111,13 @@ class Control:
 
 @dataclass(frozen=True)
 class Limits:
-    """How many states to examine."""
+    """How many states to examine. `again`: second cuts for each state whose recovery is cut."""
 
     cuts: int = 40
     states_per_cut: int = 24
     seed: int = 1
     device: str = next(iter(DEVICES))
+    again: int = 0
 
 
 @dataclass
@@ -194,13 +195,13 @@ def explore(
     found: Source,
     limits: Limits,
     answered: Answered,
-    say: Say = _silent,
+    say: Say = silent,
 ) -> Exploration:
     """Examine the states of all cuts."""
     crash = capture.crash(found.recording)
     cuts = crash.cuts(found.begin_ns, found.end_ns, limits.cuts)
     plan = _planned(crash, cuts, limits)
-    known, unreadable = _reference(found, cuts, limits, answered)
+    known, unreadable = reference(found, cuts, limits, answered)
     plan.states += unreadable
     outcomes = _examined(found, plan, limits, answered, known, say)
     return Exploration(outcomes, len(cuts), plan.tried, len(found.promises))
@@ -209,7 +210,7 @@ def explore(
 def examined(found: Source, device: str, state: State, answered: Answered) -> Outcome:
     """Examine one state."""
     limits = Limits(device=device)
-    known, _ = _reference(found, [state.at_ns], limits, answered)
+    known, _ = reference(found, [state.at_ns], limits, answered)
     [outcome] = _examined(found, _Plan([state]), limits, answered, known)
     return outcome
 
@@ -231,7 +232,7 @@ def control(found: Source, limits: Limits, answered: Answered) -> Control:
         states = _planned(crash, cuts[-1:], limits, numbers).states
         plan.states += states
         of_flush.append(len(states))
-    known, _ = _reference(found, {state.at_ns for state in plan.states}, limits, answered)
+    known, _ = reference(found, {state.at_ns for state in plan.states}, limits, answered)
     outcomes = iter(_examined(found, plan, limits, answered, known))
     noticed = [[_is_noticed(next(outcomes)) for _ in range(states)] for states in of_flush]
     return Control(len(noticed), sum(any(each) for each in noticed))
@@ -303,23 +304,30 @@ def _examined(
     limits: Limits,
     answered: Answered,
     known: fsynced.Reference | None,
-    say: Say = _silent,
+    say: Say = silent,
 ) -> list[Outcome]:
     states = plan.states
-    jobs = [_job(found, state) for state in states]
-    answers = answered(_about(found, limits), jobs, say)
+    jobs = [job_of(found, state) for state in states]
+    answers = answered(about_of(found, limits), jobs, say)
     return [
-        Outcome(
-            state,
-            told["mounts"],
-            told["is_clean"],
-            told["needs_repair"],
-            _broken(known, state.at_ns - found.margin_ns, told),
-            told["words"],
-            told.get("stops_kernel", False),
-        )
+        outcome_of(known, state, state.at_ns - found.margin_ns, told)
         for state, told in zip(states, answers, strict=True)
     ]
+
+
+def outcome_of(
+    known: fsynced.Reference | None, state: State, by_ns: int, told: Mapping[str, Any]
+) -> Outcome:
+    """Return what was found in a state that must hold what was promised by an instant."""
+    return Outcome(
+        state,
+        told["mounts"],
+        told["is_clean"],
+        told["needs_repair"],
+        _broken(known, by_ns, told),
+        told["words"],
+        told.get("stops_kernel", False),
+    )
 
 
 def _broken(
@@ -330,7 +338,7 @@ def _broken(
     return [(str(kind), str(where)) for kind, where in told["broken"]]
 
 
-def _reference(
+def reference(
     found: Source, cuts: Collection[int], limits: Limits, answered: Answered
 ) -> tuple[fsynced.Reference | None, list[State]]:
     """Return what the calls of a command promised, as far as cuts at these instants need it, and
@@ -347,8 +355,8 @@ def _reference(
     for at_ns in instants:
         pending = len(crash.pending(at_ns, limits.device))
         states.append(State(at_ns, "all", tuple(range(pending)), pending))
-    jobs = [_job(found, state) for state in states]
-    answers = answered(_about(found, limits), jobs, _silent)
+    jobs = [job_of(found, state) for state in states]
+    answers = answered(about_of(found, limits), jobs, silent)
     readable = [told["mounts"] and not told["needs_repair"] for told in answers]
     if not readable[0]:
         raise HostError(
@@ -371,7 +379,7 @@ def lost(
     found: Source,
     limits: Limits,
     answered: Answered,
-    say: Say = _silent,
+    say: Say = silent,
 ) -> list[Lost]:
     """Lose each disk beside the main one (of btrfs, each disk) at several instants, in each way in
     which it can be lost, and try each documented way back."""
@@ -382,12 +390,12 @@ def lost(
     pending = capture.crash(found.recording).pending(found.begin_ns, limits.device)
     begun = {"begin_ns": found.begin_ns, "all_kept": list(range(len(pending)))}
     jobs = [
-        {**_job(found, state), "lost": {"number": number, "how": how, "way": way, **begun}}
+        {**job_of(found, state), "lost": {"number": number, "how": how, "way": way, **begun}}
         for number, how, way in losses
         for state in states
     ]
-    answers = answered(_about(found, limits), jobs, say)
-    known, _ = _reference(found, {state.at_ns for state in states}, limits, answered)
+    answers = answered(about_of(found, limits), jobs, say)
+    known, _ = reference(found, {state.at_ns for state in states}, limits, answered)
     for job, told in zip(jobs, answers, strict=True):
         told["broken"] = _broken(known, job["at_ns"] - found.margin_ns, told)
     return [
@@ -413,7 +421,8 @@ def _few(found: Source, limits: Limits) -> list[State]:
     return states
 
 
-def _job(found: Source, state: State) -> dict[str, Any]:
+def job_of(found: Source, state: State) -> dict[str, Any]:
+    """Return the job of an examiner."""
     is_heard = checked(found.workload) is None
     kept = {} if is_heard else kept_at(found.promises, state.at_ns, found.margin_ns)
     return {
@@ -424,7 +433,8 @@ def _job(found: Source, state: State) -> dict[str, Any]:
     }
 
 
-def _about(found: Source, limits: Limits) -> dict[str, Any]:
+def about_of(found: Source, limits: Limits) -> dict[str, Any]:
+    """Return what all states of a recording share."""
     return {
         "recording": str(found.recording),
         "workload": found.workload,

@@ -27,13 +27,16 @@ _MOST = 3 * (os.cpu_count() or 1)
 """Programs that examine states. Most of their time, they wait for mounts to settle."""
 
 
-def here(folder: Path) -> Answered:
+def here(folder: Path, disk_server: Path) -> Answered:
     """Return what examines states on this kernel. The programs mount over `folder`, each in a
-    namespace of its own, so that SIGKILL leaves nothing behind."""
-    return partial(_answered, folder)
+    namespace of its own, so that SIGKILL leaves nothing behind. `disk_server`: the program that
+    records recoveries."""
+    return partial(_answered, folder, disk_server)
 
 
-def _answered(folder: Path, about: About, jobs: Sequence[Job], say: Say) -> list[dict[str, Any]]:
+def _answered(
+    folder: Path, disk_server: Path, about: About, jobs: Sequence[Job], say: Say
+) -> list[dict[str, Any]]:
     # btrfs tells its disks apart by an identity that all states share: one at a time.
     programs = 1 if about["type"] == "btrfs" else _MOST
     waiting: Queue[tuple[int, Job]] = Queue()
@@ -44,7 +47,8 @@ def _answered(folder: Path, about: About, jobs: Sequence[Job], say: Say) -> list
     is_stopped = threading.Event()
 
     def work() -> None:
-        with _program({**about, "folder": str(folder)}) as (questions, answers):
+        more = {"folder": str(folder), "disk_server": str(disk_server)}
+        with _program({**about, **more}) as (questions, answers):
             while not is_stopped.is_set():
                 try:
                     number, job = waiting.get_nowait()

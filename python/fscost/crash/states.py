@@ -9,6 +9,7 @@ from typing import Annotated
 from pydantic import Field
 
 from fscost import files, typed
+from fscost.crash.again import Again, Numbers
 from fscost.crash.explore import DEVICES, Exploration, State
 from fscost.crash.verdict import Verdict, faults, judged
 from fscost.crash.workloads import COMMAND, WORKLOADS
@@ -39,6 +40,32 @@ class Broken(typed.Table):
 
 
 @dataclass(frozen=True)
+class BrokenAgain(typed.Table):
+    """A second state with faults, after a cut during the recovery of state `number`; its place is
+    among the second states of that one (`crash/again.py`)."""
+
+    number: typed.Count
+    place: typed.Count
+    at_ns: typed.Count
+    first_how: str
+    first_kept: Annotated[typed.Tuple[typed.Count], Field(max_length=_MOST_KEPT)]
+    first_pending: typed.Count
+    cut: typed.Count
+    how: str
+    kept: Annotated[typed.Tuple[typed.Count], Field(max_length=_MOST_KEPT)]
+    pending: typed.Count
+    traffic: str
+    faults: typed.Tuple[str]
+
+    @property
+    def numbers(self) -> Numbers:
+        """What rebuilds it."""
+        first = State(self.at_ns, self.first_how, self.first_kept, self.first_pending)
+        numbers = (self.number, self.place, first, self.cut, self.how, self.kept)
+        return Numbers(*numbers, self.pending, self.traffic)
+
+
+@dataclass(frozen=True)
 class Findings(typed.Table):
     """What an exploration of a run found, by profile. `states`: at most 1,000 with faults each;
     `examined`: how many there were."""
@@ -48,9 +75,15 @@ class Findings(typed.Table):
     verdicts: typed.Dict[str] = field(default_factory=dict)
     examined: typed.Dict[typed.Count] = field(default_factory=dict)
     states: typed.Dict[typed.Tuple[Broken]] = field(default_factory=dict)
+    again: typed.Dict[typed.Tuple[BrokenAgain]] = field(default_factory=dict)
 
 
-def findings(workload: str, device: str, explored: Mapping[str, Exploration]) -> Findings:
+def findings(
+    workload: str,
+    device: str,
+    explored: Mapping[str, Exploration],
+    again: Mapping[str, Again],
+) -> Findings:
     """Return the states with faults of each profile."""
     return Findings(
         workload,
@@ -58,6 +91,7 @@ def findings(workload: str, device: str, explored: Mapping[str, Exploration]) ->
         {profile: judged(found).verdict.value for profile, found in explored.items()},
         {profile: len(found.outcomes) for profile, found in explored.items()},
         {profile: _broken(found) for profile, found in explored.items()},
+        {profile: _broken_again(found) for profile, found in again.items()},
     )
 
 
@@ -69,6 +103,30 @@ def _broken(found: Exploration) -> tuple[Broken, ...]:
             broken.append(
                 Broken(number, state.at_ns, state.how, tuple(state.kept), state.pending, words)
             )
+    return tuple(broken)
+
+
+def _broken_again(found: Again) -> tuple[BrokenAgain, ...]:
+    broken = []
+    for second in found.broken[:_MOST_STATES]:
+        each = second.numbers
+        first = each.first
+        broken.append(
+            BrokenAgain(
+                each.number,
+                each.place,
+                first.at_ns,
+                first.how,
+                tuple(first.kept),
+                first.pending,
+                each.cut,
+                each.how,
+                tuple(each.kept),
+                each.pending,
+                each.traffic,
+                tuple(second.faults),
+            )
+        )
     return tuple(broken)
 
 
@@ -126,4 +184,17 @@ def chosen(found: Findings, profile: str, number: int) -> Broken:
     raise InputError(
         f"{profile} has no state {number} with a fault",
         f"its first are {numbers}" if numbers else "it has none at all: its verdict is SAFE",
+    )
+
+
+def chosen_again(found: Findings, profile: str, number: int, place: int) -> BrokenAgain:
+    """Return a second state by its numbers."""
+    states: Sequence[BrokenAgain] = found.again.get(profile, ())
+    for each in states:
+        if (each.number, each.place) == (number, place):
+            return each
+    numbers = ", ".join(f"{each.number}.{each.place}" for each in states[:8])
+    raise InputError(
+        f"{profile} has no second state {number}.{place} with a fault",
+        f"its first are {numbers}" if numbers else "it has none at all: see --again",
     )

@@ -70,6 +70,12 @@ def faults(outcome: Outcome) -> tuple[str, ...]:
     return tuple(found[verdict] for verdict in reversed(Verdict) if verdict in found)
 
 
+def worse(first: Outcome, second: Outcome) -> tuple[str, ...]:
+    """Return the faults of a second state, in words, whose kinds its first state has not."""
+    known, found = _faults(first), _faults(second)
+    return tuple(found[each] for each in reversed(Verdict) if each in found and each not in known)
+
+
 def _faults(outcome: Outcome) -> dict[Verdict, str]:
     found = {}
     if outcome.stops_kernel:

@@ -6,7 +6,7 @@ from typing import Any
 
 from fscost.crash.explore import Outcome
 from fscost.crash.pieces import Piece
-from fscost.crash.verdict import faults, named
+from fscost.crash.verdict import faults
 from fscost.view.grid import NOTHING, Grid, plain
 from fscost.view.units import human_bytes
 
@@ -26,9 +26,9 @@ class StateView:
     rows: Sequence[Mapping[str, Any]]
 
 
-def state_view(profile: str, number: int, outcome: Outcome, found: Sequence[Piece]) -> StateView:
-    """Show a state that was just examined."""
-    title = plain(f"{profile}, state {number}: {named(outcome.state)}")
+def state_view(name: str, outcome: Outcome, found: Sequence[Piece]) -> StateView:
+    """Show a state that was just examined. `name`: of the profile and the state."""
+    title = plain(name)
     told = [plain(f"- {words}") for words in faults(outcome)]
     lines = [_line(piece) for piece in found[-_MOST_LINES:]]
     header = ["fate", "before the cut", "disk", "offset", "bytes", "structure", "cause", "file"]

@@ -59,6 +59,25 @@ class CrashLost(Object):
     """What programs said in the first state that was not whole and clean."""
 
 
+class CrashSeconds(Object):
+    """Second power cuts of a profile, as if its recoveries had sent no flush (a control)."""
+
+    profile: str
+    recoveries: int
+    """States whose recovery was recorded, and cut."""
+    states: int
+    """Second states that were examined."""
+    broken: int
+    """Second states with a fault of a kind that their first state has not."""
+
+
+class CrashAgain(CrashSeconds):
+    """Second power cuts of a profile, during the recovery from the first (`--again`)."""
+
+    example: str
+    """The first broken one, in words; empty if there is none."""
+
+
 class Crash(Document):
     """`fscost crash --json`."""
 
@@ -69,6 +88,8 @@ class Crash(Document):
     rows: list[CrashRow]
     controls: list[CrashControl]
     lost: list[CrashLost]
+    again: list[CrashAgain]
+    again_controls: list[CrashSeconds]
     notes: list[str]
 
 
@@ -93,6 +114,8 @@ class CrashState(Document):
     run: str
     profile: str
     state: int
+    second: int | None
+    """Number of the second state after it, if one was named."""
     device: str
     at_ns: int
     how: str
