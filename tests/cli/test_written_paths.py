@@ -64,6 +64,7 @@ READS = {
     ("serve", "folder"),
     ("replay", "source"),
     ("crash", "words"),
+    ("crash", "resume"),
     ("replay", "disk"),
     ("compare", "disk"),
     ("run", "file"),

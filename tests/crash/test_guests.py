@@ -79,7 +79,7 @@ class Lab:
             {"at_ns": 9, "kept": [number % 2], "without": [], "fate": fate}
             for number, fate in enumerate(fates)
         ]
-        return inside(self.start, 1, lambda: None)(about, jobs, lambda done, of: None)
+        return inside(self.start, 1, lambda: None)(about, jobs, lambda place, answer: None)
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ PROGRAM = (
     "-c",
     "import sys; sys.argv[0] = 'fscost'; from fscost.cli import main; main()",
 )
-RESULTS = ("cells", "crash", "crash.json", "manifest.json", "samples.parquet")
+RESULTS = ("cells", "crash", "crash.json", "crash.journal", "manifest.json", "samples.parquet")
 FEW = ("--rounds", "2", "--cuts", "6", "--states", "8", "--wait")
 
 
@@ -302,6 +302,16 @@ def test_a_signal_leaves_nothing_behind(tmp_path: Path, number: signal.Signals, 
     while number == signal.SIGKILL and left_behind(tmp_path):
         time.sleep(0.1)  # The programs that examine states end with their standard input.
     assert left_behind(tmp_path) == []
+    # What was examined is not examined again, and the answer is that of an examination at once.
+    assert number == signal.SIGKILL or "fscost crash --resume here" in err
+    assert len((tmp_path / "here/crash.journal").read_text().splitlines()) > 2
+    found = []
+    for words in (("--resume", "here"), ("here", *FEW[2:])):
+        command = [*PROGRAM, "crash", *words, "--json", "--wait"]
+        told = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True)
+        found.append(valid(told.stdout))
+    assert found[0] == found[1]
+    assert not (tmp_path / "here/crash.journal").exists()
 
 
 def test_a_taken_folder_is_refused(tmp_path: Path) -> None:
@@ -322,6 +332,8 @@ def test_a_taken_folder_is_refused(tmp_path: Path) -> None:
         (("--workload", "mail"), "--workload 'mail' is unknown"),
         (("--device", "perfect"), "--device 'perfect' is unknown"),
         (("--on", "ext4 --no-such"), "no-such"),
+        (("--resume", "none", "--on", "ext4"), "--resume and --on cannot be combined"),
+        (("--resume", "none"), "--resume and --rounds cannot be combined"),
         (("--state", "1"), "--state needs a RUN"),
         (("--lab", "vm", "--again", "2"), "--again needs the native lab"),
         (("--image", "x"), "need --state"),

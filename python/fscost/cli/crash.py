@@ -1,8 +1,9 @@
 """`fscost crash`: whether file systems keep their promises when the power goes."""
 
+import platform
 import sys
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -29,6 +30,7 @@ from fscost.request.prepare import prepared
 
 if TYPE_CHECKING:
     from fscost.crash.explore import Limits
+    from fscost.crash.journal import Asked as AskedStates
     from fscost.lab.vm import VmLab
 
 _DEFAULT = ("ext4", "ext4 -o nobarrier", "ext4 -O ^has_journal", "xfs", "btrfs")
@@ -127,6 +129,11 @@ class Asked:
         help="Module folder (/lib/modules/VERSION) of each --kernel image, in the same order.",
     )
     out: options.Out = None
+    resume: Path | None = option(
+        parser=some_path,
+        metavar="DIR",
+        help="Resume an interrupted examination, with the options that it began with.",
+    )
     wait: options.Wait = False
     json: shared.Json = False
 
@@ -145,6 +152,18 @@ class Asked:
                 f"{before[-1]!r} is one word too many", "name one RUN, or give -- before a command"
             )
         return some_path(before[0]) if before else None
+
+    def check_resumed(self) -> None:
+        """Refuse what --resume reads from the examination that it resumes."""
+        own = ("resume", "wait", "json")
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if each.name not in own and value and value != each.default:
+                name = "words" if each.name == "words" else f"--{each.name.replace('_', '-')}"
+                raise InputError(
+                    f"--resume and {name} cannot be combined",
+                    "leave it out: an examination is resumed with the options that it began with",
+                )
 
     def check(self) -> "Limits":
         """Refuse options that contradict each other, and return the limits."""
@@ -186,9 +205,15 @@ def crash(asked: Asked) -> None:
     fscost crash --on ext4 --on 'ext4 -o nobarrier'
     """
     from fscost import profile
+    from fscost.crash.journal import Journal
     from fscost.crash.workloads import COMMAND, WORKLOADS
     from fscost.lab.vm import VmLab
 
+    if asked.resume is not None:
+        asked.check_resumed()
+        with alone("native", wait=asked.wait):
+            _resume(asked.resume, is_json=asked.json)
+        return
     limits = asked.check()
     if asked.run is not None:
         with alone("native", wait=asked.wait):
@@ -217,14 +242,10 @@ def crash(asked: Asked) -> None:
         outcome = execute(found)
         if outcome.interrupted:
             raise typer.Exit(130)
-        examine(
-            outcome.results,
-            workload,
-            limits,
-            examiners_of(site, outcome.results.folder),
-            lose_disks=asked.lose_disks,
-            is_json=asked.json,
-        )
+        folder = outcome.results.folder
+        kernel = "" if isinstance(site, VmLab) else platform.release()
+        journal = Journal.begin(folder, _states(asked, workload, limits, lab, kernel))
+        examine(outcome.results, journal, examiners_of(site, folder), is_json=asked.json)
     raise typer.Exit(outcome.exit_code)
 
 
@@ -244,6 +265,7 @@ def _refuse_in_guests(asked: Asked, lab: "VmLab") -> None:
 
 def _again(asked: Asked, earlier: Earlier, limits: "Limits") -> None:
     """Examine a run that was made earlier. States of a stranger are for guests."""
+    from fscost.crash.journal import Journal
     from fscost.lab.vm import VmLab
 
     types = [each.type for each in earlier.profiles]
@@ -252,16 +274,60 @@ def _again(asked: Asked, earlier: Earlier, limits: "Limits") -> None:
         raise InputError("RUN is examined by one kernel", "give one --kernel, without --modules")
     named = [*kernels, *(each.kernel for each in earlier.profiles)]
     examiners = natively(earlier.folder)
-    if chosen_lab(asked.lab, types, named, is_own=not asked.trust) == "vm":
+    kernel, lab = platform.release(), chosen_lab(asked.lab, types, named, is_own=not asked.trust)
+    if lab == "vm":
         guests = VmLab(say=say)
         guests.check()
         _refuse_in_guests(asked, guests)
-        examiners = in_guests(guests, *kernels)
+        kernel = next(iter(kernels), "")
+        examiners = in_guests(guests, kernel)
     if asked.state is None:
-        earlier.examine(limits, examiners, lose_disks=asked.lose_disks, is_json=asked.json)
+        states = _states(asked, earlier.workload, limits, lab, kernel)
+        journal = Journal.begin(earlier.folder, states)
+        earlier.examine(journal, examiners, is_json=asked.json)
     else:
         state, profile, image = Number.parse(asked.state), asked.profile, asked.image
         earlier.show(state, profile, image, examiners, is_json=asked.json)
+
+
+def _resume(folder: Path, *, is_json: bool) -> None:
+    """Continue an examination that was interrupted."""
+    from fscost.crash.journal import Journal
+    from fscost.lab.vm import VmLab
+
+    earlier = Earlier(folder, trust=False)
+    journal = Journal.resume(folder)
+    asked = journal.asked
+    if asked.lab == "vm":
+        guests = VmLab(say=say)
+        guests.check()
+        examiners = in_guests(guests, asked.kernel)
+    elif asked.kernel == platform.release():
+        examiners = natively(folder)
+    else:
+        raise InputError(
+            f"the examination in {folder} began on Linux {asked.kernel},"
+            f" and this is {platform.release()}",
+            "examine the run again: `fscost crash RUN`",
+        )
+    earlier.examine(journal, examiners, is_json=is_json)
+
+
+def _states(asked: Asked, workload: str, limits: "Limits", lab: str, kernel: str) -> "AskedStates":
+    """Return which states are examined, and where."""
+    from fscost.crash.journal import Asked as AskedStates
+
+    return AskedStates(
+        workload,
+        limits.device,
+        limits.cuts,
+        limits.states_per_cut,
+        limits.seed,
+        limits.again,
+        asked.lose_disks,
+        lab,
+        kernel,
+    )
 
 
 def _check_known(name: str, value: str, known: Collection[str]) -> None:

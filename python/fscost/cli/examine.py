@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import sys
 import tempfile
 import time
@@ -24,6 +25,8 @@ from fscost.view.power_cut import FOLDER
 if TYPE_CHECKING:
     from fscost.crash.again import Again
     from fscost.crash.explore import Control, Exploration, Limits, Outcome, Source, State
+    from fscost.crash.journal import Asked as AskedStates
+    from fscost.crash.journal import Journal
     from fscost.crash.lost import Lost
     from fscost.results import CellRecord
     from fscost.view.grid import Grid
@@ -88,12 +91,14 @@ class Earlier:
         """The run's folder."""
         return self._results.folder
 
-    def examine(
-        self, limits: "Limits", examiners: Examiners, *, lose_disks: bool, is_json: bool
-    ) -> None:
-        """Examine its states again, within other limits."""
-        workload = self._findings.workload
-        examine(self._results, workload, limits, examiners, lose_disks=lose_disks, is_json=is_json)
+    @property
+    def workload(self) -> str:
+        """What made its promises."""
+        return self._findings.workload
+
+    def examine(self, journal: "Journal", examiners: Examiners, *, is_json: bool) -> None:
+        """Examine its states again, or the rest of them."""
+        examine(self._results, journal, examiners, is_json=is_json)
 
     def show(
         self,
@@ -107,6 +112,7 @@ class Earlier:
         """Examine one state again, show its blocks, and write its disks to new files."""
         from fscost.crash.again import rebuilt
         from fscost.crash.explore import examined
+        from fscost.crash.journal import answers
         from fscost.crash.states import chosen, chosen_again
         from fscost.crash.verdict import named
 
@@ -117,16 +123,17 @@ class Earlier:
             wrong = f"profile {name!r} is not in this run" if name else "several profiles"
             raise InputError(wrong, f"name one with --profile: {', '.join(known)}")
         (about, source), device = known[name], self._findings.device
+        answered = answers(examiners(about), name, None)
         if number.second is None:
             state = chosen(self._findings, name, number.first).state
-            outcome = examined(source, device, state, examiners(about))
+            outcome = examined(source, device, state, answered)
             words = named(state)
             self._print(name, number, words, source, outcome, image, is_json=is_json)
             return
         again = chosen_again(self._findings, name, number.first, number.second).numbers
         with tempfile.TemporaryDirectory(prefix="fscost-") as folder:
             recording = Path(folder) / "recovery"
-            outcome = rebuilt(source, device, again, examiners(about), recording)
+            outcome = rebuilt(source, device, again, answered, recording)
             source = replace(source, recording=recording)
             self._print(name, number, again.words, source, outcome, image, is_json=is_json)
 
@@ -239,14 +246,22 @@ def explored(results: RunResults, site: Site) -> None:
     _explored(results, _BESIDE, limits, examiners_of(site, results.folder))
 
 
-def _explored(results: RunResults, workload: str, limits: "Limits", examiners: Examiners) -> _Found:
+def _explored(
+    results: RunResults,
+    workload: str,
+    limits: "Limits",
+    examiners: Examiners,
+    journal: "Journal | None" = None,
+) -> _Found:
     """Examine the states of all profiles, and keep those with faults."""
     from fscost.crash import again, states
     from fscost.crash.explore import control, explore
+    from fscost.crash.journal import answers
 
     found = _Found()
     for about, source in sources(results, workload):
-        profile, answered = about.name, examiners(about)
+        profile = about.name
+        answered = answers(examiners(about), profile, journal)
         explored = explore(source, limits, answered, _progress(profile))
         found.explored[profile] = explored
         if not any(each.tried for each in found.controls.values()):
@@ -264,27 +279,40 @@ def _explored(results: RunResults, workload: str, limits: "Limits", examiners: E
 
 
 def examine(
+    results: RunResults, journal: "Journal", examiners: Examiners, *, is_json: bool
+) -> None:
+    """Examine the states of all profiles, print the verdicts, and keep the states with faults. The
+    journal says which, and keeps the answers until all are there."""
+    asked = journal.asked
+    try:
+        found = _explored(results, asked.workload, asked.limits, examiners, journal)
+        lost = _lost(results, journal, examiners) if asked.lose_disks else {}
+    except KeyboardInterrupt:
+        say(f"interrupted; resume with: fscost crash --resume {shlex.quote(str(results.folder))}")
+        raise
+    journal.end()
+    _print(results, asked, found, lost, is_json=is_json)
+
+
+def _print(
     results: RunResults,
-    workload: str,
-    limits: "Limits",
-    examiners: Examiners,
+    asked: "AskedStates",
+    found: _Found,
+    without: "Mapping[str, Sequence[Lost]]",
     *,
-    lose_disks: bool,
     is_json: bool,
 ) -> None:
-    """Examine the states of all profiles, print the verdicts, and keep the states with faults."""
     from fscost.report import document
     from fscost.report.terminal import print_parts
     from fscost.view.crash import crash_view, lost_view
     from fscost.view.crash_again import again_view
     from fscost.view.run import problems
 
-    found = _explored(results, workload, limits, examiners)
-    controls = found.controls
+    limits, controls = asked.limits, found.controls
     shown = crash_view(results, found.explored, controls, limits, problems(results))
+    lost = lost_view(without)
     names = [name for name in results.manifest.profile_names if name in found.seconds]
     again = again_view({name: found.seconds[name] for name in names}, found.seconds_controls)
-    lost = lost_view(_lost(results, workload, limits, examiners) if lose_disks else {})
     if is_json:
         controlled = [
             {"profile": profile, "flushes": each.tried, "noticed": each.noticed}
@@ -292,7 +320,7 @@ def examine(
         ]
         value = {
             "run": str(results.folder),
-            "workload": workload,
+            "workload": asked.workload,
             "device": limits.device,
             "seed": limits.seed,
             "rows": list(shown.rows),
@@ -318,16 +346,19 @@ def examine(
 
 
 def _lost(
-    results: RunResults, workload: str, limits: "Limits", examiners: Examiners
+    results: RunResults, journal: "Journal", examiners: Examiners
 ) -> "dict[str, Sequence[Lost]]":
     """Lose each disk of the profiles that have several."""
     from fscost.crash.explore import lost
+    from fscost.crash.journal import answers
 
-    return {
-        about.name: lost(source, limits, examiners(about), _progress(f"{about.name}, lost disks"))
-        for about, source in sources(results, workload)
-        if len(source.disks) > 1
-    }
+    found: dict[str, Sequence[Lost]] = {}
+    for about, source in sources(results, journal.asked.workload):
+        if len(source.disks) > 1:
+            answered = answers(examiners(about), about.name, journal)
+            say_done = _progress(f"{about.name}, lost disks")
+            found[about.name] = lost(source, journal.asked.limits, answered, say_done)
+    return found
 
 
 def _export(source: "Source", device: str, state: "State", image: Path) -> None:

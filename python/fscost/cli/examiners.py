@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from fscost.crash.guests import Guest
-    from fscost.crash.programs import About, Answered
+    from fscost.crash.programs import About, Examine
     from fscost.lab.vm import VmLab
 
 
@@ -28,7 +28,7 @@ class Examined:
     is_array: bool = False
 
 
-Examiners = Callable[[Examined], "Answered"]
+Examiners = Callable[[Examined], "Examine"]
 """Returns what examines the states of a profile; raises an error if nothing does."""
 
 
@@ -44,7 +44,7 @@ def natively(folder: Path) -> Examiners:
     from fscost.crash.programs import here
     from fscost.lab.cell.binaries import find_binaries
 
-    def chosen(profile: Examined) -> "Answered":
+    def chosen(profile: Examined) -> "Examine":
         refuse_natively(profile)
         return here(folder, find_binaries().disk)
 
@@ -55,7 +55,7 @@ def in_guests(lab: "VmLab", kernel: str = "") -> Examiners:
     """Examine in guests of this kernel, else of the profile's."""
     from fscost.crash.guests import inside
 
-    def chosen(profile: Examined) -> "Answered":
+    def chosen(profile: Examined) -> "Examine":
         profile = replace(profile, kernel=kernel or profile.kernel)
         refuse_in_guests(profile, lab)
         return inside(lambda about: _started(lab, profile, about), lab.side_by_side, lab.interrupt)

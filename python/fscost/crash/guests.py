@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol
 from pydantic import Strict
 
 from fscost import capture, typed
-from fscost.crash.programs import About, Answered, Job, Say
+from fscost.crash.programs import About, Examine, Finished, Job
 from fscost.errors import HostError
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class _Work:
     killed: int = 0
 
 
-def inside(start: Start, side_by_side: int, interrupt: Callable[[], None]) -> Answered:
+def inside(start: Start, side_by_side: int, interrupt: Callable[[], None]) -> Examine:
     """Return what examines states in guests, several at a time. `interrupt` ends them all."""
     return partial(_answered, start, side_by_side, interrupt)
 
@@ -106,7 +106,7 @@ def _answered(
     interrupt: Callable[[], None],
     about: About,
     jobs: Sequence[Job],
-    say: Say,
+    finished: Finished,
 ) -> list[dict[str, Any]]:
     work = _Work(about, capture.crashes(Path(about["recording"])), Queue())
     for numbered in enumerate(jobs):
@@ -116,7 +116,7 @@ def _answered(
         while not work.stopped.is_set() and not work.waiting.empty():
             with start(about) as guest:
                 _greeted(guest, about)
-                _lived(guest, work, lambda: say(len(work.found), len(jobs)))
+                _lived(guest, work, finished)
 
     lanes = max(1, min(side_by_side, len(jobs)))
     with ThreadPoolExecutor(lanes) as pool:
@@ -144,7 +144,7 @@ def _error(guest: Guest) -> HostError:
     )
 
 
-def _lived(guest: Guest, work: _Work, told: Callable[[], None]) -> None:
+def _lived(guest: Guest, work: _Work, finished: Finished) -> None:
     """Let a guest examine states, until there are none or it dies of one."""
     while not work.stopped.is_set():
         try:
@@ -166,8 +166,8 @@ def _lived(guest: Guest, work: _Work, told: Callable[[], None]) -> None:
         if answer is None and guest.failed:
             raise _error(guest)
         with work.lock:
-            work.found[number] = answer or _stopped(guest)
-            told()
+            found = work.found[number] = answer or _stopped(guest)
+            finished(number, found)
         if answer is None:
             return
 

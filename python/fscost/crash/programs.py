@@ -23,11 +23,15 @@ Say = Callable[[int, int], None]
 """Is called with the number of jobs that are done, and of all."""
 Answered = Callable[[About, Sequence[Job], Say], list[dict[str, Any]]]
 """Returns the answer to each job, in order."""
+Finished = Callable[[int, dict[str, Any]], None]
+"""Is called with the place of each job that is done, and its answer: one call at a time."""
+Examine = Callable[[About, Sequence[Job], Finished], list[dict[str, Any]]]
+"""Examines states, and returns the answer to each job, in order."""
 _MOST = 3 * (os.cpu_count() or 1)
 """Programs that examine states. Most of their time, they wait for mounts to settle."""
 
 
-def here(folder: Path, disk_server: Path) -> Answered:
+def here(folder: Path, disk_server: Path) -> Examine:
     """Return what examines states on this kernel. The programs mount over `folder`, each in a
     namespace of its own, so that SIGKILL leaves nothing behind. `disk_server`: the program that
     records recoveries."""
@@ -35,7 +39,7 @@ def here(folder: Path, disk_server: Path) -> Answered:
 
 
 def _answered(
-    folder: Path, disk_server: Path, about: About, jobs: Sequence[Job], say: Say
+    folder: Path, disk_server: Path, about: About, jobs: Sequence[Job], finished: Finished
 ) -> list[dict[str, Any]]:
     # btrfs tells its disks apart by an identity that all states share: one at a time.
     programs = 1 if about["type"] == "btrfs" else _MOST
@@ -57,7 +61,7 @@ def _answered(
                 answer = _asked(questions, answers, job)
                 with lock:
                     found[number] = answer
-                    say(len(found), len(jobs))
+                    finished(number, answer)
 
     with ThreadPoolExecutor(programs) as pool:
         try:
