@@ -213,6 +213,17 @@ def test_a_state_tells_what_it_lost(tmp_path: Path) -> None:
     assert sum(row["length"] for row in rows) % 4096 == 0
     check = ["e2fsck", "-fy", tmp_path / "state.img"]
     assert subprocess.run(check, check=False, capture_output=True).returncode in (0, 1)
+    # Less is enough, but still the last: the blocks of this disk are lost in order.
+    less = [*PROGRAM, "crash", *words, "--minimise", "--json"]
+    told = subprocess.run(less, cwd=tmp_path, check=True, capture_output=True, text=True)
+    minimised = valid(told.stdout)
+    assert minimised["faults"][0].split()[0] == found["faults"][0].split()[0]
+    about, rows = minimised["minimised"], minimised["rows"]
+    assert 0 < about["lost"] <= about["lost_before"]
+    assert about["is_minimal"]
+    lost = [row for row in rows if not row["is_kept"]]
+    assert sum(row["length"] for row in lost) == 4096 * about["lost"]
+    assert lost == rows[-len(lost) :]
     again = [*PROGRAM, "crash", "run", "--device", "power-loss-protected", "--cuts", "3", "--json"]
     told = subprocess.run(again, cwd=tmp_path, check=True, capture_output=True, text=True)
     assert valid(told.stdout)["device"] == "power-loss-protected"
@@ -335,6 +346,7 @@ def test_a_taken_folder_is_refused(tmp_path: Path) -> None:
         (("--resume", "none", "--on", "ext4"), "--resume and --on cannot be combined"),
         (("--resume", "none"), "--resume and --rounds cannot be combined"),
         (("--state", "1"), "--state needs a RUN"),
+        (("none", "--minimise"), "--minimise needs the --state of a first cut"),
         (("--lab", "vm", "--again", "2"), "--again needs the native lab"),
         (("--image", "x"), "need --state"),
         (("no-such-run",), "no-such-run holds no run"),

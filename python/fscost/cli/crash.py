@@ -104,6 +104,11 @@ class Asked:
         metavar="FILE",
         help="With --state: write that disk, sparse (others: FILE.NAME).",
     )
+    minimise: bool = option(
+        "--minimise",
+        default=False,
+        help="With --state: lose as few blocks as still break the same promise.",
+    )
     trust: Annotated[
         bool,
         typer.Option(
@@ -183,6 +188,8 @@ class Asked:
             raise InputError("--state needs a RUN", "name a run of `fscost crash`")
         if self.state is None and (self.profile is not None or self.image is not None):
             raise InputError("--profile and --image need --state", "give --state, or drop them")
+        if self.minimise and (self.state is None or Number.parse(self.state).second):
+            raise InputError("--minimise needs the --state of a first cut", "such as --state 12")
         if self.lab not in (AUTO, "native", "vm"):
             raise InputError(f"--lab {self.lab!r} is unknown", "native or vm")
         if self.lab == "native" and self.kernel:
@@ -287,7 +294,8 @@ def _again(asked: Asked, earlier: Earlier, limits: "Limits") -> None:
         earlier.examine(journal, examiners, is_json=asked.json)
     else:
         state, profile, image = Number.parse(asked.state), asked.profile, asked.image
-        earlier.show(state, profile, image, examiners, is_json=asked.json)
+        less = asked.minimise
+        earlier.show(state, profile, image, examiners, is_minimised=less, is_json=asked.json)
 
 
 def _resume(folder: Path, *, is_json: bool) -> None:

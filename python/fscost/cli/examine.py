@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from fscost.crash.journal import Asked as AskedStates
     from fscost.crash.journal import Journal
     from fscost.crash.lost import Lost
+    from fscost.crash.minimise import Minimised
     from fscost.results import CellRecord
     from fscost.view.grid import Grid
 
@@ -107,12 +108,15 @@ class Earlier:
         image: Path | None,
         examiners: Examiners,
         *,
+        is_minimised: bool,
         is_json: bool,
     ) -> None:
-        """Examine one state again, show its blocks, and write its disks to new files."""
+        """Examine one state again, show its blocks, and write its disks to new files.
+        `is_minimised`: then of one that loses as few blocks as break the same promise."""
         from fscost.crash.again import rebuilt
         from fscost.crash.explore import examined
         from fscost.crash.journal import answers
+        from fscost.crash.minimise import minimised
         from fscost.crash.states import chosen, chosen_again
         from fscost.crash.verdict import named
 
@@ -127,15 +131,17 @@ class Earlier:
         if number.second is None:
             state = chosen(self._findings, name, number.first).state
             outcome = examined(source, device, state, answered)
-            words = named(state)
-            self._print(name, number, words, source, outcome, image, is_json=is_json)
+            less = minimised(source, device, outcome, answered) if is_minimised else None
+            outcome = less.outcome if less else outcome
+            words = named(outcome.state)
+            self._print(name, number, words, source, outcome, image, less, is_json=is_json)
             return
         again = chosen_again(self._findings, name, number.first, number.second).numbers
         with tempfile.TemporaryDirectory(prefix="fscost-") as folder:
             recording = Path(folder) / "recovery"
             outcome = rebuilt(source, device, again, answered, recording)
             source = replace(source, recording=recording)
-            self._print(name, number, again.words, source, outcome, image, is_json=is_json)
+            self._print(name, number, again.words, source, outcome, image, None, is_json=is_json)
 
     def _print(
         self,
@@ -145,6 +151,7 @@ class Earlier:
         source: "Source",
         outcome: "Outcome",
         image: Path | None,
+        less: "Minimised | None",
         *,
         is_json: bool,
     ) -> None:
@@ -152,13 +159,13 @@ class Earlier:
         from fscost.crash.pieces import pieces
         from fscost.report import document
         from fscost.report.terminal import print_parts
-        from fscost.view.crash_state import state_view
+        from fscost.view.crash_state import minimised_values, state_view
 
         device, state = self._findings.device, outcome.state
         if image is not None:
             _export(source, device, state, image)
         blocks = pieces(source.recording, device, state)
-        shown = state_view(f"{profile}, state {number}: {words}", outcome, blocks)
+        shown = state_view(f"{profile}, state {number}: {words}", outcome, blocks, less)
         if is_json:
             value = {
                 "run": str(self._results.folder),
@@ -171,6 +178,7 @@ class Earlier:
                 "faults": list(shown.faults),
                 "words": list(outcome.words),
                 "rows": list(shown.rows),
+                "minimised": minimised_values(less) if less else None,
             }
             sys.stdout.write(document.text("crash-state", value))
             return

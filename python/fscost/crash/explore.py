@@ -209,10 +209,17 @@ def explore(
 
 def examined(found: Source, device: str, state: State, answered: Answered) -> Outcome:
     """Examine one state."""
-    limits = Limits(device=device)
-    known, _ = reference(found, [state.at_ns], limits, answered)
-    [outcome] = _examined(found, _Plan([state]), limits, answered, known)
+    [outcome] = examined_all(found, device, [state], answered)
     return outcome
+
+
+def examined_all(
+    found: Source, device: str, states: Sequence[State], answered: Answered
+) -> list[Outcome]:
+    """Examine states."""
+    limits = Limits(device=device)
+    known, _ = reference(found, {state.at_ns for state in states}, limits, answered)
+    return _examined(found, _Plan(list(states)), limits, answered, known)
 
 
 def control(found: Source, limits: Limits, answered: Answered) -> Control:

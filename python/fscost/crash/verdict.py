@@ -70,6 +70,18 @@ def faults(outcome: Outcome) -> tuple[str, ...]:
     return tuple(found[verdict] for verdict in reversed(Verdict) if verdict in found)
 
 
+def worst(outcome: Outcome) -> tuple[Verdict, str]:
+    """Return the worst verdict on a state, and the file that it is about, if it is about one."""
+    found = _faults(outcome)
+    verdict = max(found, key=list(Verdict).index, default=Verdict.SAFE)
+    files = [
+        where.split(" ")[0].strip(",")
+        for kind, where in outcome.broken
+        if kind in _OF and _OF[kind][0] is verdict
+    ]
+    return verdict, files[0] if files else ""
+
+
 def worse(first: Outcome, second: Outcome) -> tuple[str, ...]:
     """Return the faults of a second state, in words, whose kinds its first state has not."""
     known, found = _faults(first), _faults(second)

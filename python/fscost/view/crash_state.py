@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from fscost.crash.explore import Outcome
+from fscost.crash.minimise import Minimised
 from fscost.crash.pieces import Piece
 from fscost.crash.verdict import faults
 from fscost.view.grid import NOTHING, Grid, plain
@@ -26,15 +27,19 @@ class StateView:
     rows: Sequence[Mapping[str, Any]]
 
 
-def state_view(name: str, outcome: Outcome, found: Sequence[Piece]) -> StateView:
-    """Show a state that was just examined. `name`: of the profile and the state."""
+def state_view(
+    name: str, outcome: Outcome, found: Sequence[Piece], less: Minimised | None = None
+) -> StateView:
+    """Show a state that was just examined: all its pending blocks, or those that had to be lost.
+    `name`: of the profile and the state."""
     title = plain(name)
     told = [plain(f"- {words}") for words in faults(outcome)]
-    lines = [_line(piece) for piece in found[-_MOST_LINES:]]
+    shown = [piece for piece in found if not (less and piece.is_kept)]
+    lines = [_line(piece) for piece in shown[-_MOST_LINES:]]
     header = ["fate", "before the cut", "disk", "offset", "bytes", "structure", "cause", "file"]
-    notes = []
-    if len(found) > len(lines):
-        notes.append(f"Left out: the {len(found) - len(lines):,} oldest; --json has all.")
+    notes = [_minimised(less, found)] if less else []
+    if len(shown) > len(lines):
+        notes.append(f"Left out: the {len(shown) - len(lines):,} oldest; --json has all.")
     notes += [_sum(found), *outcome.words]
     rows = [asdict(piece) for piece in found]
     left: tuple[int, ...] = (0, 2, 5, 6, 7)
@@ -43,6 +48,33 @@ def state_view(name: str, outcome: Outcome, found: Sequence[Piece]) -> StateView
         left = (0, 4, 5, 6)
     grid = Grid("", header, lines, left=left)
     return StateView(title, told, grid, [plain(note) for note in notes], rows)
+
+
+def _minimised(less: Minimised, found: Sequence[Piece]) -> str:
+    """Say which writes had to be lost."""
+    if not less.lost:
+        return "It is broken even if no pending block is lost."
+    lost = dict.fromkeys(_what(piece) for piece in found if not piece.is_kept)
+    limit = "" if less.is_minimal else f"; after {less.trials} trials, fewer may be enough"
+    return (
+        f"Enough to break it, of {less.lost_before:,} lost blocks: {less.lost:,}"
+        f" ({', '.join(lost)}){limit}. The others are kept."
+    )
+
+
+def minimised_values(less: Minimised) -> dict[str, Any]:
+    """Return the same for `--json`."""
+    return {
+        "lost": less.lost,
+        "lost_before": less.lost_before,
+        "trials": less.trials,
+        "is_minimal": less.is_minimal,
+    }
+
+
+def _what(piece: Piece) -> str:
+    name = piece.structure or "unknown"
+    return f"{name} of {piece.path}" if piece.path else name
 
 
 def _line(piece: Piece) -> list[str]:

@@ -108,6 +108,18 @@ class CrashPiece(Object):
     path: str | None
 
 
+class CrashMinimised(Object):
+    """Which part of a state's lost blocks is enough to break the same promise (`--minimise`)."""
+
+    lost: int
+    """Blocks that the state in `rows` loses; 0 if it is broken even without a lost block."""
+    lost_before: int
+    trials: int
+    """States that were examined for it."""
+    is_minimal: bool
+    """Each of them is needed. False if the trials ran out."""
+
+
 class CrashState(Document):
     """`fscost crash RUN --state N --json`."""
 
@@ -123,3 +135,4 @@ class CrashState(Document):
     words: list[str]
     """What programs said that failed: mount, fsck."""
     rows: list[CrashPiece]
+    minimised: CrashMinimised | None
