@@ -79,7 +79,8 @@ def test_the_answer_about_two_runs_says_how_long_the_device_lasts(tmp_path: Path
     [told] = life(found, first)
     assert told == (
         "Life: the --ssd device would last 1.00 years under ext4, then 73.0 days (0.20×);"
-        " 1.00 years under xfs, then 73.0 days (0.20×), back to back at the speed of ext4 in the first run."
+        " 1.00 years under xfs, then 73.0 days (0.20×), back to back at the speed of"
+        " ext4 in the first run."
     )
     # Without a speed, there are no years.
     timeless = with_totals(run, {"wall_s": 0.0})
