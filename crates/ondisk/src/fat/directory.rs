@@ -38,6 +38,8 @@ pub struct Named {
     pub contiguous: Option<u64>,
     /// Content of the clusters.
     pub content: Content,
+    /// Byte offset of the entry that has the cluster.
+    pub at: usize,
     /// Name; `None` for anything but a file or directory, or if only the end of the name is
     /// visible.
     pub name: Option<String>,
@@ -97,6 +99,7 @@ fn named_fat(entries: &[u8], before: usize) -> Vec<Named> {
         if number >= before && attributes & 0x08 == 0 && first != b'.' {
             named.push(Named {
                 cluster,
+                at: number * ENTRY,
                 contiguous: None,
                 content: Content::of_attributes(attributes),
                 name,
@@ -135,12 +138,13 @@ fn short_name(entry: &[u8]) -> String {
 fn named_ex_fat(entries: &[u8]) -> Vec<Named> {
     let mut named = Vec::new();
     let mut content = None;
-    let mut entries = entries.chunks_exact(ENTRY).peekable();
-    while let Some(entry) = entries.next() {
+    let mut entries = entries.chunks_exact(ENTRY).enumerate().peekable();
+    while let Some((number, entry)) = entries.next() {
         let of = |content, contiguous| Named {
             cluster: u64::from(le32(entry, 20)),
             contiguous,
             content,
+            at: number * ENTRY,
             name: None,
         };
         let bytes = Some(le64(entry, 24));
@@ -153,7 +157,7 @@ fn named_ex_fat(entries: &[u8]) -> Vec<Named> {
             }
             0xc0 if content.is_some() => {
                 let mut units: Vec<u16> = Vec::new();
-                while let Some(more) = entries.next_if(|more| more[0] == 0xc1) {
+                while let Some((_, more)) = entries.next_if(|(_, more)| more[0] == 0xc1) {
                     units.extend(utf16(&more[2..]));
                 }
                 let length = usize::from(entry[3]);

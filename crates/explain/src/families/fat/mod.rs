@@ -226,9 +226,10 @@ impl Fat {
     /// Removes the names that a write to part of a directory overwrites, unless they are still
     /// present.
     fn gone(&mut self, write: &Write<'_>, owner: Owner, now: &mut Now<'_, '_>) -> Result<()> {
-        let after = self.named(write.offset, write.length, owner, Time::Now, now)?;
+        let (after, _) = self.named(write.offset, write.length, owner, Time::Now, now)?;
         let kept: HashSet<_> = after.iter().map(|n| (&n.name, n.cluster)).collect();
-        for named in self.named(write.offset, write.length, owner, Time::Before, now)? {
+        let (before, _) = self.named(write.offset, write.length, owner, Time::Before, now)?;
+        for named in before {
             if let Some(name) = &named.name
                 && !kept.contains(&(&named.name, named.cluster))
                 && self.layout.offset(named.cluster).is_some()
@@ -327,7 +328,9 @@ impl Fat {
         now: &mut Now<'_, '_>,
     ) -> Result<Vec<Begin>> {
         let mut begins = Vec::new();
-        for named in self.named(offset, length, owner, Time::Now, now)? {
+        let (all, begin) = self.named(offset, length, owner, Time::Now, now)?;
+        let written = now.write.offset..now.write.offset + now.write.length;
+        for named in all {
             if self.layout.offset(named.cluster).is_none() {
                 continue;
             }
@@ -336,7 +339,11 @@ impl Fat {
             let inode = if is_file { named.cluster } else { NO_INODE };
             if let Some(name) = named.name {
                 let (directory, entry) = (owner.inode, (name.as_bytes(), inode));
-                self.files.rename((0, directory), directory, &[], &[entry]);
+                let at = named.at.checked_sub(begin).map(|at| offset + at as u64);
+                match at.filter(|at| *at < offset + length && written.contains(at)) {
+                    Some(_) => self.files.rename((0, directory), directory, &[], &[entry]),
+                    None => self.files.name_again((0, directory), directory, &[entry]),
+                }
             }
             let owner = Owner {
                 inode,
@@ -350,8 +357,8 @@ impl Fat {
         Ok(begins)
     }
 
-    /// Returns the names in part of a directory. A name may begin before this part and end after
-    /// it.
+    /// Returns the names in part of a directory, and where the part begins among their entries. A
+    /// name may begin before this part and end after it.
     fn named(
         &self,
         offset: u64,
@@ -359,7 +366,7 @@ impl Fat {
         owner: Owner,
         time: Time,
         now: &mut Now<'_, '_>,
-    ) -> Result<Vec<Named>> {
+    ) -> Result<(Vec<Named>, usize)> {
         const AROUND: u64 = (ENTRY * MOST) as u64;
         let (heap, cluster_bytes) = (self.layout.heap, self.layout.cluster_bytes);
         let begin_of = |at: u64| match at < heap {
@@ -395,7 +402,8 @@ impl Fat {
             }
         }
         let before = (parts[0].1 + offset - from) as usize;
-        Ok(directory::named(&content, before, self.layout.kind))
+        let named = directory::named(&content, before, self.layout.kind);
+        Ok((named, before))
     }
 }
 

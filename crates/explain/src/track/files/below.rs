@@ -103,9 +103,10 @@ impl Renamed {
 }
 
 impl Files {
-    /// Records that the names of a directory are on the disk. Rows below a directory that has a new
+    /// Records that the names of a directory are on the disk, and that the current write
+    /// `is_writing` them. Rows below a directory that has a new
     /// name are doubtful if their file was named after the old one was last written.
-    pub(super) fn see(&mut self, directory: u64, entries: &[Entry<'_>]) {
+    pub(super) fn see(&mut self, directory: u64, entries: &[Entry<'_>], is_writing: bool) {
         if !self.is_doubting_names {
             return;
         }
@@ -118,7 +119,9 @@ impl Files {
                 && seen.directory == directory
                 && *seen.name == *name
             {
-                seen.last = event;
+                if is_writing {
+                    seen.last = event;
+                }
                 continue;
             }
             let new = Seen {
@@ -188,7 +191,9 @@ mod tests {
             files.begin(&write(4), &mut rows);
             files.rename((1, 2), 2, &[(b"a", 10)], &[(b"a", 10)]);
         }
+        // Reading the old name does not show that it still holds.
         files.begin(&write(5), &mut rows);
+        files.name_again((1, 2), 2, &[(b"a", 10)]);
         files.rename((1, 2), 2, &[(b"a", 10)], &[(b"b", 10)]);
         files.flush(&mut rows);
         let row = rows.to_vec()[row];

@@ -43,8 +43,14 @@ impl Files {
         before: &[Entry<'_>],
         after: &[Entry<'_>],
     ) {
-        self.see(directory, after);
+        self.see(directory, after, true);
         self.names.rewrite(place, directory, before, after);
+    }
+
+    /// Adds names that were read at a place, and were written there before.
+    pub fn name_again(&mut self, place: Place, directory: u64, entries: &[Entry<'_>]) {
+        self.see(directory, entries, false);
+        self.names.rewrite(place, directory, &[], entries);
     }
 
     /// Sets the names of a directory that a place holds, and removes all its previous names.
