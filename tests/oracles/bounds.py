@@ -69,27 +69,31 @@ OF_GUESTS: dict[str, Shares] = {
     "nilfs2": (0.02, 0.02, 0.1, 0.05),
     "jfs": (0.2, 0.2, 0.95, 0.3),
     "reiserfs": (0.06, 0.1, 0.2, 0.2),
-    "ntfs3": (0.06, 0.1, 0.3, 0.1),
-    "exfat": (0.1, 0.3, 0.7, 0.2),
-    "vfat": (0.05, 0.1, 0.2, 0.6),
+    "ntfs3": (0.06, 0.2, 0.3, 0.1),
+    "exfat": (0.12, 0.3, 0.7, 0.2),
+    "vfat": (0.02, 0.35, 0.09, 0.05),
 }
 """Shares by family, for the kinds that WORSE does not name. Two to five draws of a kind are too few
 to lower a bound."""
 WORSE: dict[str, dict[str, Shares]] = {
     "f2fs": {"mixed": (0.08, 0.2, 0.4, 0.02), "replace": (0.02, 0.2, 0.4, 0.09)},
-    "jfs": {"renames": (0.53, 0.2, 0.95, 0.3), "replace": (0.31, 0.2, 1, 0.3)},
+    "jfs": {
+        "mixed": (0.2, 0.29, 0.95, 0.3),
+        "renames": (0.53, 0.26, 0.95, 0.3),
+        "replace": (0.47, 0.2, 1, 0.3),
+    },
     "reiserfs": {"replace": (0.06, 0.16, 0.2, 0.2)},
     "ntfs3": {
         "mixed": (0.09, 0.3, 0.3, 0.1),
-        "renames": (0.17, 0.1, 0.3, 0.1),
+        "renames": (0.05, 0.79, 0.3, 0.1),
         "attributes": (0.06, 0.1, 0.3, 0.17),
     },
-    "exfat": {"mixed": (0.11, 0.3, 0.78, 0.2), "replace": (0.1, 0.31, 0.7, 0.2)},
-    "vfat": {
-        "mixed": (0.05, 0.1, 0.2, 0.72),
-        "renames": (0.33, 0.1, 0.2, 0.6),
-        "replace": (0.05, 0.1, 0.2, 0.96),
+    "exfat": {
+        "mixed": (0.12, 0.32, 0.78, 0.2),
+        "renames": (0.31, 0.66, 0.7, 0.2),
+        "replace": (0.12, 0.31, 0.7, 0.2),
     },
+    "vfat": {"renames": (0.02, 0.39, 0.58, 0.09)},
 }
 """Shares of the kinds in guests of which a draw exceeded half the family's bound: twice those of the
 worst draw."""
@@ -105,7 +109,7 @@ REASONS = {
     "reiserfs": "a block that changes owner twice in a transaction",
     "ntfs3": "no log: a cluster may have had a file that no record had; a renamed directory",
     "exfat": "inodes are first clusters: no numbers, no generations",
-    "vfat": "inodes are first clusters: no numbers, no generations",
+    "vfat": "names reach the disk one by one, below directories whose new name does not",
 }
 
 
