@@ -65,8 +65,9 @@ def measure(recording: Path, model: Path, requests: int) -> dict[str, float]:
     count = waits["all"]["requests"]
     with capture.opened(recording) as source:
         begin = time.perf_counter()
-        source.replay([(str(model), model.read_text())], ["flushes", "all"], 1)
+        found = source.replay([(str(model), model.read_text())], ["flushes", "all"], 1)
         wall_s = time.perf_counter() - begin
+    assert found is not None, "the recording has no times"
     return {
         "reading": min(each["read_s"] for each in waits.values()) / count,
         "flushes": waits["flushes"]["replay_s"] / count,

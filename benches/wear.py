@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import history  # beside this file
 import mqsim
@@ -109,22 +110,29 @@ def main() -> None:
     heads = "".join(f"{name:>{width}}" for name, width in zip(columns, widths, strict=True))
     print(f"{'':28}{heads}  budget")
     missed = []
-    speeds = {}
+    patterns: dict[str, dict[str, Any]] = {}
     for name, kind, charged, budget in ROWS:
         runs, size = measured(program, gib, kind, charged)
         sequential = max(speed for what, speed, *_ in runs if what == "sequential")
         _, host, nand, amplification = runs[-1]
-        speeds[kind, charged] = host
         least, found = (
             (budget, host) if budget else (300.0 if charged == "plain" else 150.0, sequential)
         )
+        patterns[f"{kind}, {charged}"] = {
+            "steady": host,
+            "sequential": sequential,
+            "judges": "steady" if budget else "sequential",
+            "target": least,
+            "unit_bytes": size,
+        }
         verdict = "met" if found >= least and size <= 10 else "MISSED"
         if verdict != "met":
             missed.append(name)
         numbers = f"{sequential:12.1f}{host:10.2f}{nand:10.1f}{amplification:8.3f}{size:12.2f}"
         print(f"{name:28}{numbers}  {least:.0f}: {verdict}")
     for kind in ("random", "extents"):
-        share = speeds[kind, "charged"] / speeds[kind, "plain"]
+        plain, charged = (patterns[f"{kind}, {how}"]["steady"] for how in ("plain", "charged"))
+        share = charged / plain
         verdict = "met" if share >= LEAST_CHARGED_SHARE else "MISSED"
         if verdict != "met":
             missed.append(f"{kind}, charged beside plain")
@@ -143,8 +151,7 @@ def main() -> None:
         print("MQSim: not on PATH, not compared; name it with --mqsim")
     else:
         print(beside_mqsim(Path(simulator).absolute(), programs / "play_trace"))
-    figures = {f"{kind}, {charged}": speed for (kind, charged), speed in speeds.items()}
-    history.append("wear", figures | {"naive": naive, "small": small})
+    history.append("wear", {"patterns": patterns, "naive": naive, "small": small})
     if missed and not arguments.unjudged:
         sys.exit(f"missed: {', '.join(missed)}")
 

@@ -38,6 +38,14 @@ def test_overhead(tmp_path: Path) -> None:
     assert phase["server_peak_bytes"] > 0
 
 
+@pytest.mark.root
+def test_crash(tmp_path: Path) -> None:
+    words = ("ext4", "--cuts", "2", "--states", "100", "--unjudged")
+    found = figures(tmp_path, "crash", *words)
+    assert found["examined"]["ext4"]["states"] > 0
+    assert 0 < found["enumerated"]["states"] <= 100
+
+
 def test_report(tmp_path: Path) -> None:
     found = figures(tmp_path, "report", "--requests", "2000")
     assert found["requests"] == 2000
@@ -60,8 +68,9 @@ def test_explain(tmp_path: Path) -> None:
 def test_delays(tmp_path: Path) -> None:
     words = ("--requests", "20", "--rounds", "1", "--unjudged", "constant 100 us")
     found = figures(tmp_path, "delays", *words)
-    assert set(found) == {"gaps_share", "wake_p99_ns", "worst_p99_ns", "cost", "p99_ns"}
-    assert set(found["p99_ns"]) == {"constant 100 us"}
+    assert set(found) == {"gaps_share", "wake_p99_ns", "target_us", "cost", "models"}
+    [model] = found["models"].values()
+    assert len(model["late_us"]) == 3
 
 
 @pytest.mark.root
@@ -88,7 +97,8 @@ def test_vm(tmp_path: Path) -> None:
 def test_wear(tmp_path: Path) -> None:
     found = figures(tmp_path, "wear", "1", "--unjudged")
     speeds = {f"{kind}, {how}" for kind in ("random", "extents") for how in ("plain", "charged")}
-    assert set(found) == speeds | {"naive", "small"}
+    assert set(found["patterns"]) == speeds
+    assert all(each["unit_bytes"] > 0 for each in found["patterns"].values())
 
 
 @compiles

@@ -16,7 +16,8 @@ import os
 for folder in ({NAME!r}, {NAME + "2"!r}):
     os.mkdir(folder)
     for number in range(60):
-        with open(os.path.join(folder, {NAME!r} + str(number) + "." + {ESCAPE[:9]!r}), "wb") as file:
+        name = {NAME!r} + str(number) + "." + {ESCAPE[:9]!r}
+        with open(os.path.join(folder, name), "wb") as file:
             file.write(os.urandom(5000))
             os.fsync(file.fileno())
 """

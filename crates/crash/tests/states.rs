@@ -332,7 +332,8 @@ proptest! {
         for (unit, byte) in disk.iter().enumerate() {
             whole[unit * UNIT as usize..][..UNIT as usize].fill(*byte);
         }
-        let (read, kept_in_memory) = (tempfile::NamedTempFile::new()?, tempfile::NamedTempFile::new()?);
+        let read = tempfile::NamedTempFile::new()?;
+        let kept_in_memory = tempfile::NamedTempFile::new()?;
         image(&recording, &cut, 0, &kept).unwrap().export(read.as_file()).unwrap();
         let memory = Memory::read(&recording).unwrap().unwrap();
         memory.export(&cut, 0, &kept, kept_in_memory.as_file()).unwrap();

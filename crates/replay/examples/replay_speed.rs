@@ -47,7 +47,8 @@ fn cpu_s() -> f64 {
 fn record(path: &Path, count: u64) {
     let mut random = fastrand::Rng::with_seed(1);
     let header = Header {
-        begin_unix_ns: 0,
+        // Zero would mean that the requests have no times.
+        begin_unix_ns: 1,
         stripped: Stripped::No,
         disks: vec![DiskInfo {
             name: "main".into(),

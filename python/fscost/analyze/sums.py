@@ -90,7 +90,8 @@ class Sum:
 def grouped(table: pa.Table, keys: Sequence[str], aggregates: Sequence[Aggregate]) -> pa.Table:
     """Group a table as `pyarrow.Table.group_by` does, several times faster: by sorting one number
     for each row. The groups are in the order of their first rows. The columns are the keys
-    (numbers, bools, texts or dictionaries), and `<column>_<aggregate>` for each aggregate (of numbers)."""
+    (numbers, bools, texts or dictionaries), and `<column>_<aggregate>` for each aggregate, of
+    numbers."""
     codes = _codes([table[key] for key in keys])
     # Rows of one file are near each other, and for numbers of 16 bits numpy's sort is linear.
     order = np.argsort(codes, kind="stable")

@@ -240,7 +240,7 @@ METRICS: dict[str, Metric] = {
     )
 }
 """All metrics by name. A new metric needs an entry here and samples of its name
-(lab/cell/samples.py, run/after/explained.py). Metrics of bytes written by structure or cause come from
-the classifier's names."""
+(lab/cell/samples.py, run/after/explained.py). Metrics of bytes written by structure or cause come
+from the classifier's names."""
 SAID = frozenset(("lifetime_counter_bytes", "outcome"))
 """Metrics that a step may print about itself."""
