@@ -70,7 +70,7 @@ OF_GUESTS: dict[str, Shares] = {
     "jfs": (0.2, 0.2, 0.95, 0.3),
     "reiserfs": (0.06, 0.1, 0.2, 0.2),
     "ntfs3": (0.06, 0.2, 0.3, 0.1),
-    "exfat": (0.12, 0.3, 0.7, 0.2),
+    "exfat": (0.1, 0.3, 0.7, 0.2),
     "vfat": (0.02, 0.35, 0.09, 0.05),
 }
 """Shares by family, for the kinds that WORSE does not name. Two to five draws of a kind are too few
@@ -89,9 +89,9 @@ WORSE: dict[str, dict[str, Shares]] = {
         "attributes": (0.06, 0.1, 0.3, 0.17),
     },
     "exfat": {
-        "mixed": (0.12, 0.32, 0.78, 0.2),
-        "renames": (0.31, 0.66, 0.7, 0.2),
-        "replace": (0.12, 0.31, 0.7, 0.2),
+        "mixed": (0.1, 0.32, 0.78, 0.2),
+        "renames": (0.1, 0.66, 0.7, 0.2),
+        "replace": (0.1, 0.31, 0.7, 0.2),
     },
     "vfat": {"renames": (0.02, 0.39, 0.58, 0.09)},
 }

@@ -83,10 +83,12 @@ impl Files {
     }
 
     /// Removes a name from a directory. If that was the inode's only name, the inode is free. Rows
-    /// of before may have the name.
+    /// of before may have the name, unless a removed file may have left them.
     pub fn unname(&mut self, directory: u64, (name, inode): Entry<'_>, rows: &mut Rows) {
-        self.settle(rows);
-        self.name_late(inode, rows);
+        if !self.is_doubting {
+            self.settle(rows);
+            self.name_late(inode, rows);
+        }
         self.names
             .rewrite((0, directory), directory, &[(name, inode)], &[]);
         if !self.names.has_another(directory, (name, inode)) {
