@@ -50,11 +50,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     keeping = commands.add_parser("keep", help="keep the newest figures")
-    keeping.add_argument("benches", nargs="*", metavar="BENCH", choices=[*benches(), []])
+    keeping.add_argument("benches", nargs="*", metavar="BENCH")
     commands.add_parser("page", help="make docs/speed.md from the kept figures")
     asked = parser.parse_args()
     if asked.command == "keep":
-        keep(asked.benches or benches())
+        keep(asked.benches)
     else:
         PAGE.write_text(page())
 
@@ -65,10 +65,12 @@ def benches() -> list[str]:
 
 
 def keep(names: list[str]) -> None:
-    """Keep the newest line of each of these benchmarks."""
+    """Keep the newest line of each of these benchmarks, or of all that ran."""
     found = lines(KEPT) if KEPT.exists() else {}
     newest = lines(HISTORY)
-    found |= {name: newest[name] for name in names if name in newest}
+    if names and (unknown := [name for name in names if name not in newest]):
+        raise SystemExit(f"{HISTORY} has no figures of {', '.join(unknown)}: run them first")
+    found |= {name: newest[name] for name in names or newest}
     KEPT.write_text("".join(json.dumps(found[name]) + "\n" for name in benches() if name in found))
 
 

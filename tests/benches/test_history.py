@@ -1,19 +1,14 @@
 """benches/history.py: each run of a benchmark appends one line."""
 
-import importlib.util
 import json
 import re
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from tests.modules import ROOT, module_of
 
 
 def test_each_run_is_a_line_with_revision_and_machine(tmp_path: Path) -> None:
-    spec = importlib.util.spec_from_file_location("history", ROOT / "benches/history.py")
-    assert spec is not None
-    assert spec.loader is not None
-    history = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(history)
+    history = module_of("benches/history.py")
     file = tmp_path / "results" / "history.jsonl"
     for speed in (1.5, 2.5):
         history.append("raid", {"speed": speed}, file)

@@ -63,8 +63,8 @@ def test_help_imports_neither_tables_nor_labs() -> None:
 
 
 def test_show_imports_neither_charts_nor_labs_nor_models() -> None:
-    """`show` has 0.35 s of processor time; typer, pydantic and pyarrow take most of it. The run has
-    columns of `--ssd`."""
+    """`show` may take 0.35 s of processor time, most of which typer, pydantic and pyarrow need. The
+    run was made with `--ssd`."""
     found = imported("show", WORN)
     unused = {"numpy.ma", "pyarrow.dataset", "scipy", "altair", "rich", "jinja2"}
     assert found & unused == set()

@@ -163,7 +163,7 @@ def rebuilt(
 
 
 def _spread(outcomes: Sequence[Outcome], most: int) -> list[tuple[int, Outcome]]:
-    """Return at most so many of the states that mount, with their numbers."""
+    """Return at most `most` of the states that mount, evenly spread, with their numbers."""
     mounted = [each for each in enumerate(outcomes, start=1) if each[1].mounts]
     count = min(len(mounted), most)
     return [mounted[place * len(mounted) // count] for place in range(count)]

@@ -103,7 +103,7 @@ def fewest_lost(lost: Lost, breaks: Breaks, most: int) -> tuple[Lost, bool]:
 
 
 def _candidates(lost: Lost, parts: int) -> Iterator[Lost]:
-    """Yield each of so many parts, then all but each."""
+    """Divide the blocks into `parts`. Yield each part, then all blocks without each part."""
     edges = [number * len(lost) // parts for number in range(parts + 1)]
     pairs = list(itertools.pairwise(edges))
     yield from (lost[begin:end] for begin, end in pairs)

@@ -225,12 +225,12 @@ class _Run:
     def _check_elsewhere(self, store: RunStore, workload: Workload) -> None:
         """Run a few cells again on another machine, and note whether the bytes are the same."""
         limit_s = self.spec.stopping.max_minutes * 60
-        for kept in elsewhere.chosen(store.results):
-            machine = self.executor.another(kept.machine)
-            if machine is None or store.manifest.elapsed_s + kept.duration_s > limit_s:
-                return
-            # A machine that is lost now is only a missing check.
-            with suppress(HostError):
+        # All cells have finished: without machines, only a check is missing.
+        with suppress(HostError):
+            for kept in elsewhere.chosen(store.results):
+                machine = self.executor.another(kept.machine)
+                if machine is None or store.manifest.elapsed_s + kept.duration_s > limit_s:
+                    return
                 self._run_elsewhere(store, workload, kept, machine)
 
     def _run_elsewhere(

@@ -53,7 +53,7 @@ class Interval:
 def interval(values: Sequence[float], confidence: float = CONFIDENCE) -> Interval:
     """Compute the median of `values` and its interval. NumPy takes 20 times as long for a few, and
     a run has thousands of rows."""
-    if not values or not all(map(math.isfinite, values)):
+    if len(values) == 0 or not all(map(math.isfinite, values)):
         raise ValueError(f"an interval needs finite values, at least one: {list(values)}")
     n, least, most, median = len(values), min(values), max(values), median_of(values)
     if n == 1:

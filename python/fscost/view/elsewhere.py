@@ -1,7 +1,7 @@
 """Cells of guests that ran a second time, on another machine of a cluster."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeGuard
 
 from fscost.results import CellRecord, RunResults
 from fscost.view.grid import plain
@@ -54,12 +54,14 @@ def _difference(fact: dict[str, Any]) -> str:
     for each in known:
         first, second = each.get("first"), each.get("second")
         what = f"{each.get('metric')} of {each.get('phase')}"
-        if each.get("metric") == WRITTEN:
-            match first, second:
-                case int() | float(), int() | float():
-                    return f"{what}: {human_bytes(second)} instead of {human_bytes(first)}"
+        if each.get("metric") == WRITTEN and _is_size(first) and _is_size(second):
+            return f"{what}: {human_bytes(second)} instead of {human_bytes(first)}"
         return f"{what}: {second} instead of {first}"
     return "its counters"
+
+
+def _is_size(value: Any) -> TypeGuard[float]:
+    return isinstance(value, (int, float)) and 0 <= value < 1 << 63
 
 
 def _facts(results: RunResults) -> Iterator[tuple[CellRecord, dict[str, Any]]]:

@@ -103,9 +103,9 @@ impl Renamed {
 }
 
 impl Files {
-    /// Records that the names of a directory are on the disk, and that the current write
-    /// `is_writing` them. Rows below a directory that has a new
-    /// name are doubtful if their file was named after the old one was last written.
+    /// Records that the names of a directory are on the disk; `is_writing`: the current write wrote
+    /// them. Rows below a directory that has a new name are doubtful if their file was named after
+    /// the old name was last written.
     pub(super) fn see(&mut self, directory: u64, entries: &[Entry<'_>], is_writing: bool) {
         if !self.is_doubting_names {
             return;
