@@ -16,7 +16,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Reads the content of all writes; `None` if it takes more than [`MEMORY_BYTES`].
+    /// Reads the content of all writes; `None` if it takes more than `MEMORY_BYTES`.
     pub fn read(recording: &Recording) -> Result<Option<Memory>> {
         let sizes = recording.frames().iter();
         if sizes
