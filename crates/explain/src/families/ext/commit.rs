@@ -100,18 +100,19 @@ impl Running {
                 }
             }
         }
-        self.reuses_at_once |= !reused.is_empty();
+        self.pending.reuses_at_once |= !reused.is_empty();
         for (number, _) in reused.settle(&self.open, rows) {
             self.name(number, self.state.names.epoch, rows);
         }
-        if self.reuses_at_once && !freed.is_empty() {
+        if self.pending.reuses_at_once && !freed.is_empty() {
             self.wait_again(&freed, rows);
         }
     }
 
     /// Queues rows in freed blocks that were written while the transaction was open. With
     /// `data=writeback`, they may be those of the file that the next transaction gives the blocks
-    /// to. `freed` has the ends of the freed runs, by inode and first block.
+    /// to, or of one that was removed before the transaction was complete. `freed` has the ends of
+    /// the freed runs, by inode and first block.
     fn wait_again(&mut self, freed: &BTreeMap<(u32, u64), u64>, rows: &mut Rows) {
         let bytes = self.state.block_bytes();
         let mut number = self.open.first();
@@ -122,6 +123,7 @@ impl Running {
             if row.structure == Structure::FileData
                 && near.is_some_and(|(_, &end)| end > blocks.start)
             {
+                row.is_doubtful = true;
                 self.pending.add_freed(blocks, number, &self.state);
             }
             number += 1;
@@ -241,11 +243,13 @@ mod tests {
     /// A file frees ten blocks in one transaction, and the next one gives them to another file.
     #[test]
     fn rows_in_freed_blocks_are_of_the_next_file_where_a_transaction_reuses_its_own() {
-        for (reuses_at_once, is_written_again, expected) in
-            [(false, false, 12), (true, false, 13), (true, true, 12)]
-        {
+        for (reuses_at_once, is_written_again, expected) in [
+            (false, false, (12, false)),
+            (true, false, (13, false)),
+            (true, true, (12, true)),
+        ] {
             let mut running = Running::new(ext2(), None);
-            running.reuses_at_once = reuses_at_once;
+            running.pending.reuses_at_once = reuses_at_once;
             let mut rows = Rows::default();
             let number = rows.push(Row {
                 inode: 12,
@@ -276,7 +280,8 @@ mod tests {
             running
                 .pending
                 .resolve((100, 10), true, &running.state, &mut rows);
-            assert_eq!(rows.get_mut(number).map(|row| row.inode), Some(expected));
+            let row = rows.get_mut(number).unwrap();
+            assert_eq!((row.inode, row.is_doubtful), expected);
         }
     }
 

@@ -64,6 +64,9 @@ pub struct Pending {
     commits: u64,
     /// Rows split since the last query, each with the part that was split off.
     cuts: Vec<(usize, usize)>,
+    /// True once blocks were reused in the transaction that freed them, which only
+    /// `data=writeback` allows.
+    pub reuses_at_once: bool,
 }
 
 impl Pending {
@@ -190,7 +193,8 @@ impl Pending {
     }
 
     /// Completes the rows of `length` blocks at `start`, which are now mapped. With a journal, this
-    /// is final. Returns the rows whose owner changed, with the epochs in which they were written.
+    /// is final; if blocks are reused at once, an overwritten row may be that of a file that was
+    /// removed before the transaction was complete, and is doubtful. Returns the rows whose owner changed, with the epochs in which they were written.
     pub fn resolve(
         &mut self,
         (start, length): (u64, u64),
@@ -223,7 +227,11 @@ impl Pending {
             }
             if let Some(row) = rows.get_mut(row) {
                 let is_unnamed = !is_another && row.path.is_none() && row.is_doubtful;
-                row.is_doubtful = !has_journal && (age == Age::Overwritten || is_unnamed);
+                let is_overwritten = age == Age::Overwritten;
+                row.is_doubtful = match has_journal {
+                    true => is_overwritten && self.reuses_at_once,
+                    false => is_overwritten || is_unnamed,
+                };
             }
             if !has_journal {
                 part.waiting.owner = used.map_or(NOBODY, Use::mapper);

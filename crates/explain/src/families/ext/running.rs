@@ -26,9 +26,6 @@ pub(super) struct Running {
     pub(super) pending: Pending,
     pub(super) fast_commits: FastCommits,
     pub(super) open: Open,
-    /// True once blocks were reused in the transaction that freed them, which only
-    /// `data=writeback` allows.
-    pub(super) reuses_at_once: bool,
     /// Names of row owners. Used only without a journal.
     pub(super) naming: Naming,
     /// Rows of the journal's own blocks, by transaction.
@@ -81,7 +78,6 @@ impl Running {
             pending: Pending::default(),
             fast_commits: FastCommits::default(),
             open: Open::default(),
-            reuses_at_once: false,
             naming: Naming::default(),
             own: HashMap::default(),
             written_home: BTreeMap::new(),

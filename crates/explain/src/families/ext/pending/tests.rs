@@ -51,6 +51,20 @@ fn a_row_is_cut_where_its_owners_meet() {
 }
 
 #[test]
+fn an_overwritten_row_is_doubtful_where_a_transaction_reuses_its_own_blocks() {
+    for reuses_at_once in [false, true] {
+        let (mut state, mut pending, mut rows) = (state(), Pending::default(), Rows::default());
+        pending.reuses_at_once = reuses_at_once;
+        let first = write(&mut pending, &mut rows, None, &mut state);
+        let last = write(&mut pending, &mut rows, None, &mut state);
+        own(&mut state, 100, 10, inode(12));
+        pending.resolve((100, 10), true, &state, &mut rows);
+        let doubtful = [first, last].map(|row| rows.get_mut(row).unwrap().is_doubtful);
+        assert_eq!(doubtful, [reuses_at_once, false]);
+    }
+}
+
+#[test]
 fn a_later_file_does_not_own_what_was_written_before_it() {
     let (mut state, mut pending, mut rows) = (state(), Pending::default(), Rows::default());
     write(&mut pending, &mut rows, None, &mut state);
