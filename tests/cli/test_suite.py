@@ -123,6 +123,21 @@ def test_one_workload_shows_its_own_table(fscost: Run, tmp_path: Path) -> None:
             "did you mean command?",
         ),
         (
+            "version = 1\non = ['ext4']\n[workloads.a]\ncommand = 'x'",
+            "fscost.toml: on: no such field",
+            "write profiles in place of on",
+        ),
+        (
+            "version = 1\n[workloads.a]\nworkload = 'sqlite'",
+            "fscost.toml: workloads.a.workload: no such field",
+            "write builtin in place of workload",
+        ),
+        (
+            "version = 1\n[workloads.a]\ncommand = 'x'\nmax_minutes = 3",
+            "fscost.toml: workloads.a.max_minutes: no such field",
+            "write it in the table stop: stop = { max_minutes = … }",
+        ),
+        (
             "version = 1\nstop = { max_repetition = 1 }\n[workloads.a]\ncommand = 'x'",
             "fscost.toml: stop.max_repetition: no such field",
             "did you mean max_repetitions",

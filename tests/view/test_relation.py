@@ -12,8 +12,10 @@ from fscost import results
 from fscost.lab.fake import FakeLab
 from fscost.profile.model import Profile
 from fscost.results import METRICS, TOTAL, RunResults, SampleRow
+from fscost.view.breakdown import WRITTEN
 from fscost.view.changes import Condition, compared, grid, headline
-from fscost.view.relation import life, relation, with_years
+from fscost.view.per import Per
+from fscost.view.relation import life, relation, with_years, within
 
 PROFILES = (Profile("ext4", "ext4"), Profile("xfs", "xfs"))
 
@@ -65,6 +67,20 @@ def test_runs_on_a_device_are_related_by_nand_and_life(tmp_path: Path) -> None:
         "Runs until the device of --ssd is worn out:",
         lives.grid,
     ]
+
+
+def test_the_workloads_of_a_suite_are_related_by_nand_and_life_too(tmp_path: Path) -> None:
+    """A suite's table had no metric of --ssd. A number of operations divides NAND bytes alone."""
+    run = a_run(tmp_path / "a", FakeLab(), PROFILES)
+    found = within({"log": worn(run, 1), "copy": run}, WRITTEN, {"log": Per(2, "record")})
+    assert list(found.modelled) == ["nand_write_bytes", "lifetime_runs"]
+    nand, lives = found.modelled.values()
+    assert [list(row) for row in nand.grid.rows] == [
+        ["log, per record", "1.00 KiB", "1.00 KiB", "≈"],
+        ["copy", "–", "–", "–"],
+    ]
+    assert list(lives.grid.rows[0]) == ["log", "70", "70", "≈"]
+    assert not within({"log": run, "copy": run}, WRITTEN, {}).modelled
 
 
 def test_the_answer_about_two_runs_says_how_long_the_device_lasts(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Suite files: profiles, workloads and stop rules of several runs, in TOML."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -181,7 +182,8 @@ def load(path: Path) -> Suite:
 
 def _told(path: Path, error: typed.InvalidError) -> InputError:
     if error.known:
-        close = did_you_mean(error.place.rpartition(".")[2], error.known)
+        word = error.place.rpartition(".")[2]
+        close = _elsewhere(word, error.known) or did_you_mean(word, error.known)
         remedy = close or f"fields: {', '.join(error.known)}"
         return InputError(f"{path}: {error.place}: {error.what}", remedy)
     remedy = "`fscost schema suite` has every field"
@@ -190,6 +192,17 @@ def _told(path: Path, error: typed.InvalidError) -> InputError:
     if error.place == "version":
         remedy = "write version = 1"
     return InputError(f"{path}: {error}", remedy)
+
+
+def _elsewhere(option: str, fields: Sequence[str]) -> str | None:
+    """Return what an option of `fscost compare` is called in a suite, if these fields have it under
+    another name or in a table."""
+    for field, renamed in _RENAMED.items():
+        if option == renamed and field in fields:
+            return f"write {field} in place of {option}"
+    if option in Stop.model_fields and "stop" in fields:
+        return f"write it in the table stop: stop = {{ {option} = … }}"
+    return None
 
 
 def requests(suite: Suite, path: Path) -> dict[str, Request]:

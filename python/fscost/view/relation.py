@@ -1,7 +1,7 @@
 """Comparison of several runs side by side: the bytes of each profile in each run, and the ratio to
 the first run, or, for runs of different workloads, to the baseline of the same run."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -52,13 +52,22 @@ def relation(
     """Compare two or more runs, by name. Bytes and counts can be compared between runs;
     times cannot."""
     _check(runs, metric)
-    found = _compared(runs, metric, per)
+    return _by_each(
+        runs, metric, lambda each: _compared(runs, each, per if each in (metric, NAND) else None)
+    )
+
+
+def _by_each(
+    runs: Mapping[str, RunResults], metric: str, compared: Callable[[str], Relation]
+) -> Relation:
+    """Compare the runs by the metric, and by each metric of the device of --ssd that one of them
+    has."""
     modelled = {
-        each: replace(_compared(runs, each, per if each == NAND else None), title=f"{title}:")
+        each: replace(compared(each), title=f"{title}:")
         for each, title in _MODELLED.items()
         if each != metric and any(_values(run, each) for run in runs.values())
     }
-    return replace(found, modelled=modelled)
+    return replace(compared(metric), modelled=modelled)
 
 
 def _compared(runs: Mapping[str, RunResults], metric: str, per: Per | None) -> Relation:
@@ -126,6 +135,14 @@ def within(runs: Mapping[str, RunResults], metric: str, pers: Mapping[str, Per |
     """Compare the profiles of each run with its baseline. Workloads that do different things are
     not compared with each other."""
     _check(runs, metric)
+    return _by_each(
+        runs, metric, lambda each: _within(runs, each, pers if each in (metric, NAND) else {})
+    )
+
+
+def _within(
+    runs: Mapping[str, RunResults], metric: str, pers: Mapping[str, Per | None]
+) -> Relation:
     unit = METRICS[metric].unit
     profiles = list(dict.fromkeys(name for run in runs.values() for name in _values(run, metric)))
     baselines = list(dict.fromkeys(run.manifest.baseline for run in runs.values()))
