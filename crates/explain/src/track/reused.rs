@@ -55,28 +55,29 @@ impl Reused {
     }
 
     /// Attributes rows of the previous owner to the new owner if they were written while the
-    /// transaction was open. Returns the numbers of these rows and the new owner's inode.
-    pub fn settle(self, open: &Open, rows: &mut Rows) -> Vec<(usize, u64)> {
+    /// transaction was open, from row `first` on. Returns the numbers of these rows and the new
+    /// owner's inode.
+    pub fn settle(self, first: usize, rows: &mut Rows) -> Vec<(usize, u64)> {
         let mut settled = Vec::new();
-        let mut number = open.first;
+        let mut number = first;
         // Parts split off a row are appended as rows, and are processed there.
         while !self.0.is_empty()
             && let Some(row) = rows.get_mut(number)
         {
             let (start, end) = (row.offset, row.offset.saturating_add(row.length));
             let near = self.0.range((row.inode, 0)..(row.inode, end)).next_back();
-            if let Some((&(_, first), taken)) = near
+            if let Some((&(_, from), taken)) = near
                 && is_by_owner(row)
                 && taken.end > start
             {
                 let whole = *row;
-                row.offset = first.max(start);
+                row.offset = from.max(start);
                 row.length = taken.end.min(end) - row.offset;
                 row.inode = taken.to;
                 row.structure = Structure::FileData;
                 row.causes = Causes::one(Cause::Data);
                 settled.push((number, taken.to));
-                for (offset, stop) in [(start, first), (taken.end, end)] {
+                for (offset, stop) in [(start, from), (taken.end, end)] {
                     if offset < stop {
                         let length = stop - offset;
                         rows.push(Row {
@@ -128,7 +129,7 @@ mod tests {
         reused.add(103, 4, 12, 13);
         reused.add(108, 4, 14, 13); // not the row's inode
         reused.add(90, 11, 12, 15);
-        assert_eq!(reused.settle(&open, &mut rows).len(), 2);
+        assert_eq!(reused.settle(open.first(), &mut rows).len(), 2);
         let mut found: Vec<_> = rows
             .to_vec()
             .iter()

@@ -14,6 +14,7 @@ const ADD_RANGE: u16 = 1;
 const CREATE: u16 = 3;
 const LINK: u16 = 4;
 const INODE: u16 = 6;
+const TAIL: u16 = 8;
 const LAST_TAG: u16 = 9;
 
 /// One record.
@@ -25,6 +26,8 @@ pub enum Record<'b> {
     Name(u32, Entry<'b>),
     /// Inode number and generation.
     Inode(u32, u32),
+    /// End of a fast commit.
+    Tail,
 }
 
 /// Returns the records of a block. No record crosses the end of a block.
@@ -55,6 +58,7 @@ pub fn records<'b>(block: &'b [u8], superblock: &Superblock) -> impl Iterator<It
                 let fields = Inode(part(body, 4, body.len()));
                 Some(Record::Inode(inode, fields.generation()))
             }
+            TAIL => Some(Record::Tail),
             _ => None,
         }
     })
@@ -77,6 +81,7 @@ mod tests {
             tag(9, &[0; 8]),
             tag(CREATE, &name),
             tag(ADD_RANGE, &range),
+            tag(TAIL, &[0; 8]),
             tag(77, &[0; 4]),
             tag(ADD_RANGE, &range),
         ];
@@ -86,6 +91,7 @@ mod tests {
         let [
             Record::Name(2, entry),
             Record::Range(12, Claim { start, length, .. }),
+            Record::Tail,
         ] = found[..]
         else {
             panic!("{found:?}");

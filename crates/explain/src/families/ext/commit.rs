@@ -7,7 +7,10 @@ use super::{
     running::{Checkpoint, Running, is_data},
     state::{Applied, Blocks, Explanation, Trust},
 };
-use crate::track::reused::Reused;
+use crate::track::{
+    newer::{Age, Newer},
+    reused::Reused,
+};
 use crate::{Cause, Causes, Disks, Row, Rows, Structure};
 use fscost_recording::Result;
 use std::collections::BTreeMap;
@@ -16,9 +19,13 @@ impl Running {
     /// Applies all complete transactions.
     pub(super) fn commit(&mut self, disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
         // Settle rows that wait in blocks that fast commits map.
-        for run in self.fast_commits.claim(&mut self.state.space) {
+        let bytes = self.state.block_bytes();
+        let space = &mut self.state.space;
+        let mapped = self.fast_commits.claim(space, bytes, rows.next());
+        for run in mapped.new {
             self.resolve(run, rows);
         }
+        self.settle_reused(mapped.reused, mapped.first, rows);
         while let Some((sequence, transaction)) = self.journal.as_mut().and_then(Journal::committed)
         {
             self.transaction(sequence, &transaction, disks, rows)?;
@@ -100,13 +107,32 @@ impl Running {
                 }
             }
         }
-        self.pending.reuses_at_once |= !reused.is_empty();
-        for (number, _) in reused.settle(&self.open, rows) {
-            self.name(number, self.state.names.epoch, rows);
-        }
+        self.settle_reused(reused, self.first(), rows);
         if self.pending.reuses_at_once && !freed.is_empty() {
             self.wait_again(&freed, rows);
         }
+    }
+
+    /// Attributes rows from `first` on to the files that reuse their blocks. A row that was then
+    /// overwritten may be that of another file, which was removed meanwhile, and is doubtful.
+    fn settle_reused(&mut self, reused: Reused, first: usize, rows: &mut Rows) {
+        self.pending.reuses_at_once |= !reused.is_empty();
+        let mut settled = reused.settle(first, rows);
+        settled.sort_by_cached_key(|&(number, _)| std::cmp::Reverse(rows.age(number)));
+        let mut newer = Newer::default();
+        for (number, _) in settled {
+            self.name(number, self.state.names.epoch, rows);
+            if let Some(row) = rows.get_mut(number) {
+                let age = newer.add(row.offset, row.offset + row.length, ());
+                row.is_doubtful |= age != Age::Newest;
+            }
+        }
+    }
+
+    /// Returns the first row that may belong to a file that only the next transaction names. Fast
+    /// commits have named the owners of what was written before them.
+    fn first(&self) -> usize {
+        self.open.first().max(self.fast_commits.first())
     }
 
     /// Queues rows in freed blocks that were written while the transaction was open. With
@@ -115,7 +141,7 @@ impl Running {
     /// the freed runs, by inode and first block.
     fn wait_again(&mut self, freed: &BTreeMap<(u32, u64), u64>, rows: &mut Rows) {
         let bytes = self.state.block_bytes();
-        let mut number = self.open.first();
+        let mut number = self.first();
         while let Some(row) = rows.get_mut(number) {
             let blocks = blocks_of(row, bytes);
             let inode = row.inode as u32;

@@ -4,16 +4,37 @@ use super::{
     blocks::{Mapper, Space, Use},
     fast_commit::{Record, records},
     map::Claim,
+    running::is_data,
     state::State,
 };
+use crate::hash::HashSet;
+use crate::track::reused::Reused;
 
 /// State from fast commits, valid until the next full transaction.
 #[derive(Debug, Default)]
 pub(super) struct FastCommits {
     /// Data that inodes have mapped since rows were last settled.
     new: Vec<(u32, Claim)>,
-    /// Blocks claimed for inodes in fast commits.
-    claimed: Vec<(u64, u64, Use)>,
+    /// Blocks claimed for inodes in fast commits, with the file that had them before.
+    claimed: Vec<(u64, u64, Use, Option<Use>)>,
+    /// Inodes that became other files in the last fast commit.
+    remade: HashSet<u32>,
+    /// True from the end of a fast commit until rows are settled.
+    is_complete: bool,
+    /// First row that the next fast commit may have seen written.
+    first: usize,
+}
+
+/// What fast commits have mapped since rows were last settled.
+#[derive(Debug, Default)]
+pub(super) struct Mapped {
+    /// Blocks that were free: first block, number of blocks.
+    pub new: Vec<(u64, u64)>,
+    /// Data blocks of other files. Only `data=writeback` reuses blocks before the transaction that
+    /// freed them is committed (`ext4_free_blocks`).
+    pub reused: Reused,
+    /// First row that the last fast commit may have seen written.
+    pub first: usize,
 }
 
 impl FastCommits {
@@ -23,39 +44,150 @@ impl FastCommits {
             match record {
                 Record::Range(inode, claim) => self.new.push((inode, claim)),
                 Record::Name(directory, entry) => state.names.told(directory, &entry),
-                Record::Inode(inode, generation) => state.names.told_generation(inode, generation),
+                Record::Inode(inode, generation) => {
+                    if state.names.told_generation(inode, generation) {
+                        self.remade.insert(inode);
+                    }
+                }
+                Record::Tail => self.is_complete = true,
             }
         }
     }
 
-    /// Claims the free blocks among those newly mapped, and returns them: first block, number of
-    /// blocks.
-    pub(super) fn claim(&mut self, space: &mut Space) -> Vec<(u64, u64)> {
-        let mut found = Vec::new();
+    /// Claims the blocks that were newly mapped; `next` is the number of the next row.
+    pub(super) fn claim(&mut self, space: &mut Space, block_bytes: u64, next: usize) -> Mapped {
+        let mut found = Mapped {
+            first: self.first,
+            ..Mapped::default()
+        };
         for (inode, claim) in std::mem::take(&mut self.new) {
             let used = Mapper::of_inode(inode).uses(claim.kind);
             for run in space.runs(claim.start, claim.length) {
-                if run.used.is_none() {
-                    space.claim(run.start, run.length, used);
-                    self.claimed.push((run.start, run.length, used));
-                    found.push((run.start, run.length));
+                match run.used {
+                    None => found.new.push((run.start, run.length)),
+                    Some(before) if is_data(before.kind) && self.is_another(before, inode) => {
+                        let offset = run.start.saturating_mul(block_bytes);
+                        let length = run.length.saturating_mul(block_bytes);
+                        let (from, to) = (before.inode.into(), inode.into());
+                        found.reused.add(offset, length, from, to);
+                        if before.inode == inode {
+                            continue;
+                        }
+                    }
+                    Some(_) => continue,
                 }
+                space.claim(run.start, run.length, used);
+                self.claimed.push((run.start, run.length, used, run.used));
             }
+        }
+        if std::mem::take(&mut self.is_complete) {
+            self.first = next;
+            self.remade.clear();
         }
         found
     }
 
+    /// Returns whether these blocks were those of another file than the inode now is.
+    fn is_another(&self, before: Use, inode: u32) -> bool {
+        before.inode != inode || self.remade.contains(&inode)
+    }
+
     /// Forgets everything: the full commit repeats everything that still holds.
     pub(super) fn forget(&mut self, space: &mut Space) {
-        for (start, length, used) in std::mem::take(&mut self.claimed) {
+        for (start, length, used, before) in std::mem::take(&mut self.claimed).into_iter().rev() {
             space.release(start, length, used);
+            if let Some(before) = before {
+                space.claim(start, length, before);
+            }
         }
+    }
+
+    /// Returns the first row that was written since the last fast commit.
+    pub(super) fn first(&self) -> usize {
+        self.first
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{directory::Entry, state::ext2};
+    use super::super::{
+        blocks::{Content, Kind, Use},
+        directory::Entry,
+        map::Claim,
+        state::ext2,
+    };
+    use super::FastCommits;
+    use crate::{Row, Rows};
+
+    fn data(inode: u32) -> Use {
+        Use {
+            kind: Kind::Content(Content::Data),
+            inode,
+            node: 0,
+        }
+    }
+
+    /// Inode 13 maps ten blocks of inode 12 in a fast commit, without a transaction that frees them.
+    #[test]
+    fn blocks_that_another_file_reuses_are_its_own_until_the_next_transaction() {
+        let mut state = ext2();
+        state.space.claim(100, 10, data(12));
+        let mut rows = Rows::default();
+        let mut push = || {
+            rows.push(Row {
+                inode: 12,
+                ..Row::data(100 << 10, 10 << 10)
+            })
+        };
+        // The second row was written after a fast commit.
+        let (old, new) = (push(), push());
+        let mut commits = FastCommits {
+            first: new,
+            is_complete: true,
+            new: vec![(
+                13,
+                Claim {
+                    start: 100,
+                    length: 10,
+                    first: 0,
+                    kind: Kind::Content(Content::Data),
+                },
+            )],
+            ..FastCommits::default()
+        };
+        let mapped = commits.claim(&mut state.space, 1024, rows.next());
+        assert!(mapped.new.is_empty());
+        assert_eq!(state.space.get(105), Some(data(13)));
+        let settled = mapped.reused.settle(mapped.first, &mut rows);
+        assert_eq!(settled, [(new, 13)]);
+        assert_eq!(rows.get_mut(old).map(|row| row.inode), Some(12));
+        assert_eq!(commits.first(), new + 1);
+        commits.forget(&mut state.space);
+        assert_eq!(state.space.get(105), Some(data(12)));
+    }
+
+    #[test]
+    fn blocks_of_the_same_inode_are_reused_only_if_it_became_another_file() {
+        for is_remade in [false, true] {
+            let mut state = ext2();
+            state.space.claim(100, 10, data(12));
+            let kind = Kind::Content(Content::Data);
+            let claim = Claim {
+                start: 100,
+                length: 10,
+                first: 0,
+                kind,
+            };
+            let mut commits = FastCommits {
+                new: vec![(12, claim)],
+                remade: is_remade.then_some(12).into_iter().collect(),
+                ..FastCommits::default()
+            };
+            let mapped = commits.claim(&mut state.space, 1024, 0);
+            assert_eq!(mapped.reused.is_empty(), !is_remade);
+            assert_eq!(state.space.get(100), Some(data(12)));
+        }
+    }
 
     #[test]
     fn a_name_of_a_fast_commit_holds_until_the_next_transaction() {

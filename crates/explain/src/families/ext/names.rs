@@ -99,13 +99,16 @@ impl Names {
         self.known.remove(&entry.inode);
     }
 
-    /// Records which file an inode is according to a fast commit.
-    pub fn told_generation(&mut self, inode: u32, generation: u32) {
-        if self.generation(inode) != generation {
+    /// Records which file an inode is according to a fast commit. Returns whether it is another
+    /// file than before.
+    pub fn told_generation(&mut self, inode: u32, generation: u32) -> bool {
+        let is_another = self.generation(inode) != generation;
+        if is_another {
             let name = None;
             self.told.insert(inode, Told { generation, name });
             self.known.remove(&inode);
         }
+        is_another
     }
 
     fn generation(&self, inode: u32) -> u32 {

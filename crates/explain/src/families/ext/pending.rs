@@ -194,7 +194,8 @@ impl Pending {
 
     /// Completes the rows of `length` blocks at `start`, which are now mapped. With a journal, this
     /// is final; if blocks are reused at once, an overwritten row may be that of a file that was
-    /// removed before the transaction was complete, and is doubtful. Returns the rows whose owner changed, with the epochs in which they were written.
+    /// removed before the transaction was complete, and is doubtful. Returns the rows whose owner
+    /// changed, with the epochs in which they were written.
     pub fn resolve(
         &mut self,
         (start, length): (u64, u64),

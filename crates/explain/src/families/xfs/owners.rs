@@ -196,12 +196,12 @@ impl Owners {
                 shared.add(offset, length, taken.from, taken.from);
             }
         }
-        for (row, _) in shared.settle(&self.open, rows) {
+        for (row, _) in shared.settle(self.open.first(), rows) {
             if let Some(row) = rows.get_mut(row) {
                 row.is_doubtful = true;
             }
         }
-        reused.settle(&self.open, rows)
+        reused.settle(self.open.first(), rows)
     }
 
     /// Handles the end of a log record with checkpoints. Rows that have waited too long stay without
