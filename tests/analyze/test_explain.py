@@ -34,6 +34,7 @@ from .made import BLOCK, S, commit, explanation, of_table, row
 
 ROOT = Path(__file__).parents[2]
 MIB = 1 << 20
+CHUNK = 4 * MIB
 DATA_BYTES = 7 * 4096
 
 
@@ -293,6 +294,10 @@ def blocks_of_the_docs(language: str) -> list[str]:
     )
 
 
+def answered(queries: list[str]) -> list[list[tuple[Any, ...]]]:
+    return [duckdb.sql(query).fetchall() for query in queries]
+
+
 def test_the_queries_of_the_docs_run(
     recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -304,22 +309,30 @@ def test_the_queries_of_the_docs_run(
         written()
     queries = blocks_of_the_docs("sql")
     assert len(queries) >= 5
-    answers = [duckdb.sql(query).fetchall() for query in queries]
-    files = {row[0]: row[1:3] for row in answers[0]}
+    top, pieces, chunks, phases, _, _, extensions, _ = answered(queries)
+    files = {row[0]: row[1:3] for row in top}
     assert files["/d/hello.txt"][1] == DATA_BYTES
-    assert sum(row[4] for row in answers[1]) == analyze.total_bytes(whole)
-    assert {row[0]: row[1:3] for row in answers[4]}[".txt"] == (1, DATA_BYTES)
+    assert pieces == [("/d/hello.txt", 7, 7, 1)]
+    assert [each[0] for each in chunks] == ["main"]
+    assert sum(row[4] for row in phases) == analyze.total_bytes(whole)
+    assert {row[0]: row[1:3] for row in extensions}[".txt"] == (1, DATA_BYTES)
     (tmp_path / "bytes.parquet").unlink()
     rows = [
-        row("file_data"),
+        row("file_data", path="/a", inode=12, file_offset=0, length=3 * BLOCK),
+        row("file_data", path="/a", inode=12, file_offset=BLOCK - 512, length=1024, copy=0),
+        row("file_data", path="/a", inode=12, file_offset=0, copy=1),
+        row("file_data", path="/b", inode=13, offset=CHUNK - BLOCK, length=2 * CHUNK),
+        row("file_data", path="/b", inode=13, file_offset=0, phase="mkfs"),
         *commit(1, [("inode_table", 5)], S),
         *commit(2, [("inode_table", 5), ("directory", 6)], 3 * S),
     ]
     with writing(explanation(rows), tmp_path / "bytes.parquet") as written:
         written()
-    answers = [duckdb.sql(query).fetchall() for query in queries]
-    assert [each[:4] for each in answers[3]] == [(5 * BLOCK, "inode_table", None, 2)]
-    assert [each[1] for each in answers[5]] == [1, 1]
+    _, pieces, chunks, _, _, journaled, _, seconds = answered(queries)
+    assert pieces == [("/a", 5, 3, 1.67)]
+    assert chunks == [("main", 3, 1)]
+    assert [each[:4] for each in journaled] == [(5 * BLOCK, "inode_table", None, 2)]
+    assert [each[1] for each in seconds if each[1]] == [1, 1]
     for query in blocks_of_the_docs("python"):
         scope: dict[str, Any] = {}
         exec(compile(query, "docs/explaining.md", "exec"), scope)

@@ -49,6 +49,9 @@ INLINE_STRUCTURES = {
 """Structures that may hold small files beside their metadata (docs/explaining.md)."""
 LEFTOVER_STRUCTURES = {"directory", "directory_index", "symlink", "xattr", "extent_map"}
 """Structures that may be followed by leftovers of memory or of the block's earlier content."""
+RIGHT_PLACE, NO_PLACE, WRONG_PLACE = "the right offset", "no offset", "another offset"
+MISPLACED = 0.01
+"""Maximum share of bytes with a wrong offset in their file."""
 EXAMPLES = 5
 
 
@@ -59,6 +62,8 @@ class Summary:
 
     bytes: Counter[str] = field(default_factory=Counter)
     doubted: Counter[str] = field(default_factory=Counter)
+    places: Counter[str] = field(default_factory=Counter)
+    """Bytes by the comparison of their offset in the file, of rows that name the right file."""
     rows: int = 0
     examples: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
 
@@ -78,6 +83,7 @@ class Summary:
         for part in parts:
             summed.bytes.update(part.bytes)
             summed.doubted.update(part.doubted)
+            summed.places.update(part.places)
             summed.rows += part.rows
         return summed
 
@@ -113,6 +119,11 @@ class Summary:
         return self._share(self.bytes, MISSING)
 
     @property
+    def misplaced(self) -> float:
+        """The share of bytes whose offset in the file is wrong."""
+        return self.places[WRONG_PLACE] / max(self.places.total(), 1)
+
+    @property
     def worst(self) -> str | None:
         """The kind of silent error with the most bytes."""
         wrong = {kind: self.bytes[kind] for kind in WRONG if self.bytes[kind]}
@@ -130,12 +141,15 @@ class Summary:
             for share, found in self.shares().items()
             if found > getattr(bound, share)
         ]
+        if self.misplaced > MISPLACED:
+            exceeded.append(f"{self.misplaced:.3%} of the offsets in files are wrong")
         assert not exceeded, f"{', '.join(exceeded)}: {bound.reason}"
 
     def __str__(self) -> str:
         shares = "  ".join(f"{share} {found:.3%}" for share, found in self.shares().items())
         lines = [f"{self.rows} rows compared, {self.compared} bytes; {shares}"]
-        for said, counter in (("", self.bytes), ("doubtful, ", self.doubted)):
+        counters = (("", self.bytes), ("doubtful, ", self.doubted), ("at ", self.places))
+        for said, counter in counters:
             lines += [f"  {count:>12} bytes {said}{kind}" for kind, count in counter.items()]
         lines += [
             f"  {kind}: {each}"
@@ -320,6 +334,7 @@ def _compare(
     groups, index, group_of, counts = np.unique(
         keys, return_index=True, return_inverse=True, return_counts=True
     )
+    right: list[int] = []
     oldest = np.full(len(groups), NEVER, dtype=np.int64)
     np.minimum.at(oldest, group_of, actions[chosen])
     for group, place, action, count in zip(
@@ -338,6 +353,10 @@ def _compare(
             kind = LEFTOVER
         example = partial(_holding, row, ledger, identity, int(actions[place]))
         summary.add(kind, count, example, is_doubtful=row["doubtful"])
+        if is_first and kind == RIGHT and not row["doubtful"]:
+            right.append(group)
+    places = chosen[np.isin(keys, right)]
+    _compare_places(rows, owner[places], held, places, summary)
     if is_compressed:
         return
     is_data = np.array(
@@ -352,6 +371,29 @@ def _compare(
         content = held.bytes[other[owner[other] == number][0]].tobytes()[:48]
         example = partial("{} holds {!r}".format, _told(rows[number]), content)
         summary.add(NOT_DATA, int(count), example, is_doubtful=rows[number]["doubtful"])
+
+
+def _compare_places(
+    rows: list[dict],
+    owner: npt.NDArray[np.int64],
+    held: Content,
+    sectors: npt.NDArray[np.int64],
+    summary: Summary,
+) -> None:
+    """Compare the offsets in files of sectors whose content was on no disk before: a file's range
+    may have been collapsed since."""
+    unknown = [row["file_offset"] is None for row in rows]
+    shifts = np.array([(row["file_offset"] or 0) - row["offset"] for row in rows], dtype=np.int64)
+    is_unknown = np.array(unknown, dtype=bool)[owner]
+    expected = held.field(16, "<u8")[sectors]
+    is_wrong = ~is_unknown & (held.at[sectors] + shifts[owner] != expected)
+    counts = {NO_PLACE: is_unknown.sum(), WRONG_PLACE: is_wrong.sum()}
+    counts[RIGHT_PLACE] = len(sectors) - sum(counts.values())
+    summary.places.update({kind: int(count) * SECTOR for kind, count in counts.items() if count})
+    for index in np.nonzero(is_wrong)[0][:EXAMPLES].tolist():
+        row = rows[owner[index]]
+        said = f"{_told(row)} at {row['file_offset']} holds offset {expected[index]}"
+        summary.examples[WRONG_PLACE].append(said)
 
 
 def _kind(row: dict, identities: set[int], names: Names, action: int, has_inodes: bool) -> str:

@@ -190,6 +190,7 @@ struct Columns {
     inode: Vec<i64>,
     tree: Vec<u64>,
     path: Vec<i32>,
+    file_offset: Vec<i64>,
     transaction: Vec<i64>,
     copy: Vec<u8>,
     doubtful: Vec<bool>,
@@ -223,6 +224,7 @@ impl Columns {
         self.tree.push(row.tree);
         self.path
             .push(row.path.map_or(-1, |path| number(path.index())));
+        self.file_offset.push(wide(row.file_offset()));
         self.transaction.push(wide(row.transaction));
         self.copy.push(row.copy);
         self.doubtful.push(row.is_doubtful);
@@ -250,6 +252,7 @@ impl Columns {
             ("inode", nullable(Int64, self.inode)?),
             ("tree", column(UInt64, self.tree)?),
             ("path", named(Int32, self.path, &names.paths)?),
+            ("file_offset", nullable(Int64, self.file_offset)?),
             ("transaction", nullable(Int64, self.transaction)?),
             ("copy", column(UInt8, self.copy)?),
             ("doubtful", flags(&self.doubtful)?),

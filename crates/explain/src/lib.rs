@@ -47,7 +47,7 @@ pub use family::{Family, Now, Write};
 pub use formatted::FormattedDisks;
 pub use paths::{PathId, Paths};
 pub use recovery::{Recovery, recovery};
-pub use row::{NO_INODE, Row};
+pub use row::{NO_INODE, Row, Shift};
 pub use rows::{RowIter, Rows, SortedRows};
 pub use structure::Structure;
 pub use table::{Table, Timeline};

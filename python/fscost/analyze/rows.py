@@ -24,6 +24,7 @@ SCHEMA = pa.schema(
         "inode": pa.int64(),
         "tree": pa.uint64(),
         "path": _TEXT,
+        "file_offset": pa.int64(),
         "transaction": pa.int64(),
         "copy": pa.uint8(),
         "doubtful": pa.bool_(),

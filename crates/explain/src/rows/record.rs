@@ -1,6 +1,6 @@
 //! Format of a row in the temporary file.
 
-use crate::{Causes, PathId, Row, Structure};
+use crate::{Causes, PathId, Row, Shift, Structure};
 use zerocopy::{
     FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned,
     little_endian::{U16, U32, U64},
@@ -19,6 +19,7 @@ struct Record {
     inode: U64,
     tree: U64,
     transaction: U64,
+    shift: U64,
     path: U32,
     disk: U16,
     causes: U16,
@@ -35,6 +36,7 @@ const HAS_PATH: u8 = 4;
 const HAS_TRANSACTION: u8 = 8;
 /// Not the flag of an optional field, but a field itself: it needs only one bit.
 const IS_DOUBTFUL: u8 = 16;
+const HAS_SHIFT: u8 = 32;
 
 /// Appends the row's record to `bytes`.
 pub(super) fn encode(row: &Row, bytes: &mut Vec<u8>) {
@@ -47,6 +49,7 @@ pub(super) fn encode(row: &Row, bytes: &mut Vec<u8>) {
         inode: row.inode.into(),
         tree: row.tree.into(),
         transaction: row.transaction.unwrap_or(0).into(),
+        shift: row.shift.map_or(0, Shift::bits).into(),
         path: row.path.map_or(0, PathId::index).into(),
         disk: row.disk.into(),
         causes: row.causes.bits().into(),
@@ -57,6 +60,7 @@ pub(super) fn encode(row: &Row, bytes: &mut Vec<u8>) {
             | flag(row.home_offset.is_some(), HAS_HOME_OFFSET)
             | flag(row.path.is_some(), HAS_PATH)
             | flag(row.transaction.is_some(), HAS_TRANSACTION)
+            | flag(row.shift.is_some(), HAS_SHIFT)
             | flag(row.is_doubtful, IS_DOUBTFUL),
     };
     bytes.extend_from_slice(record.as_bytes());
@@ -84,6 +88,7 @@ pub(super) fn decode(bytes: &[u8], rows: &mut Vec<Row>) -> Option<()> {
             tree: record.tree.get(),
             path: has(HAS_PATH).then(|| PathId::from_index(record.path.get())),
             transaction: has(HAS_TRANSACTION).then(|| record.transaction.get()),
+            shift: has(HAS_SHIFT).then(|| Shift::from_bits(record.shift.get())),
             copy: record.copy,
             is_doubtful: has(IS_DOUBTFUL),
         });

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Cause, Causes, NO_INODE, PathId, Structure};
+use crate::{Cause, Causes, NO_INODE, PathId, Shift, Structure};
 use proptest::prelude::*;
 use std::collections::{BTreeSet, HashSet};
 
@@ -24,6 +24,9 @@ fn row(event: u64, offset: u64) -> Row {
         path: event
             .is_multiple_of(7)
             .then(|| PathId::from_index(event as u32)),
+        shift: event
+            .is_multiple_of(3)
+            .then(|| Shift::between(offset, 8192)),
         transaction: event.is_multiple_of(11).then_some(u64::MAX - event),
         copy: (event % 4) as u8,
         is_doubtful: event.is_multiple_of(13),

@@ -5,7 +5,7 @@
 //! and so does ext with `data=writeback`. Otherwise, ext reuses blocks once the transaction that
 //! freed them is committed (`ext4_free_blocks`).
 
-use crate::{Cause, Causes, Row, Rows, Structure};
+use crate::{Cause, Causes, Row, Rows, Shift, Structure};
 use std::collections::BTreeMap;
 
 /// Rows that were written while a transaction was open.
@@ -30,10 +30,19 @@ impl Open {
     }
 }
 
+/// The file that a range of blocks now belongs to.
+#[derive(Debug, Clone, Copy)]
+pub struct Owner {
+    /// Inode of the file.
+    pub inode: u64,
+    /// Place of the blocks in the file, if known.
+    pub shift: Option<Shift>,
+}
+
 #[derive(Debug, Clone, Copy)]
 struct Taken {
     end: u64,
-    to: u64,
+    to: Owner,
 }
 
 /// Ranges that changed owner, by previous owner and first byte.
@@ -41,8 +50,8 @@ struct Taken {
 pub struct Reused(BTreeMap<(u64, u64), Taken>);
 
 impl Reused {
-    /// Records that these bytes moved from inode `from` to inode `to`.
-    pub fn add(&mut self, offset: u64, length: u64, from: u64, to: u64) {
+    /// Records that these bytes moved from inode `from` to another owner.
+    pub fn add(&mut self, offset: u64, length: u64, from: u64, to: Owner) {
         let end = offset.saturating_add(length);
         if length > 0 {
             self.0.insert((from, offset), Taken { end, to });
@@ -73,10 +82,11 @@ impl Reused {
                 let whole = *row;
                 row.offset = from.max(start);
                 row.length = taken.end.min(end) - row.offset;
-                row.inode = taken.to;
+                row.inode = taken.to.inode;
+                row.shift = taken.to.shift;
                 row.structure = Structure::FileData;
                 row.causes = Causes::one(Cause::Data);
-                settled.push((number, taken.to));
+                settled.push((number, taken.to.inode));
                 for (offset, stop) in [(start, from), (taken.end, end)] {
                     if offset < stop {
                         let length = stop - offset;
@@ -126,22 +136,26 @@ mod tests {
         open.next(before, before);
         open.next(during, during);
         let mut reused = Reused::default();
-        reused.add(103, 4, 12, 13);
-        reused.add(108, 4, 14, 13); // not the row's inode
-        reused.add(90, 11, 12, 15);
+        let to = |inode| Owner {
+            inode,
+            shift: Some(Shift::between(100, 0)),
+        };
+        reused.add(103, 4, 12, to(13));
+        reused.add(108, 4, 14, to(13)); // not the row's inode
+        reused.add(90, 11, 12, to(15));
         assert_eq!(reused.settle(open.first(), &mut rows).len(), 2);
         let mut found: Vec<_> = rows
             .to_vec()
             .iter()
-            .map(|r| (r.offset, r.length, r.inode))
+            .map(|r| (r.offset, r.length, r.inode, r.file_offset()))
             .collect();
         found.sort_unstable();
         let cut = [
-            (100, 1, 15),
-            (100, 10, 12),
-            (101, 2, 12),
-            (103, 4, 13),
-            (107, 3, 12),
+            (100, 1, 15, Some(0)),
+            (100, 10, 12, None),
+            (101, 2, 12, None),
+            (103, 4, 13, Some(3)),
+            (107, 3, 12, None),
         ];
         assert_eq!(found, cut);
     }

@@ -171,6 +171,9 @@ pub struct FileExtent {
     pub disk_bytenr: u64,
     /// Bytes of the extent on disk.
     pub disk_bytes: u64,
+    /// Byte of the extent at which the part that the item describes begins.
+    offset: u64,
+    is_plain: bool,
 }
 
 /// Returns whether an extent is inline: its item holds the data itself
@@ -186,8 +189,17 @@ impl FileExtent {
             generation: le64(item, 0)?,
             disk_bytenr: le64(item, 21)?,
             disk_bytes: le64(item, 29)?,
+            offset: le64(item, 37)?,
+            is_plain: is_plain(item),
         };
         (!is_inline(item) && extent.disk_bytenr != 0).then_some(extent)
+    }
+
+    /// Returns the offset in the file of byte `at` of the extent, if the item is at `key_offset`.
+    /// The bytes of a compressed extent have none.
+    pub fn file_offset(&self, key_offset: u64, at: u64) -> Option<u64> {
+        let first = key_offset.wrapping_sub(self.offset);
+        self.is_plain.then_some(first.wrapping_add(at))
     }
 }
 
@@ -282,6 +294,8 @@ pub enum Reference {
         tree: u64,
         /// Inode number of the file.
         inode: u64,
+        /// Offset in the file of the extent's first byte, modulo 2⁶⁴.
+        offset: u64,
     },
     /// Leaf that several trees share.
     Leaf(u64),
@@ -301,6 +315,7 @@ impl Reference {
         Some(Reference::File {
             tree: le64(bytes, 0)?,
             inode: le64(bytes, 8)?,
+            offset: le64(bytes, 16)?,
         })
     }
 }

@@ -7,7 +7,7 @@ use super::commit::{Follower, Step};
 use super::item::{FileExtent, is_fs_tree, kind, tree};
 use super::owner::owner_of;
 use crate::track::waiting::Piece;
-use crate::{Cause, Causes, PathId, Row, Rows, Structure};
+use crate::{Cause, Causes, PathId, Row, Rows, Shift, Structure};
 use fscost_recording::Result;
 use std::ops::Range;
 
@@ -27,12 +27,16 @@ struct Found {
     tree: u64,
     inode: u64,
     path: Option<PathId>,
+    /// Offset in the file of the first byte of the piece, if known.
+    file_offset: Option<u64>,
     copy: u8,
     generation: Option<u64>,
 }
 
 impl Found {
-    fn complete(&self, row: &mut Row) {
+    /// Completes a row in a piece that begins at this offset on the disk.
+    fn complete(&self, row: &mut Row, offset: u64) {
+        row.shift = self.file_offset.map(|file| Shift::between(offset, file));
         // Inodes in the tree of roots hold the free space cache, version 1.
         let is_cache = self.tree == tree::ROOT;
         let (structure, cause) = match is_cache {
@@ -53,15 +57,16 @@ impl Found {
 /// have been moved to a file in the meantime.
 #[derive(Debug, Default)]
 struct Settled {
-    owners: Vec<Found>,
+    /// Owners of pieces, and where the pieces begin on the disk.
+    owners: Vec<(Found, u64)>,
     /// Row numbers, each with the index of its owner.
     rows: Vec<(usize, usize)>,
 }
 
 impl Settled {
-    fn add(&mut self, numbers: Vec<usize>, found: Found) {
-        if self.owners.last() != Some(&found) {
-            self.owners.push(found);
+    fn add(&mut self, numbers: Vec<usize>, found: Found, offset: u64) {
+        if self.owners.last() != Some(&(found, offset)) {
+            self.owners.push((found, offset));
         }
         let owner = self.owners.len() - 1;
         let rows = numbers.into_iter().map(|number| (number, owner));
@@ -72,7 +77,8 @@ impl Settled {
         self.rows.sort_unstable();
         for (number, owner) in self.rows {
             if let Some(row) = rows.get_mut(number) {
-                self.owners[owner].complete(row);
+                let (found, offset) = &self.owners[owner];
+                found.complete(row, *offset);
             }
         }
     }
@@ -171,13 +177,14 @@ impl Follower {
                         tree: owner,
                         inode: key.objectid,
                         path: path.flatten(),
+                        file_offset: extent.file_offset(key.offset, at),
                         copy: spot.copy,
                         generation: Some(extent.generation).filter(|&g| g >= since),
                     };
                     let numbers = self.pending.take(disk, spot.offset, run, step.rows);
                     for &number in &numbers {
                         if let Some(row) = step.rows.get_mut(number) {
-                            found.complete(row);
+                            found.complete(row, spot.offset);
                         }
                     }
                     if !step.full {
@@ -269,10 +276,12 @@ impl Follower {
                 tree: owner.tree,
                 inode: owner.inode,
                 path: self.path(step, owner.tree, owner.inode)?,
+                file_offset: owner.file_offset,
                 copy: place.copy,
                 generation: None,
             };
-            settled.add(self.pending.take(disk, offset, run, step.rows), found);
+            let numbers = self.pending.take(disk, offset, run, step.rows);
+            settled.add(numbers, found, offset);
             return Ok(run);
         }
         Ok(sector)
@@ -315,13 +324,14 @@ mod tests {
             tree: tree::FS,
             inode,
             path: None,
+            file_offset: Some(0),
             copy: 0,
             generation: None,
         };
         let mut settled = Settled::default();
-        settled.add(vec![3], found(7));
-        settled.add(vec![1], found(7));
-        settled.add(vec![0], found(8));
+        settled.add(vec![3], found(7), 0);
+        settled.add(vec![1], found(7), 0);
+        settled.add(vec![0], found(8), 0);
         settled.complete(&mut rows);
         let rows = rows.to_vec();
         let inodes: Vec<_> = rows.iter().map(|row| row.inode).collect();

@@ -14,6 +14,8 @@ const MAX_STEPS: usize = 512;
 pub struct Owner {
     pub tree: u64,
     pub inode: u64,
+    /// Offset in the file of the logical address, if known.
+    pub file_offset: Option<u64>,
     /// End of the extent.
     pub end: u64,
 }
@@ -57,8 +59,20 @@ pub fn owner_of(
                 .flatten();
         }
         return match reference {
-            Some(Reference::File { tree, inode }) => Ok(Some(Owner { tree, inode, end })),
-            Some(Reference::Leaf(bytenr)) => shared_owner(volume, disks, bytenr, key.objectid, end),
+            Some(Reference::File {
+                tree,
+                inode,
+                offset,
+            }) => Ok(Some(Owner {
+                tree,
+                inode,
+                // Data of which no written leaf tells was written in place, and so not compressed.
+                file_offset: Some(offset.wrapping_add(logical - key.objectid)),
+                end,
+            })),
+            Some(Reference::Leaf(bytenr)) => {
+                shared_owner(volume, disks, bytenr, (key.objectid, end), logical)
+            }
             None => Ok(None),
         };
     }
@@ -86,19 +100,21 @@ fn shared_owner(
     volume: &mut Volume,
     disks: &mut Disks<'_>,
     leaf: u64,
-    extent: u64,
-    end: u64,
+    (extent, end): (u64, u64),
+    logical: u64,
 ) -> Result<Option<Owner>> {
     let Some(leaf) = volume.block(disks, leaf)? else {
         return Ok(None);
     };
-    let found = leaf.items().find(|(key, item)| {
-        key.kind == kind::EXTENT_DATA
-            && FileExtent::parse(item).is_some_and(|e| e.disk_bytenr == extent)
+    let mut extents = leaf.items_of(kind::EXTENT_DATA);
+    let found = extents.find_map(|(key, item)| {
+        let known = FileExtent::parse(item).filter(|known| known.disk_bytenr == extent);
+        known.map(|known| (key, known))
     });
-    Ok(found.map(|(key, _)| Owner {
+    Ok(found.map(|(key, known)| Owner {
         tree: leaf.header.owner,
         inode: key.objectid,
+        file_offset: known.file_offset(key.offset, logical - extent),
         end,
     }))
 }

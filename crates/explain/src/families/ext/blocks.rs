@@ -68,13 +68,13 @@ impl Mapper {
 }
 
 impl Use {
-    /// Returns the mapper of one of these blocks, and its claim to the block.
-    pub fn claim_of(self, block: u64) -> (Mapper, Claim) {
+    /// Returns the mapper of one of these blocks, and its claim to the block, which `first` numbers.
+    pub fn claim_of(self, block: u64, first: u64) -> (Mapper, Claim) {
         let claim = Claim {
             start: block,
             length: 1,
             kind: self.kind,
-            first: 0,
+            first,
         };
         (self.mapper(), claim)
     }
@@ -95,6 +95,8 @@ pub struct Run {
     pub length: u64,
     /// Use; `None` if the blocks have no known use.
     pub used: Option<Use>,
+    /// File block number of the first block, if known; see [`Claim::first`].
+    pub file_block: Option<u64>,
 }
 
 impl Run {
@@ -116,6 +118,14 @@ struct Taken {
     /// First block of the use that the run is part of.
     origin: u64,
     used: Use,
+    /// Distance from block numbers to file block numbers, modulo 2⁶⁴, if known.
+    shift: Option<u64>,
+}
+
+impl Taken {
+    fn file_block(&self, block: u64) -> Option<u64> {
+        self.shift.map(|shift| block.wrapping_add(shift))
+    }
 }
 
 impl Space {
@@ -139,6 +149,7 @@ impl Space {
                 start: at,
                 length,
                 used: taken.map(|(_, taken)| taken.used),
+                file_block: taken.and_then(|(_, taken)| taken.file_block(at)),
             });
             at += length;
         }
@@ -161,11 +172,35 @@ impl Space {
         self.taken(block).map(|(_, taken)| taken.used)
     }
 
+    /// Returns the number of a block in its file, if known; see [`Claim::first`]. For a block of
+    /// pointers, it is the number of the first block that it maps.
+    pub fn file_block(&self, block: u64) -> Option<u64> {
+        self.taken(block)
+            .and_then(|(_, taken)| taken.file_block(block))
+    }
+
     /// Assigns a use to `length` blocks at `start`. Structures at fixed places are unchanged.
     pub fn claim(&mut self, start: u64, length: u64, used: Use) {
+        self.map(start, length, used, None);
+    }
+
+    /// Like [`claim`](Self::claim), with the number of the first block in its file.
+    pub fn map(&mut self, start: u64, length: u64, used: Use, file_block: Option<u64>) {
+        let shift = file_block.map(|number| number.wrapping_sub(start));
         for run in self.runs(start, length) {
             if !matches!(run.used, Some(u) if matches!(u.kind, Kind::Fixed(_))) {
-                self.set(run.start, run.length, used);
+                self.put(run.start, run.length, used, shift);
+            }
+        }
+    }
+
+    /// Renumbers those of these blocks that have this use: they have moved within their file.
+    pub fn renumber(&mut self, start: u64, length: u64, used: Use, file_block: Option<u64>) {
+        let shift = file_block.map(|number| number.wrapping_sub(start));
+        for run in self.runs(start, length) {
+            let known = run.file_block.map(|number| number.wrapping_sub(run.start));
+            if run.used == Some(used) && known != shift {
+                self.put(run.start, run.length, used, shift);
             }
         }
     }
@@ -181,6 +216,10 @@ impl Space {
 
     /// Assigns a use like [`claim`](Self::claim), but also replaces structures at fixed places.
     pub fn set(&mut self, start: u64, length: u64, used: Use) {
+        self.put(start, length, used, None);
+    }
+
+    fn put(&mut self, start: u64, length: u64, used: Use, shift: Option<u64>) {
         let Some(end) = start.checked_add(length).filter(|_| length > 0) else {
             return;
         };
@@ -188,7 +227,7 @@ impl Space {
         // Files grow at their end: extend the previous run if it has the same use.
         if !matches!(used.kind, Kind::Fixed(_))
             && let Some((&from, before)) = self.runs.range_mut(..start).next_back()
-            && before.used == used
+            && (before.used, before.shift) == (used, shift)
             && from + before.length == start
         {
             before.length += length;
@@ -200,6 +239,7 @@ impl Space {
                 length,
                 origin: start,
                 used,
+                shift,
             },
         );
     }
@@ -236,6 +276,23 @@ mod tests {
             inode,
             node: 0,
         }
+    }
+
+    #[test]
+    fn blocks_that_move_within_their_file_are_renumbered() {
+        let mut space = Space::default();
+        let of = |space: &Space, range: std::ops::Range<u64>| -> Vec<_> {
+            range.map(|block| space.file_block(block)).collect()
+        };
+        space.map(10, 2, data(12), Some(5));
+        space.map(12, 2, data(12), Some(7));
+        assert_eq!(space.runs(10, 4).len(), 1);
+        space.map(14, 1, data(12), Some(30));
+        assert_eq!(of(&space, 13..16), [Some(8), Some(30), None]);
+        space.renumber(11, 9, data(12), Some(100));
+        space.renumber(11, 9, data(13), Some(200));
+        assert_eq!(of(&space, 10..13), [Some(5), Some(100), Some(101)]);
+        assert_eq!(of(&space, 14..16), [Some(103), None]);
     }
 
     proptest! {

@@ -9,9 +9,9 @@ use super::{
 };
 use crate::track::{
     newer::{Age, Newer},
-    reused::Reused,
+    reused::{Owner, Reused},
 };
-use crate::{Cause, Causes, Disks, Row, Rows, Structure};
+use crate::{Cause, Causes, Disks, Row, Rows, Shift, Structure};
 use fscost_recording::Result;
 use std::collections::BTreeMap;
 
@@ -19,9 +19,7 @@ impl Running {
     /// Applies all complete transactions.
     pub(super) fn commit(&mut self, disks: &mut Disks<'_>, rows: &mut Rows) -> Result<()> {
         // Settle rows that wait in blocks that fast commits map.
-        let bytes = self.state.block_bytes();
-        let space = &mut self.state.space;
-        let mapped = self.fast_commits.claim(space, bytes, rows.next());
+        let mapped = self.fast_commits.claim(&mut self.state, rows.next());
         for run in mapped.new {
             self.resolve(run, rows);
         }
@@ -65,7 +63,13 @@ impl Running {
                 continue;
             };
             causes = causes.and(what.causes);
+            let file_block = self.state.space.file_block(home);
+            let shift = file_block.and_then(|number| {
+                let file_offset = number.checked_mul(self.state.block_bytes())?;
+                Some(Shift::between(copy.row.offset, file_offset))
+            });
             found.push(Row {
+                shift,
                 structure: Structure::JournalCopy,
                 home: Some(what.structure),
                 home_offset: Some(self.state.offset_of(home)),
@@ -100,7 +104,11 @@ impl Running {
                 let (offset, length) = (run.start * bytes, run.length * bytes);
                 match run.used.filter(|used| is_data(used.kind)) {
                     Some(used) if used.inode != from || applied.remade.contains(&from) => {
-                        reused.add(offset, length, from.into(), used.inode.into());
+                        let to = Owner {
+                            inode: used.inode.into(),
+                            shift: self.state.shift_of(run.start, run.file_block),
+                        };
+                        reused.add(offset, length, from.into(), to);
                     }
                     None if run.used.is_none() => _ = freed.insert((from, run.start), run.end()),
                     _ => {}

@@ -1,22 +1,22 @@
 //! Fast commits: inode changes in the journal, between two transactions.
 
 use super::{
-    blocks::{Mapper, Space, Use},
+    blocks::{Mapper, Run, Space, Use},
     fast_commit::{Record, records},
     map::Claim,
     running::is_data,
     state::State,
 };
 use crate::hash::HashSet;
-use crate::track::reused::Reused;
+use crate::track::reused::{Owner, Reused};
 
 /// State from fast commits, valid until the next full transaction.
 #[derive(Debug, Default)]
 pub(super) struct FastCommits {
     /// Data that inodes have mapped since rows were last settled.
     new: Vec<(u32, Claim)>,
-    /// Blocks claimed for inodes in fast commits, with the file that had them before.
-    claimed: Vec<(u64, u64, Use, Option<Use>)>,
+    /// Uses that fast commits gave to blocks, with the blocks as they were before.
+    claimed: Vec<(Use, Run)>,
     /// Inodes that became other files in the last fast commit.
     remade: HashSet<u32>,
     /// True from the end of a fast commit until rows are settled.
@@ -55,29 +55,31 @@ impl FastCommits {
     }
 
     /// Claims the blocks that were newly mapped; `next` is the number of the next row.
-    pub(super) fn claim(&mut self, space: &mut Space, block_bytes: u64, next: usize) -> Mapped {
+    pub(super) fn claim(&mut self, state: &mut State, next: usize) -> Mapped {
         let mut found = Mapped {
             first: self.first,
             ..Mapped::default()
         };
+        let bytes = state.block_bytes();
         for (inode, claim) in std::mem::take(&mut self.new) {
             let used = Mapper::of_inode(inode).uses(claim.kind);
-            for run in space.runs(claim.start, claim.length) {
+            for run in state.space.runs(claim.start, claim.length) {
+                let file_block = Some(claim.first + (run.start - claim.start));
                 match run.used {
                     None => found.new.push((run.start, run.length)),
                     Some(before) if is_data(before.kind) && self.is_another(before, inode) => {
-                        let offset = run.start.saturating_mul(block_bytes);
-                        let length = run.length.saturating_mul(block_bytes);
-                        let (from, to) = (before.inode.into(), inode.into());
-                        found.reused.add(offset, length, from, to);
-                        if before.inode == inode {
-                            continue;
-                        }
+                        let offset = run.start.saturating_mul(bytes);
+                        let length = run.length.saturating_mul(bytes);
+                        let to = Owner {
+                            inode: inode.into(),
+                            shift: state.shift_of(run.start, file_block),
+                        };
+                        found.reused.add(offset, length, before.inode.into(), to);
                     }
                     Some(_) => continue,
                 }
-                space.claim(run.start, run.length, used);
-                self.claimed.push((run.start, run.length, used, run.used));
+                state.space.map(run.start, run.length, used, file_block);
+                self.claimed.push((used, run));
             }
         }
         if std::mem::take(&mut self.is_complete) {
@@ -94,10 +96,10 @@ impl FastCommits {
 
     /// Forgets everything: the full commit repeats everything that still holds.
     pub(super) fn forget(&mut self, space: &mut Space) {
-        for (start, length, used, before) in std::mem::take(&mut self.claimed).into_iter().rev() {
-            space.release(start, length, used);
-            if let Some(before) = before {
-                space.claim(start, length, before);
+        for (used, before) in std::mem::take(&mut self.claimed).into_iter().rev() {
+            space.release(before.start, before.length, used);
+            if let Some(used) = before.used {
+                space.map(before.start, before.length, used, before.file_block);
             }
         }
     }
@@ -155,7 +157,7 @@ mod tests {
             )],
             ..FastCommits::default()
         };
-        let mapped = commits.claim(&mut state.space, 1024, rows.next());
+        let mapped = commits.claim(&mut state, rows.next());
         assert!(mapped.new.is_empty());
         assert_eq!(state.space.get(105), Some(data(13)));
         let settled = mapped.reused.settle(mapped.first, &mut rows);
@@ -183,7 +185,7 @@ mod tests {
                 remade: is_remade.then_some(12).into_iter().collect(),
                 ..FastCommits::default()
             };
-            let mapped = commits.claim(&mut state.space, 1024, 0);
+            let mapped = commits.claim(&mut state, 0);
             assert_eq!(mapped.reused.is_empty(), !is_remade);
             assert_eq!(state.space.get(100), Some(data(12)));
         }

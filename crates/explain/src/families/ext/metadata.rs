@@ -88,6 +88,7 @@ impl State {
             self.release(mapper, claim, &mut update)?;
         }
         let visited = self.claim(change.come, &mut update)?;
+        self.renumber(&change.renumbered);
         for ((&block, &new), known) in blocks.iter().zip(found) {
             let was_read = visited.contains(&block);
             let explanation = match known {

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::track::newer::{Age, Newer};
 use crate::track::waiting::MAX_WAITING;
-use crate::{Cause, Causes, Rows, Structure};
+use crate::{Cause, Causes, Rows, Shift, Structure};
 
 /// Number of commits for which a row waits. A block is mapped by the transaction that runs when its
 /// data is written, or by the next one if a transaction is just being committed. Later transactions
@@ -221,8 +221,10 @@ impl Pending {
             if age == Age::OfBefore || !is_its {
                 continue;
             }
-            let is_another = used
-                .is_some_and(|used| complete(rows, row, used) || used.inode != waiting.owner.inode);
+            let shift = state.shift_of(part.start, state.space.file_block(part.start));
+            let is_another = used.is_some_and(|used| {
+                complete(rows, row, used, shift) || used.inode != waiting.owner.inode
+            });
             if is_another {
                 completed.push((row, waiting.since.epoch));
             }
@@ -272,10 +274,11 @@ fn split(rows: &mut Rows, row: usize, from: u64, to: u64) -> Option<usize> {
 }
 
 /// Attributes a row to the current use of its block. Returns whether the attribution changed.
-fn complete(rows: &mut Rows, row: usize, used: Use) -> bool {
+fn complete(rows: &mut Rows, row: usize, used: Use, shift: Option<Shift>) -> bool {
     let Some(row) = rows.get_mut(row) else {
         return false;
     };
+    row.shift = shift;
     let structure = match row.structure {
         Structure::DirectoryIndex => Structure::Directory,
         other => other,

@@ -90,7 +90,7 @@ impl State {
                 continue;
             };
             for block in run.start..run.end() {
-                let (mapper, claim) = used.claim_of(block);
+                let (mapper, claim) = self.claim_of(block, used);
                 self.release(mapper, claim, update)?;
             }
         }

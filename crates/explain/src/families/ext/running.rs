@@ -140,6 +140,7 @@ impl Running {
                                 start: block,
                                 length: 1,
                                 used: None,
+                                file_block: None,
                             });
                             continue;
                         }
@@ -153,8 +154,9 @@ impl Running {
                     }
                 }
                 Some(used) => {
+                    let shift = self.state.shift_of(run.start, run.file_block);
                     let row = self.row(write.part(blocks), of_content(used), rows);
-                    write.found.push(row);
+                    write.found.push(Row { shift, ..row });
                 }
             }
         }
@@ -283,23 +285,24 @@ impl Running {
             for (block, content) in write.whole_blocks() {
                 let is_inside = (run.start..run.end()).contains(&block);
                 if is_inside && self.state.written_unmapped(block, content) {
-                    self.wait_as(write, start..block, run.used, false, rows);
-                    self.wait_as(write, block..block + 1, run.used, true, rows);
+                    self.wait_as(write, start..block, run, false, rows);
+                    self.wait_as(write, block..block + 1, run, true, rows);
                     start = block + 1;
                 }
             }
         }
-        self.wait_as(write, start..run.end(), run.used, false, rows);
+        self.wait_as(write, start..run.end(), run, false, rows);
     }
 
     fn wait_as(
         &mut self,
         write: &BlockWrite<'_>,
         blocks: Range<u64>,
-        used: Option<Use>,
+        run: Run,
         may_be_metadata: bool,
         rows: &mut Rows,
     ) {
+        let used = run.used;
         if blocks.is_empty() {
             return;
         }
@@ -311,8 +314,9 @@ impl Running {
             causes: Causes::one(Cause::Data),
             inode: used.map_or(0, |u| u.inode),
         };
+        let shift = self.state.shift_of(run.start, run.file_block);
         let row = self.row(write.part(blocks.clone()), what, rows);
-        let number = rows.push(row);
+        let number = rows.push(Row { shift, ..row });
         self.pending
             .add(blocks, number, may_be_metadata, used, &self.state);
         if self.journal.is_none() {

@@ -6,7 +6,7 @@ use super::inode::{Core, Extent, Format, extents};
 use super::metadata::{Holder, Inode, Metadata};
 use super::owners::Owner;
 use crate::track::names::Entry;
-use crate::{Rows, Structure};
+use crate::{Rows, Shift, Structure};
 use std::mem::{replace, take};
 use std::ops::Range;
 
@@ -174,7 +174,13 @@ impl Metadata {
         } else {
             Structure::FileData
         };
-        Owner { inode, structure }
+        let block = geometry.block(extent.fs_block);
+        let offset = block.map(|block| block.saturating_mul(geometry.block_bytes));
+        Owner {
+            inode,
+            structure,
+            shift: offset.map(|offset| Shift::between(offset, file_offset)),
+        }
     }
 }
 

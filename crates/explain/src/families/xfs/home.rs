@@ -238,11 +238,19 @@ impl Home<'_, '_> {
                 true => Structure::Unknown,
                 false => Structure::FileData,
             },
+            shift: None,
         };
         let owner = owner.filter(|_| !self.is_settled);
-        let Owner { inode, structure } = owner.unwrap_or(unowned);
-        let row = self.row(offset, length, structure);
-        self.add(Row { inode, ..row })
+        let Owner {
+            inode,
+            structure,
+            shift,
+        } = owner.unwrap_or(unowned);
+        self.add(Row {
+            inode,
+            shift,
+            ..self.row(offset, length, structure)
+        })
     }
 
     /// Returns a row for a part of the write that changed the disk.
@@ -402,6 +410,7 @@ mod tests {
         let owner = |structure| Owner {
             inode: 9,
             structure,
+            shift: None,
         };
         for (named, is_used, expected) in [
             // Only the like is named so far; the value, or the data, may still get another owner.

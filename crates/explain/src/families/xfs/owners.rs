@@ -7,10 +7,10 @@
 
 use crate::hash::HashMap;
 use crate::track::newer::{Age, Newer};
-use crate::track::reused::{Open, Reused};
+use crate::track::reused::{self, Open, Reused};
 use crate::track::runs::Runs;
 use crate::track::waiting::{MAX_WAITING, Piece, Waiting};
-use crate::{Rows, Structure};
+use crate::{Rows, Shift, Structure};
 use std::{cmp::Reverse, mem::take};
 
 /// Owner of a run of blocks.
@@ -20,6 +20,22 @@ pub struct Owner {
     pub inode: u64,
     /// Structure of the inode's blocks.
     pub structure: Structure,
+    /// Place of the blocks in the inode's fork, if known.
+    pub shift: Option<Shift>,
+}
+
+impl Owner {
+    fn file(&self) -> reused::Owner {
+        reused::Owner {
+            inode: self.inode,
+            shift: self.shift,
+        }
+    }
+
+    /// Returns whether both are the same fork of the same inode, at any place.
+    fn is_of(&self, other: &Owner) -> bool {
+        (self.inode, self.structure) == (other.inode, other.structure)
+    }
 }
 
 /// Number of log records with checkpoints that a row waits. A checkpoint may have begun before the
@@ -49,8 +65,8 @@ pub struct Owners {
 struct Taken {
     start: u64,
     end: u64,
-    from: u64,
-    to: u64,
+    from: Owner,
+    to: Owner,
     /// True if the same checkpoint had already given the blocks to the first inode.
     is_given: bool,
 }
@@ -80,12 +96,12 @@ impl Owners {
             }
         }
         for (start, end, before) in owned.into_iter().chain(self.dropped.take(block, end)) {
-            if owner.structure == Structure::FileData && before != owner {
+            if owner.structure == Structure::FileData && !before.is_of(&owner) {
                 self.taken.push(Taken {
                     start,
                     end,
-                    from: before.inode,
-                    to: owner.inode,
+                    from: before,
+                    to: owner,
                     is_given: self.given.at(start).is_some(),
                 });
             }
@@ -167,6 +183,7 @@ impl Owners {
             } else if age != Age::OfBefore {
                 row.structure = owner.structure;
                 row.inode = owner.inode;
+                row.shift = owner.shift;
                 claimed.push(number);
             }
         }
@@ -188,12 +205,12 @@ impl Owners {
             let offset = start.saturating_mul(block_bytes);
             let length = (end - start).saturating_mul(block_bytes);
             let mut owners = self.owners.within(start, end);
-            let runs = sharing.get(&taken.from);
+            let runs = sharing.get(&taken.from.inode);
             let has_shared = runs.is_some_and(|runs| runs.within(start, end).next().is_some());
-            if !has_shared && !owners.any(|owner| owner.inode == taken.from) {
-                reused.add(offset, length, taken.from, taken.to);
+            if !has_shared && !owners.any(|owner| owner.inode == taken.from.inode) {
+                reused.add(offset, length, taken.from.inode, taken.to.file());
             } else if taken.is_given {
-                shared.add(offset, length, taken.from, taken.from);
+                shared.add(offset, length, taken.from.inode, taken.from.file());
             }
         }
         for (row, _) in shared.settle(self.open.first(), rows) {
@@ -226,6 +243,7 @@ mod tests {
         Owner {
             inode,
             structure: Structure::FileData,
+            shift: None,
         }
     }
 
@@ -356,6 +374,7 @@ mod tests {
             let directory = Owner {
                 inode: 2,
                 structure: Structure::DirectoryIndex,
+                shift: None,
             };
             owners.claim(0, 100, directory, &mut rows);
             assert!(owners.claim(0, 100, owner(3), &mut rows).is_empty());

@@ -196,6 +196,7 @@ mod tests {
         let owner = Owner {
             inode: 131,
             structure: Structure::FileData,
+            shift: None,
         };
         let claimed = metadata.owners.claim(1 << 20, 4096, owner, &mut rows);
         assert_eq!(claimed, [row]);
