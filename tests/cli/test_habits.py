@@ -1,5 +1,6 @@
 """What users of similar tools expect: `help X`, `open`, `--brief`, and a run as a whole."""
 
+import csv
 import webbrowser
 from collections.abc import Callable
 from pathlib import Path
@@ -87,3 +88,24 @@ def test_verdicts_after_power_cuts_are_in_every_output(
     assert 'class="bad"><bdi>LOSES-ACKED</bdi>' in page
     assert 'class="good"><bdi>SAFE</bdi>' in page
     assert "the worst of at least 7 states" in page
+
+
+def test_differences_are_wide_and_written_for_spreadsheets(compare: Run, fscost: Run) -> None:
+    for name in ("one", "two"):
+        compare("--on", "ext4", "--on", "xfs", "-r", "3", "--out", name)
+    narrow = fscost("diff", "one", "two", "--csv", "rows.csv").stdout
+    wide = fscost("diff", "one", "two", "--wide").stdout
+    for word in ("95 % interval", "verdict"):
+        assert word in wide
+        assert word not in narrow
+    text = fscost("diff", "one", "two", "--csv", "-").stdout
+    assert Path("rows.csv").read_text() == text
+    rows = list(csv.DictReader(text.splitlines()))
+    assert [(row["metric"], row["profile"], row["run"], row["n"]) for row in rows] == [
+        ("device_write_bytes", profile, run, "3")
+        for profile in ("ext4", "xfs")
+        for run in ("one", "two")
+    ]
+    assert [bool(row["ratio_low"]) for row in rows] == [False, True] * 2
+    for other in ("--json", "--brief"):
+        assert "mixed" in fscost("diff", "one", "two", "--csv", "-", other, check=(2,)).stderr

@@ -15,8 +15,9 @@ from fscost.cli.usage import run_path
 from fscost.errors import InputError
 from fscost.report import changes, document
 from fscost.report.junit import junit
+from fscost.report.machine import csv_of
 from fscost.report.terminal import print_parts
-from fscost.results import RunResults, kept_recording, load
+from fscost.results import METRICS, RunResults, kept_recording, load
 from fscost.view.breakdown import WRITTEN
 from fscost.view.changes import Changes, Condition, compared, headline, reasons
 from fscost.view.grid import Grid, plain
@@ -55,6 +56,7 @@ class Options:
             " significant change of at least 2 % counts."
         ),
     )
+    csv: str | None = option(metavar="FILE", help="The rows as CSV; - for standard output.")
     markdown: str | None = option(
         metavar="FILE",
         help="The changes from the first run to the second as Markdown; - for standard output.",
@@ -66,6 +68,7 @@ class Options:
             " --fail-if, a regression fails."
         ),
     )
+    wide: bool = option("--wide", default=False, help="Add intervals, verdicts and more columns.")
     brief: bool = option("--brief", default=False, help="Print the answer alone.")
     trust: bool = option(
         "--trust", default=False, help="Use folders that another user owns or can write to."
@@ -88,20 +91,22 @@ def diff(options: Options) -> None:
             "--fail-if, --markdown, --junit and --brief need exactly two runs",
             "name exactly two runs: the first, and the one to compare with it",
         )
-    on_stdout = [options.json, markdown == STDOUT, options.junit == STDOUT, options.brief]
-    if on_stdout.count(True) > 1:
+    named_files = (options.csv, markdown, options.junit)
+    if [options.json, options.brief, *(each == STDOUT for each in named_files)].count(True) > 1:
         raise InputError(
             "two outputs would be mixed on standard output",
-            "keep one of --json, --brief, --markdown - and --junit -, and name files",
+            "keep one of --json, --brief, --csv -, --markdown - and --junit -, and name files",
         )
     results = [load(run, trust=options.trust) for run in runs]
     if options.ssd is not None:
         results = _worn(results, options.ssd)
+    per = None if options.per is None else parse_per(options.per)
+    found = relation(named(with_years(results)), options.metric, per, is_wide=options.wide)
+    if options.csv is not None:
+        give(options.csv, _csv_text(found, options.metric))
     if options.brief:
         print(plain(headline(compared(*results))))
-    elif STDOUT not in (markdown, options.junit):
-        per = None if options.per is None else parse_per(options.per)
-        found = relation(named(with_years(results)), options.metric, per)
+    elif STDOUT not in named_files:
         answer = _answer(results, found) if not options.json else ()
         show(found, options.metric, is_json=options.json, answer=answer)
     if conditions or markdown is not None or options.junit is not None:
@@ -122,16 +127,34 @@ def _worn(results: list[RunResults], ssd: str) -> list[RunResults]:
     return [wear.replayed(run, device) for run in results]
 
 
+def _csv_text(found: Relation, metric: str) -> str:
+    """Return a line for each metric, profile and run. The first run has no ratio."""
+    several = {metric: found, **found.modelled}
+    rows = [
+        {"metric": name, "unit": METRICS[name].unit, **row}
+        for name, each in several.items()
+        for row in each.rows
+    ]
+    header = list(dict.fromkeys(column for row in rows for column in row))
+    return csv_of(header, ([row.get(column) for column in header] for row in rows))
+
+
+def give(name: str, text: str) -> None:
+    """Write text to a file, or to standard output for `-`."""
+    if name == STDOUT:
+        sys.stdout.write(text)
+    else:
+        write(Path(name), text)
+
+
 def _judge(
     found: Changes, conditions: list[Condition], markdown: str | None, tests: str | None
 ) -> None:
     """Write the changes as Markdown and as test cases, and exit with BEYOND if a condition
     holds."""
     for name, text in ((markdown, changes.text), (tests, lambda each: junit(each, conditions))):
-        if name == STDOUT:
-            sys.stdout.write(text(found))
-        elif name is not None:
-            write(Path(name), text(found))
+        if name is not None:
+            give(name, text(found))
     if beyond(found, conditions):
         raise typer.Exit(BEYOND)
 

@@ -13,7 +13,7 @@ from fscost.results.worn import RUNS as LIFE
 from fscost.stats import Ratio
 from fscost.view import years
 from fscost.view.breakdown import WRITTEN
-from fscost.view.grid import NOTHING, Grid, plain
+from fscost.view.grid import NOTHING, Grid, or_nothing, plain
 from fscost.view.per import Per
 from fscost.view.run import kernel_release
 from fscost.view.summary import SAME, changed, label
@@ -25,6 +25,9 @@ _MODELLED = {
     YEARS: "Years until then, back to back",
 }
 """Metrics of a modelled device, whose order need not be that of the bytes written."""
+
+
+_WIDE = ("n", "ratio", "95 % interval", "verdict")
 
 
 @dataclass(frozen=True)
@@ -47,13 +50,21 @@ class Relation:
 
 
 def relation(
-    runs: Mapping[str, RunResults], metric: str = WRITTEN, per: Per | None = None
+    runs: Mapping[str, RunResults],
+    metric: str = WRITTEN,
+    per: Per | None = None,
+    *,
+    is_wide: bool = False,
 ) -> Relation:
-    """Compare two or more runs, by name. Bytes and counts can be compared between runs;
-    times cannot."""
+    """Compare two or more runs, by name; wide tables have the intervals and verdicts of the ratios.
+    Bytes and counts can be compared between runs; times cannot."""
     _check(runs, metric)
     return _by_each(
-        runs, metric, lambda each: _compared(runs, each, per if each in (metric, NAND) else None)
+        runs,
+        metric,
+        lambda each: _compared(
+            runs, each, per if each in (metric, NAND) else None, is_wide=is_wide
+        ),
     )
 
 
@@ -70,7 +81,9 @@ def _by_each(
     return replace(compared(metric), modelled=modelled)
 
 
-def _compared(runs: Mapping[str, RunResults], metric: str, per: Per | None) -> Relation:
+def _compared(
+    runs: Mapping[str, RunResults], metric: str, per: Per | None, *, is_wide: bool
+) -> Relation:
     unit = METRICS[metric].unit
     values = {name: _values(run, metric) for name, run in runs.items()}
     first = next(iter(runs))
@@ -78,23 +91,31 @@ def _compared(runs: Mapping[str, RunResults], metric: str, per: Per | None) -> R
     lines, rows = [], []
     for profile in profiles:
         line, changes = [profile], []
+        wide: list[str] = []
         for name, found in values.items():
             mine = found.get(profile, {})
             ratio = stats.ratio(mine, values[first].get(profile, {}))
             line.append(_value(mine, unit, per))
             if name != first:
                 changes.append(_change(ratio, is_there=bool(mine)))
+                wide += _decided(ratio, is_there=bool(mine)) if is_wide else ()
             if mine:
                 rows.append(_row(profile, name, mine, ratio, is_first=name == first))
-        lines.append([*line, *changes])
+        lines.append([*line, *changes, *wide])
+    others = [name for name in runs if name != first]
     header = [
         "profile",
         *runs,
-        *(f"{name} vs {first}" for name in runs if name != first),
+        *(f"{name} vs {first}" for name in others),
+        *(
+            word if len(others) == 1 else f"{name}: {word}"
+            for name in others
+            for word in (_WIDE if is_wide else ())
+        ),
     ]
     changes_from = 1 + len(runs)
     title = f"{label(metric)}{f' per {per.word}' if per else ''}"
-    grid = Grid("", header, lines, changes=range(changes_from, len(header)))
+    grid = Grid("", header, lines, changes=range(changes_from, changes_from + len(others)))
     return Relation(title, grid, _notes(runs), rows)
 
 
@@ -215,6 +236,17 @@ def _change(ratio: Ratio, *, is_there: bool) -> str:
     if not is_there or ratio.ratio is None:
         return NOTHING
     return changed(ratio.ratio, ratio.verdict, ratio.n)
+
+
+def _decided(ratio: Ratio, *, is_there: bool) -> tuple[str, ...]:
+    """Return the number of pairs, the ratio, its interval and the verdict."""
+    if not is_there:
+        return (NOTHING,) * len(_WIDE)
+    interval = NOTHING
+    if ratio.low is not None and ratio.high is not None:
+        interval = f"{ratio.low:.3g} to {ratio.high:.3g}"
+    value = or_nothing(ratio.ratio, lambda each: f"{each:.3g}")
+    return str(ratio.n), value, interval, ratio.verdict.value
 
 
 def _row(
