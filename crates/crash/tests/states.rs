@@ -337,7 +337,14 @@ proptest! {
         image(&recording, &cut, 0, &kept).unwrap().export(read.as_file()).unwrap();
         let memory = Memory::read(&recording).unwrap().unwrap();
         memory.export(&cut, 0, &kept, kept_in_memory.as_file()).unwrap();
-        for file in [read, kept_in_memory] {
+        // In place of another disk, too.
+        let used = tempfile::NamedTempFile::new()?;
+        std::fs::write(used.path(), vec![0xff; SIZE as usize])?;
+        memory.export(&cut, 0, &kept, used.as_file()).unwrap();
+        let used_before = tempfile::NamedTempFile::new()?;
+        std::fs::write(used_before.path(), vec![0xff; 2 * SIZE as usize])?;
+        image(&recording, &cut, 0, &kept).unwrap().export(used_before.as_file()).unwrap();
+        for file in [read, kept_in_memory, used, used_before] {
             prop_assert!(std::fs::read(file.path())? == whole);
         }
     }

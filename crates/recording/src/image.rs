@@ -4,6 +4,7 @@ use crate::{
     Contents, Error, ErrorKind, Event, ExtentMap, Frame, Location, Op, Recording, Result,
     piece_cache::PieceCache,
 };
+use rustix::fs::{FallocateFlags, fallocate};
 use std::{collections::BTreeSet, fs::File, io, ops::Range, os::unix::fs::FileExt as _};
 
 /// A point in a recording.
@@ -147,9 +148,10 @@ impl Image<'_> {
             .sum()
     }
 
-    /// Writes the whole disk to `out`, an empty file, as a sparse one. Pages that read as zeros
-    /// remain holes.
+    /// Writes the whole disk to `out`, in place of what that file holds, as a sparse one. Pages that
+    /// read as zeros remain holes.
     pub fn export(&self, out: &File) -> Result<()> {
+        set_size(out, 0)?;
         set_size(out, self.size_bytes)?;
         let segments = self.map.segments(0, self.size_bytes);
         let used: BTreeSet<_> = segments
@@ -190,20 +192,54 @@ pub fn set_size(out: &File, size_bytes: u64) -> Result<()> {
 
 /// Writes `content` at `offset` of an image, except for pages of zeros, which are holes.
 pub fn write_sparse(out: &File, content: &[u8], offset: u64) -> Result<()> {
+    write_around_zeros(out, content, offset, |_| Ok(()))
+}
+
+/// Writes `content` at `offset` of an image that holds something else. Pages of zeros become holes.
+pub fn overwrite_sparse(out: &File, content: &[u8], offset: u64) -> Result<()> {
+    write_around_zeros(out, content, offset, |zeros| {
+        clear(
+            out,
+            offset + zeros.start as u64,
+            (zeros.end - zeros.start) as u64,
+        )
+    })
+}
+
+/// Makes a range of an image a hole.
+pub fn clear(out: &File, offset: u64, length: u64) -> Result<()> {
+    let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+    fallocate(out, flags, offset, length).map_err(|error| failed(error.into()))
+}
+
+fn write_around_zeros(
+    out: &File,
+    content: &[u8],
+    offset: u64,
+    clear: impl Fn(Range<usize>) -> Result<()>,
+) -> Result<()> {
     let write = |part: Range<usize>| {
         let at = offset + part.start as u64;
         out.write_all_at(&content[part], at).map_err(failed)
     };
-    let (mut begin, mut end) = (0, 0);
-    while end < content.len() {
-        let page = first_page(&content[end..], offset + end as u64);
-        if is_zero(page) {
-            write(begin..end)?;
-            begin = end + page.len();
+    let mut begin = 0;
+    while begin < content.len() {
+        let is_hole = is_zero(first_page(&content[begin..], offset + begin as u64));
+        let mut end = begin;
+        while end < content.len() {
+            let page = first_page(&content[end..], offset + end as u64);
+            if is_zero(page) != is_hole {
+                break;
+            }
+            end += page.len();
         }
-        end += page.len();
+        match is_hole {
+            true => clear(begin..end)?,
+            false => write(begin..end)?,
+        }
+        begin = end;
     }
-    write(begin..content.len())
+    Ok(())
 }
 
 fn failed(error: io::Error) -> Error {

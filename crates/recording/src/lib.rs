@@ -40,7 +40,7 @@ pub use extent_map::{ExtentMap, Location, Segment};
 pub use fail_point::fail_point;
 pub use file::{Output, open_regular};
 pub use format::{DiskInfo, Header, MAX_DISKS, MAX_REQUEST_BYTES, SECTOR_BYTES, Stripped, VERSION};
-pub use image::{Image, Instant, set_size, write_sparse};
+pub use image::{Image, Instant, clear, overwrite_sparse, set_size, write_sparse};
 pub use intervals::{Interval, Survey, intervals};
 pub use pack::Packer;
 pub use reader::{End, FrameInfo, Recording};

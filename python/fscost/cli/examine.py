@@ -323,7 +323,12 @@ def _print(
     again = again_view({name: found.seconds[name] for name in names}, found.seconds_controls)
     if is_json:
         controlled = [
-            {"profile": profile, "flushes": each.tried, "noticed": each.noticed}
+            {
+                "profile": profile,
+                "flushes": each.tried,
+                "noticed": each.noticed,
+                "states": each.states,
+            }
             for profile, each in controls.items()
         ]
         value = {

@@ -73,6 +73,8 @@ def attached(image: Path, sector_bytes: int, *, is_direct: bool = False) -> Iter
     try:
         yield path
     finally:
+        # The image may be used again while another program still has the device open.
+        os.fsync(loop)
         os.close(loop)
 
 

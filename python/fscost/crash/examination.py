@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
+from fscost.crash import mounting
 from fscost.crash.disks import Disk, check_flags, mount_options
 from fscost.crash.families import FAMILIES, REPAIRED, family
 from fscost.crash.lost import WAYS, Way
@@ -71,7 +72,7 @@ class Examiner:
         with self._state(job) as devices:
             recorder.begin(devices)
             if self._mount(devices):
-                self._run(["umount", "-i", str(self._root)])
+                self._unmount()
             recorder.end()
 
     def _examine(self, job: Mapping[str, Any]) -> dict[str, Any]:
@@ -176,8 +177,8 @@ class Examiner:
             else:
                 broken = [list(each) for each in self._broken(root, kept)]
         finally:
-            unmounted = self._run(["umount", "-i", str(self._root)])
-        is_clean = unmounted == 0 and is_done
+            is_unmounted = self._unmount()
+        is_clean = is_unmounted and is_done
         if is_clean and not way.is_read_only:
             known = [None] * len(devices) if way.is_forgotten else devices
             check = self._family.check
@@ -192,12 +193,22 @@ class Examiner:
         others = [] if way.is_forgotten else mount_options(self._disks, devices)
         given = [self._options] if self._options else []
         options = ",".join([*shared, *others, *way.options, *given])
-        # -i: the helper of nilfs2 would start its cleaner, which changes the state.
-        mount = ["mount", "-i", "-t", self._type, *(["-o", options] if options else [])]
-        main = _main(devices)
+        main, root = _main(devices), str(self._root)
         if self._family.before:
             self._run([*self._family.before, main])
-        return self._run([*mount, main, str(self._root)]) == 0
+        failed = mounting.mount(main, root, self._type, options)
+        if failed is None:
+            # -i: the helper of nilfs2 would start its cleaner, which changes the state.
+            words = ["mount", "-i", "-t", self._type, *(["-o", options] if options else [])]
+            return self._run([*words, main, root]) == 0
+        if failed:
+            self._words.append(f"mount(2) of {self._names.get(main, main)} failed: {failed}")
+        return not failed
+
+    def _unmount(self) -> bool:
+        if failed := mounting.unmount(str(self._root)):
+            self._words.append(f"umount(2) failed: {failed}")
+        return not failed
 
     def _reads(self, root: Path) -> bool:
         """True if all that has a name can be read."""

@@ -7,7 +7,6 @@ behind when it is killed.
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from fscost import capture
+from fscost.crash import mounting
 from fscost.crash.disks import Disk, attached
 from fscost.crash.examination import Examiner
 from fscost.crash.recovery import recorder, second_states
@@ -34,22 +34,18 @@ class _Images:
         disk = self._disks[number]
         image = self._folder / disk.name
         crash = self.crashes(tuple(job["without"]))
-        with image.open("xb") as file:
+        # Each state replaces the one before: its pages are there already.
+        with os.fdopen(os.open(image, os.O_CREAT | os.O_RDWR, 0o600), "r+b") as file:
             at_ns, kept = job["at_ns"], job["kept"]
             crash.export(at_ns, self._device, kept, number, file.fileno(), image)
-        with self._attached(image, disk) as device:
+        with attached(image, disk.sector_bytes) as device:
             yield device
 
     @contextmanager
     def blank(self, name: str, number: int) -> Iterator[Path]:
         disk, image = self._disks[number], self._folder / name
-        with image.open("xb") as file:
+        with image.open("wb") as file:
             file.truncate(disk.size_bytes)
-        with self._attached(image, disk) as device:
-            yield device
-
-    @contextmanager
-    def _attached(self, image: Path, disk: Disk) -> Iterator[Path]:
         try:
             with attached(image, disk.sector_bytes) as device:
                 yield device
@@ -81,7 +77,8 @@ def main() -> None:
     folder = Path(about["folder"])
     # The recording is opened before the mount hides it.
     images = _Images(about, Path(about["recording"]), folder / "images")
-    subprocess.run(["mount", "-t", "tmpfs", "fscost-crash", folder], check=True)
+    if failed := mounting.mount("fscost-crash", str(folder), "tmpfs", ""):
+        raise OSError(f"mount of a tmpfs at {folder} failed: {failed}")
     for name in ("images", "root"):
         (folder / name).mkdir()
     examiner = Examiner(about, images, folder / "root")

@@ -103,10 +103,12 @@ class Exploration:
 
 @dataclass(frozen=True)
 class Control:
-    """How many flushes were left out, one at a time, and how many of these were noticed."""
+    """How many flushes were left out, one at a time, and how many of these were noticed, in how
+    many states."""
 
     tried: int
     noticed: int
+    states: int = 0
 
 
 @dataclass(frozen=True)
@@ -242,7 +244,7 @@ def control(found: Source, limits: Limits, answered: Answered) -> Control:
     known, _ = reference(found, {state.at_ns for state in plan.states}, limits, answered)
     outcomes = iter(_examined(found, plan, limits, answered, known))
     noticed = [[_is_noticed(next(outcomes)) for _ in range(states)] for states in of_flush]
-    return Control(len(noticed), sum(any(each) for each in noticed))
+    return Control(len(noticed), sum(any(each) for each in noticed), len(plan.states))
 
 
 def _is_noticed(outcome: Outcome) -> bool:

@@ -38,6 +38,8 @@ class CrashControl(Object):
     profile: str
     flushes: int
     noticed: int
+    states: int
+    """States that were examined for it."""
 
 
 class CrashLost(Object):
