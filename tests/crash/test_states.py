@@ -14,6 +14,7 @@ from fscost.crash.verdict import worse
 from fscost.errors import InputError
 
 PROFILE = "ext4 -o nobarrier"
+FEWEST = states.Fewest(2, (1, 2), 1, 2, 5, True, ("file_data of /log",))
 
 
 def outcome(at_ns: int, *broken: tuple[str, str]) -> Outcome:
@@ -34,6 +35,7 @@ def saved(tmp_path: Path) -> states.Findings:
         "reorder-4k",
         {PROFILE: Exploration(outcomes, 1, 3), "xfs": Exploration([], 0, 0)},
         {PROFILE: Again([second(outcome(10), 1), second(outcomes[1], 2)], 1)},
+        {PROFILE: FEWEST},
     )
     states.save(tmp_path, found)
     return found
@@ -47,6 +49,7 @@ def test_only_states_with_faults_are_kept(saved: states.Findings, tmp_path: Path
     assert states.chosen(saved, PROFILE, 2) is broken
     assert saved.verdicts == {PROFILE: "LOSES-ACKED", "xfs": "SAFE"}
     assert saved.examined == {PROFILE: 3, "xfs": 0}
+    assert saved.minimised == {PROFILE: FEWEST}
 
 
 def test_a_second_state_is_broken_if_its_first_was_not(

@@ -205,6 +205,7 @@ def test_a_state_tells_what_it_lost(tmp_path: Path) -> None:
     told = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True)
     found = valid(told.stdout)
     assert (found["profile"], found["device"]) == (profile, "in-order")
+    assert "Enough to break it" in out
     assert any("is not what was promised" in fault for fault in found["faults"])
     rows = found["rows"]
     assert rows
@@ -222,6 +223,8 @@ def test_a_state_tells_what_it_lost(tmp_path: Path) -> None:
     about, rows = minimised["minimised"], minimised["rows"]
     assert 0 < about["lost"] <= about["lost_before"]
     assert about["is_minimal"]
+    # The examination had found the same.
+    assert {**about, "trials": 0} == {**found["minimised"], "trials": 0}
     lost = [row for row in rows if not row["is_kept"]]
     assert sum(row["length"] for row in lost) == 4096 * about["lost"]
     assert lost == rows[-len(lost) :]
@@ -354,7 +357,7 @@ def test_a_taken_folder_is_refused(tmp_path: Path) -> None:
         (("--resume", "none", "--on", "ext4"), "--resume and --on cannot be combined"),
         (("--resume", "none"), "--resume and --rounds cannot be combined"),
         (("--state", "1"), "--state needs a RUN"),
-        (("none", "--minimise"), "--minimise needs the --state of a first cut"),
+        (("none", "--state", "1.2", "--minimise"), "--minimise needs the --state of a first cut"),
         (("--lab", "vm", "--again", "2"), "--again needs the native lab"),
         (("--image", "x"), "need --state"),
         (("no-such-run",), "no-such-run holds no run"),

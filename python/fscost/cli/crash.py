@@ -104,10 +104,12 @@ class Asked:
         metavar="FILE",
         help="With --state: write that disk, sparse (others: FILE.NAME).",
     )
-    minimise: bool = option(
-        "--minimise",
-        default=False,
-        help="With --state: lose as few blocks as still break the same promise.",
+    minimise: bool | None = option(
+        "--minimise/--no-minimise",
+        default=None,
+        show_default=False,
+        help="Lose as few blocks as still break the same promise: with --state, in that state, else"
+        " in one of each profile with faults. (default: without --state, in the native lab)",
     )
     trust: Annotated[
         bool,
@@ -188,7 +190,7 @@ class Asked:
             raise InputError("--state needs a RUN", "name a run of `fscost crash`")
         if self.state is None and (self.profile is not None or self.image is not None):
             raise InputError("--profile and --image need --state", "give --state, or drop them")
-        if self.minimise and (self.state is None or Number.parse(self.state).second):
+        if self.minimise and self.state is not None and Number.parse(self.state).second:
             raise InputError("--minimise needs the --state of a first cut", "such as --state 12")
         if self.lab not in (AUTO, "native", "vm"):
             raise InputError(f"--lab {self.lab!r} is unknown", "native or vm")
@@ -294,7 +296,7 @@ def _again(asked: Asked, earlier: Earlier, limits: "Limits") -> None:
         earlier.examine(journal, examiners, is_json=asked.json)
     else:
         state, profile, image = Number.parse(asked.state), asked.profile, asked.image
-        less = asked.minimise
+        less = bool(asked.minimise)
         earlier.show(state, profile, image, examiners, is_minimised=less, is_json=asked.json)
 
 
@@ -335,6 +337,7 @@ def _states(asked: Asked, workload: str, limits: "Limits", lab: str, kernel: str
         asked.lose_disks,
         lab,
         kernel,
+        asked.minimise is not False,
     )
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from fscost.crash.journal import Asked as AskedStates
     from fscost.crash.journal import Journal
     from fscost.crash.lost import Lost
-    from fscost.crash.minimise import Minimised
+    from fscost.crash.states import Fewest
     from fscost.results import CellRecord
     from fscost.view.grid import Grid
 
@@ -41,6 +41,19 @@ class _Found:
     controls: "dict[str, Control]" = field(default_factory=dict)
     seconds: "dict[str, Again]" = field(default_factory=dict)
     seconds_controls: "dict[str, Again]" = field(default_factory=dict)
+    minimised: "dict[str, Fewest]" = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """A state that was just examined. `source`: its recording; `words`: the state in words."""
+
+    profile: str
+    number: "Number"
+    words: str
+    source: "Source"
+    outcome: "Outcome"
+    is_minimised: bool = False
 
 
 _BESIDE, _ROUNDS = "files", 3
@@ -113,10 +126,11 @@ class Earlier:
     ) -> None:
         """Examine one state again, show its blocks, and write its disks to new files.
         `is_minimised`: then of one that loses as few blocks as break the same promise."""
+        from fscost.crash import states
         from fscost.crash.again import rebuilt
         from fscost.crash.explore import examined
         from fscost.crash.journal import answers
-        from fscost.crash.minimise import minimised
+        from fscost.crash.minimise import minimised, writes
         from fscost.crash.states import chosen, chosen_again
         from fscost.crash.verdict import named
 
@@ -131,29 +145,25 @@ class Earlier:
         if number.second is None:
             state = chosen(self._findings, name, number.first).state
             outcome = examined(source, device, state, answered)
-            less = minimised(source, device, outcome, answered) if is_minimised else None
-            outcome = less.outcome if less else outcome
-            words = named(outcome.state)
-            self._print(name, number, words, source, outcome, image, less, is_json=is_json)
+            less = self._findings.minimised.get(name)
+            less = less if less and less.number == number.first else None
+            if is_minimised:
+                found_less = minimised(source, device, outcome, answered)
+                outcome = found_less.outcome
+                less = states.fewest(number.first, found_less, writes(source, device, found_less))
+            shown = _Shown(name, number, named(outcome.state), source, outcome, is_minimised)
+            self._print(shown, image, less, is_json=is_json)
             return
         again = chosen_again(self._findings, name, number.first, number.second).numbers
         with tempfile.TemporaryDirectory(prefix="fscost-") as folder:
             recording = Path(folder) / "recovery"
             outcome = rebuilt(source, device, again, answered, recording)
             source = replace(source, recording=recording)
-            self._print(name, number, again.words, source, outcome, image, None, is_json=is_json)
+            shown = _Shown(name, number, again.words, source, outcome)
+            self._print(shown, image, None, is_json=is_json)
 
     def _print(
-        self,
-        profile: str,
-        number: Number,
-        words: str,
-        source: "Source",
-        outcome: "Outcome",
-        image: Path | None,
-        less: "Minimised | None",
-        *,
-        is_json: bool,
+        self, shown: "_Shown", image: Path | None, less: "Fewest | None", *, is_json: bool
     ) -> None:
         """Show a state of the source's recording that was just examined."""
         from fscost.crash.pieces import pieces
@@ -161,11 +171,13 @@ class Earlier:
         from fscost.report.terminal import print_parts
         from fscost.view.crash_state import minimised_values, state_view
 
-        device, state = self._findings.device, outcome.state
+        device, outcome, number = self._findings.device, shown.outcome, shown.number
+        state, profile = outcome.state, shown.profile
         if image is not None:
-            _export(source, device, state, image)
-        blocks = pieces(source.recording, device, state)
-        shown = state_view(f"{profile}, state {number}: {words}", outcome, blocks, less)
+            _export(shown.source, device, state, image)
+        blocks = pieces(shown.source.recording, device, state)
+        title = f"{profile}, state {number}: {shown.words}"
+        view = state_view(title, outcome, blocks, less, is_minimised=shown.is_minimised)
         if is_json:
             value = {
                 "run": str(self._results.folder),
@@ -175,14 +187,14 @@ class Earlier:
                 "device": device,
                 "at_ns": state.at_ns,
                 "how": state.how,
-                "faults": list(shown.faults),
+                "faults": list(view.faults),
                 "words": list(outcome.words),
-                "rows": list(shown.rows),
+                "rows": list(view.rows),
                 "minimised": minimised_values(less) if less else None,
             }
             sys.stdout.write(document.text("crash-state", value))
             return
-        print_parts(shown.title, [*shown.faults, shown.grid, *shown.notes], sys.stdout)
+        print_parts(view.title, [*view.faults, view.grid, *view.notes], sys.stdout)
 
 
 def request(
@@ -260,9 +272,12 @@ def _explored(
     limits: "Limits",
     examiners: Examiners,
     journal: "Journal | None" = None,
+    *,
+    is_minimised: bool = False,
 ) -> _Found:
-    """Examine the states of all profiles, and keep those with faults."""
-    from fscost.crash import again, states
+    """Examine the states of all profiles, and keep those with faults. `is_minimised`: minimise one
+    state of each profile with faults."""
+    from fscost.crash import again, minimise, states
     from fscost.crash.explore import control, explore
     from fscost.crash.journal import answers
 
@@ -272,6 +287,15 @@ def _explored(
         answered = answers(examiners(about), profile, journal)
         explored = explore(source, limits, answered, _progress(profile))
         found.explored[profile] = explored
+        example = (
+            minimise.minimised_example(source, limits.device, explored, answered)
+            if is_minimised
+            else None
+        )
+        if example:
+            number, less = example
+            writes = minimise.writes(source, limits.device, less)
+            found.minimised[profile] = states.fewest(number, less, writes)
         if not any(each.tried for each in found.controls.values()):
             found.controls = {profile: control(source, limits, answered)}
         if limits.again:
@@ -281,7 +305,7 @@ def _explored(
             if not any(each.broken for each in found.seconds_controls.values()):
                 controlled = again.control(source, limits, outcomes, answered)
                 found.seconds_controls = {profile: controlled}
-    kept = states.findings(workload, limits.device, found.explored, found.seconds)
+    kept = states.findings(workload, limits.device, found.explored, found.seconds, found.minimised)
     states.save(results.folder, kept)
     return found
 
@@ -293,7 +317,10 @@ def examine(
     journal says which, and keeps the answers until all are there."""
     asked = journal.asked
     try:
-        found = _explored(results, asked.workload, asked.limits, examiners, journal)
+        is_less = asked.minimise and asked.lab == "native"
+        found = _explored(
+            results, asked.workload, asked.limits, examiners, journal, is_minimised=is_less
+        )
         lost = _lost(results, journal, examiners) if asked.lose_disks else {}
     except KeyboardInterrupt:
         say(f"interrupted; resume with: fscost crash --resume {shlex.quote(str(results.folder))}")
@@ -317,7 +344,9 @@ def _print(
     from fscost.view.run import problems
 
     limits, controls = asked.limits, found.controls
-    shown = crash_view(results, found.explored, controls, limits, problems(results))
+    shown = crash_view(
+        results, found.explored, controls, limits, problems(results), found.minimised
+    )
     lost = lost_view(without)
     names = [name for name in results.manifest.profile_names if name in found.seconds]
     again = again_view({name: found.seconds[name] for name in names}, found.seconds_controls)

@@ -216,11 +216,16 @@ def examined(found: Source, device: str, state: State, answered: Answered) -> Ou
 
 
 def examined_all(
-    found: Source, device: str, states: Sequence[State], answered: Answered
+    found: Source,
+    device: str,
+    states: Sequence[State],
+    answered: Answered,
+    known: fsynced.Reference | None = None,
 ) -> list[Outcome]:
-    """Examine states."""
+    """Examine states. `known`: what calls had promised, if that is known already."""
     limits = Limits(device=device)
-    known, _ = reference(found, {state.at_ns for state in states}, limits, answered)
+    if known is None:
+        known, _ = reference(found, {state.at_ns for state in states}, limits, answered)
     return _examined(found, _Plan(list(states)), limits, answered, known)
 
 

@@ -35,6 +35,7 @@ class Asked(typed.Table):
     lose_disks: bool
     lab: str
     kernel: str
+    minimise: bool = False
 
     @property
     def limits(self) -> Limits:

@@ -5,9 +5,18 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from fscost.crash.explore import Outcome, Source, State, examined_all
+from fscost.crash.explore import (
+    Exploration,
+    Limits,
+    Outcome,
+    Source,
+    State,
+    examined_all,
+    reference,
+)
+from fscost.crash.pieces import Piece, pieces
 from fscost.crash.programs import Answered
-from fscost.crash.verdict import Verdict, worst
+from fscost.crash.verdict import Verdict, judged, worst
 from fscost.errors import HostError
 
 MOST_TRIALS = 600
@@ -36,12 +45,13 @@ def minimised(found: Source, device: str, first: Outcome, answered: Answered) ->
     state, target = first.state, worst(first)
     if target[0] is Verdict.SAFE:
         raise HostError("the state has no fault this time", "examine its run again")
+    known, _ = reference(found, {state.at_ns}, Limits(device=device), answered)
     outcomes: dict[Lost, Outcome] = {}
 
     def breaks(tried: Sequence[Lost]) -> list[bool]:
         new = [lost for lost in tried if lost not in outcomes]
         states = [_losing(state, lost) for lost in new]
-        outcomes.update(zip(new, examined_all(found, device, states, answered), strict=True))
+        outcomes.update(zip(new, examined_all(found, device, states, answered, known), strict=True))
         return [worst(outcomes[lost]) == target for lost in tried]
 
     kept = set(state.kept)
@@ -52,6 +62,31 @@ def minimised(found: Source, device: str, first: Outcome, answered: Answered) ->
     )
     outcome = first if fewest == lost else outcomes[fewest]
     return Minimised(outcome, len(fewest), len(lost), len(outcomes), is_minimal)
+
+
+def minimised_example(
+    found: Source, device: str, explored: Exploration, answered: Answered
+) -> tuple[int, Minimised] | None:
+    """Minimise the first state with the worst fault of a profile, if any has a fault. Return its
+    number, too."""
+    number = judged(explored).example_number
+    if number is None:
+        return None
+    return number, minimised(found, device, explored.outcomes[number - 1], answered)
+
+
+def writes(found: Source, device: str, less: Minimised) -> list[str]:
+    """Return what the lost blocks are, in words, without repetitions."""
+    if not less.lost:
+        return []
+    blocks = pieces(found.recording, device, less.outcome.state)
+    return list(dict.fromkeys(named(piece) for piece in blocks if not piece.is_kept))
+
+
+def named(piece: Piece) -> str:
+    """Return the structure and the file of blocks in words."""
+    name = piece.structure or "unknown"
+    return f"{name} of {piece.path}" if piece.path else name
 
 
 def fewest_last(lost: Lost, breaks: Breaks) -> Lost:

@@ -11,6 +11,7 @@ from pydantic import Field
 from fscost import files, typed
 from fscost.crash.again import Again, Numbers
 from fscost.crash.explore import DEVICES, Exploration, State
+from fscost.crash.minimise import Minimised
 from fscost.crash.verdict import Verdict, faults, judged
 from fscost.crash.workloads import COMMAND, WORKLOADS
 from fscost.errors import InputError
@@ -66,6 +67,21 @@ class BrokenAgain(typed.Table):
 
 
 @dataclass(frozen=True)
+class Fewest(typed.Table):
+    """State `number`, minimised: it breaks the same promise with as few lost blocks. `kept`: what it
+    keeps; `lost`, `lost_before`: how many blocks it loses, and did; `writes`: what they are.
+    `is_minimal`: each is needed; otherwise the trials ran out."""
+
+    number: typed.Count
+    kept: Annotated[typed.Tuple[typed.Count], Field(max_length=_MOST_KEPT)]
+    lost: typed.Count
+    lost_before: typed.Count
+    trials: typed.Count
+    is_minimal: bool
+    writes: typed.Tuple[str]
+
+
+@dataclass(frozen=True)
 class Findings(typed.Table):
     """What an exploration of a run found, by profile. `states`: at most 1,000 with faults each;
     `examined`: how many there were."""
@@ -76,6 +92,7 @@ class Findings(typed.Table):
     examined: typed.Dict[typed.Count] = field(default_factory=dict)
     states: typed.Dict[typed.Tuple[Broken]] = field(default_factory=dict)
     again: typed.Dict[typed.Tuple[BrokenAgain]] = field(default_factory=dict)
+    minimised: typed.Dict[Fewest] = field(default_factory=dict)
 
 
 def findings(
@@ -83,6 +100,7 @@ def findings(
     device: str,
     explored: Mapping[str, Exploration],
     again: Mapping[str, Again],
+    minimised: Mapping[str, Fewest],
 ) -> Findings:
     """Return the states with faults of each profile."""
     return Findings(
@@ -92,6 +110,7 @@ def findings(
         {profile: len(found.outcomes) for profile, found in explored.items()},
         {profile: _broken(found) for profile, found in explored.items()},
         {profile: _broken_again(found) for profile, found in again.items()},
+        dict(minimised),
     )
 
 
@@ -128,6 +147,13 @@ def _broken_again(found: Again) -> tuple[BrokenAgain, ...]:
             )
         )
     return tuple(broken)
+
+
+def fewest(number: int, less: Minimised, writes: Sequence[str]) -> Fewest:
+    """Return a minimised state, to keep it."""
+    kept = tuple(less.outcome.state.kept)
+    counts = (less.lost, less.lost_before, less.trials)
+    return Fewest(number, kept, *counts, less.is_minimal, tuple(writes))
 
 
 def unexamined() -> Findings:

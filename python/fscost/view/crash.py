@@ -7,9 +7,11 @@ from typing import Any
 
 from fscost.crash.explore import DEVICES, Control, Exploration, Limits
 from fscost.crash.lost import HOWS, Lost
+from fscost.crash.states import Fewest
 from fscost.crash.verdict import Verdict, judged
 from fscost.results import TOTAL, RunResults
 from fscost.view.breakdown import WRITTEN
+from fscost.view.crash_state import minimised_values, minimised_words
 from fscost.view.grid import NOTHING, Grid, plain
 from fscost.view.units import human_bytes
 
@@ -49,9 +51,10 @@ def crash_view(
     controls: Mapping[str, Control],
     limits: Limits,
     problems: Sequence[str] = (),
+    minimised: Mapping[str, Fewest] | None = None,
 ) -> CrashView:
     """Show each profile's verdict beside its cost, in the order in which they were named."""
-    costs = _costs(results)
+    costs, minimised = _costs(results), minimised or {}
     lines, rows, examples = [], [], []
     shown_states: list[tuple[Verdict, str]] = []
     for profile in results.manifest.profile_names:
@@ -83,6 +86,7 @@ def crash_view(
                 "emptied": judgement.emptied,
                 "unnamed": judgement.unnamed,
                 "example": judgement.example,
+                "minimised": minimised_values(less) if (less := minimised.get(profile)) else None,
                 WRITTEN: written,
                 _FLUSHES: flushes,
             }
@@ -95,6 +99,8 @@ def crash_view(
                 option += f" --profile {shlex.quote(profile)}"
             shown_states.append((judgement.verdict, option))
             examples.append(f"{profile}: {judgement.example}.")
+            if less:
+                examples[-1] += f" {minimised_words(less)}"
     faults = (*(word for _, word in _COUNTED), "emptied")
     header = ["profile", "verdict", "states", *faults, "written", "flushes"]
     silent = [

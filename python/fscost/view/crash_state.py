@@ -5,8 +5,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from fscost.crash.explore import Outcome
-from fscost.crash.minimise import Minimised
 from fscost.crash.pieces import Piece
+from fscost.crash.states import Fewest
 from fscost.crash.verdict import faults
 from fscost.view.grid import NOTHING, Grid, plain
 from fscost.view.units import human_bytes
@@ -28,16 +28,21 @@ class StateView:
 
 
 def state_view(
-    name: str, outcome: Outcome, found: Sequence[Piece], less: Minimised | None = None
+    name: str,
+    outcome: Outcome,
+    found: Sequence[Piece],
+    less: Fewest | None = None,
+    *,
+    is_minimised: bool = False,
 ) -> StateView:
     """Show a state that was just examined: all its pending blocks, or those that had to be lost.
-    `name`: of the profile and the state."""
+    `name`: of the profile and the state. `less`: the same state, minimised, if it is known."""
     title = plain(name)
     told = [plain(f"- {words}") for words in faults(outcome)]
-    shown = [piece for piece in found if not (less and piece.is_kept)]
+    shown = [piece for piece in found if not (is_minimised and piece.is_kept)]
     lines = [_line(piece) for piece in shown[-_MOST_LINES:]]
     header = ["fate", "before the cut", "disk", "offset", "bytes", "structure", "cause", "file"]
-    notes = [_minimised(less, found)] if less else []
+    notes = [minimised_words(less)] if less else []
     if len(shown) > len(lines):
         notes.append(f"Left out: the {len(shown) - len(lines):,} oldest; --json has all.")
     notes += [_sum(found), *outcome.words]
@@ -50,31 +55,27 @@ def state_view(
     return StateView(title, told, grid, [plain(note) for note in notes], rows)
 
 
-def _minimised(less: Minimised, found: Sequence[Piece]) -> str:
+def minimised_words(less: Fewest) -> str:
     """Say which writes had to be lost."""
     if not less.lost:
         return "It is broken even if no pending block is lost."
-    lost = dict.fromkeys(_what(piece) for piece in found if not piece.is_kept)
     limit = "" if less.is_minimal else f"; after {less.trials} trials, fewer may be enough"
     return (
         f"Enough to break it, of {less.lost_before:,} lost blocks: {less.lost:,}"
-        f" ({', '.join(lost)}){limit}. The others are kept."
+        f" ({', '.join(less.writes)}){limit}. The others are kept."
     )
 
 
-def minimised_values(less: Minimised) -> dict[str, Any]:
+def minimised_values(less: Fewest) -> dict[str, Any]:
     """Return the same for `--json`."""
     return {
+        "state": less.number,
         "lost": less.lost,
         "lost_before": less.lost_before,
         "trials": less.trials,
         "is_minimal": less.is_minimal,
+        "writes": list(less.writes),
     }
-
-
-def _what(piece: Piece) -> str:
-    name = piece.structure or "unknown"
-    return f"{name} of {piece.path}" if piece.path else name
 
 
 def _line(piece: Piece) -> list[str]:

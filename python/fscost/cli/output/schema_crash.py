@@ -5,6 +5,22 @@ from typing import Literal
 from fscost.cli.output.schema_base import Document, Object
 
 
+class CrashMinimised(Object):
+    """Which part of a state's lost blocks is enough to break the same promise."""
+
+    state: int
+    """Number of the state that was minimised."""
+    lost: int
+    """Blocks that it loses then; 0 if it is broken even without a lost block."""
+    lost_before: int
+    trials: int
+    """States that were examined for it."""
+    is_minimal: bool
+    """Each of them is needed. False if the trials ran out."""
+    writes: list[str]
+    """Structure and file of the lost blocks."""
+
+
 class CrashRow(Object):
     """A profile's verdict, the number of states with each fault, and its cost."""
 
@@ -27,6 +43,8 @@ class CrashRow(Object):
     """States in which a synced file has no name, because its folder was not synced."""
     example: str
     """The first state with the worst fault, in words; empty if there is none."""
+    minimised: CrashMinimised | None
+    """The same state, minimised. Only with the native lab, unless `--no-minimise` is given."""
     device_write_bytes: float
     device_flushes: float
 
@@ -108,18 +126,6 @@ class CrashPiece(Object):
     structure: str
     cause: str
     path: str | None
-
-
-class CrashMinimised(Object):
-    """Which part of a state's lost blocks is enough to break the same promise (`--minimise`)."""
-
-    lost: int
-    """Blocks that the state in `rows` loses; 0 if it is broken even without a lost block."""
-    lost_before: int
-    trials: int
-    """States that were examined for it."""
-    is_minimal: bool
-    """Each of them is needed. False if the trials ran out."""
 
 
 class CrashState(Document):
