@@ -11,7 +11,7 @@ import typer
 
 from fscost.cli import options, shared
 from fscost.cli.declare import option, with_fields
-from fscost.cli.examine import Earlier, Number, examine, promising, request
+from fscost.cli.examine import Earlier, Files, Number, examine, promising, request
 from fscost.cli.examiners import (
     Examined,
     chosen_lab,
@@ -104,6 +104,17 @@ class Asked:
         metavar="FILE",
         help="With --state: write that disk, sparse (others: FILE.NAME).",
     )
+    script: Path | None = option(
+        parser=some_path,
+        metavar="FILE",
+        help="With --state: write a shell script that shows the fault, and needs no fscost.",
+    )
+    xfstests: Path | None = option(
+        parser=some_path,
+        metavar="FILE",
+        help="With --state: write a test for xfstests that looks for the fault (FILE.out: its"
+        " output).",
+    )
     minimise: bool | None = option(
         "--minimise/--no-minimise",
         default=None,
@@ -190,6 +201,11 @@ class Asked:
             raise InputError("--state needs a RUN", "name a run of `fscost crash`")
         if self.state is None and (self.profile is not None or self.image is not None):
             raise InputError("--profile and --image need --state", "give --state, or drop them")
+        is_first = self.state is not None and not Number.parse(self.state).second
+        if (self.script or self.xfstests) and not is_first:
+            raise InputError(
+                "--script and --xfstests need the --state of a first cut", "such as --state 12"
+            )
         if self.minimise and self.state is not None and Number.parse(self.state).second:
             raise InputError("--minimise needs the --state of a first cut", "such as --state 12")
         if self.lab not in (AUTO, "native", "vm"):
@@ -296,8 +312,13 @@ def _again(asked: Asked, earlier: Earlier, limits: "Limits") -> None:
         earlier.examine(journal, examiners, is_json=asked.json)
     else:
         state, profile, image = Number.parse(asked.state), asked.profile, asked.image
+        if lab == "vm" and (asked.script or asked.xfstests):
+            raise InputError(
+                "--script and --xfstests need the native lab", "leave them out, or --lab native"
+            )
+        files = Files(image, asked.script, asked.xfstests)
         less = bool(asked.minimise)
-        earlier.show(state, profile, image, examiners, is_minimised=less, is_json=asked.json)
+        earlier.show(state, profile, files, examiners, is_minimised=less, is_json=asked.json)
 
 
 def _resume(folder: Path, *, is_json: bool) -> None:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from fscost.crash.journal import Asked as AskedStates
     from fscost.crash.journal import Journal
     from fscost.crash.lost import Lost
+    from fscost.crash.programs import Answered
     from fscost.crash.states import Fewest
     from fscost.results import CellRecord
     from fscost.view.grid import Grid
@@ -62,6 +63,15 @@ _SIZE = "512M"
 _NUMBER = re.compile(r"([1-9]\d{0,8})(?:\.([1-9]\d{0,8}))?")
 _SAY_EVERY_S = 5
 _LARGEST_OUTPUT_BYTES = 32 << 20
+
+
+@dataclass(frozen=True)
+class Files:
+    """New files about a state: its disk, a shell script, and a test for xfstests."""
+
+    image: Path | None = None
+    script: Path | None = None
+    xfstests: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -118,13 +128,13 @@ class Earlier:
         self,
         number: Number,
         profile: str | None,
-        image: Path | None,
+        out: "Files",
         examiners: Examiners,
         *,
         is_minimised: bool,
         is_json: bool,
     ) -> None:
-        """Examine one state again, show its blocks, and write its disks to new files.
+        """Examine one state again, show its blocks, and write its disks and scripts to new files.
         `is_minimised`: then of one that loses as few blocks as break the same promise."""
         from fscost.crash import states
         from fscost.crash.again import rebuilt
@@ -152,7 +162,8 @@ class Earlier:
                 outcome = found_less.outcome
                 less = states.fewest(number.first, found_less, writes(source, device, found_less))
             shown = _Shown(name, number, named(outcome.state), source, outcome, is_minimised)
-            self._print(shown, image, less, is_json=is_json)
+            self._write(shown, out, answered)
+            self._print(shown, out.image, less, is_json=is_json)
             return
         again = chosen_again(self._findings, name, number.first, number.second).numbers
         with tempfile.TemporaryDirectory(prefix="fscost-") as folder:
@@ -160,7 +171,25 @@ class Earlier:
             outcome = rebuilt(source, device, again, answered, recording)
             source = replace(source, recording=recording)
             shown = _Shown(name, number, again.words, source, outcome)
-            self._print(shown, image, None, is_json=is_json)
+            self._print(shown, out.image, None, is_json=is_json)
+
+    def _write(self, shown: "_Shown", out: "Files", answered: "Answered") -> None:
+        """Write the scripts that show the fault."""
+        from fscost.crash import script, xfstest
+        from fscost.crash.case import case
+
+        wanted = [(out.script, script.text), (out.xfstests, xfstest.text)]
+        if not any(path for path, _ in wanted):
+            return
+        device = self._findings.device
+        found = case(shown.source, shown.profile, device, shown.outcome, answered)
+        for path, text in wanted:
+            if path is not None:
+                with files.creating(path) as file:
+                    file.write(text(found).encode())
+        if out.xfstests is not None:
+            with files.creating(out.xfstests.with_name(f"{out.xfstests.name}.out")) as file:
+                file.write(xfstest.output(out.xfstests.name).encode())
 
     def _print(
         self, shown: "_Shown", image: Path | None, less: "Fewest | None", *, is_json: bool

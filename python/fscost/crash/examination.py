@@ -3,6 +3,7 @@
 Only the standard library is imported here: a guest loads this over a slow share.
 """
 
+import base64
 import re
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
@@ -63,7 +64,9 @@ class Examiner:
         self._names: dict[str, str] = {}
 
     def answer(self, job: Mapping[str, Any]) -> dict[str, Any]:
-        """Examine a state, after the loss of a disk if the job names one."""
+        """Examine a state, after the loss of a disk if the job names one; or read a file in it."""
+        if "read" in job:
+            return self._read(job)
         return self._examine_lost(job) if "lost" in job else self._examine(job)
 
     def recover(self, job: Mapping[str, Any], recorder: Recorder) -> None:
@@ -74,6 +77,21 @@ class Examiner:
             if self._mount(devices):
                 self._unmount()
             recorder.end()
+
+    def _read(self, job: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the content of a file in a state, or None if it has none."""
+        with self._state(job) as devices:
+            if not self._mount(devices):
+                return {"read": None}
+            try:
+                path = self._root / job["read"]
+                is_file = path.is_file() and not path.is_symlink()
+                content = path.read_bytes() if is_file else None
+            except OSError:
+                content = None
+            finally:
+                self._unmount()
+        return {"read": None if content is None else base64.b64encode(content).decode()}
 
     def _examine(self, job: Mapping[str, Any]) -> dict[str, Any]:
         """Mount the state as a machine that starts again would, read everything that was promised,

@@ -57,6 +57,7 @@ class Source:
     begin_ns: int
     end_ns: int
     margin_ns: int
+    mkfs_flags: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -181,6 +182,7 @@ def source(recording: Path, workload: str, how: Mounted, output: str) -> Source:
         begin_ns,
         end_ns,
         margin_ns,
+        how.mkfs_flags,
     )
 
 

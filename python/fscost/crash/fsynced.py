@@ -8,7 +8,7 @@ submitted by then had survived. At the end of an fsync, that includes what it pr
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from fscost import analyze, capture
@@ -118,8 +118,21 @@ def _folder(
         before = {None, *(each.get(name) for each in old)}
         here = mine.get(name)
         if here not in allowed and here in before:
-            yield LOST, f"{name} ({'missing' if here is None else 'the file before'})"
+            path = _path_of(key, later[0]["folders"]) / name
+            yield LOST, f"{path} ({'missing' if here is None else 'the file before'})"
             return
+
+
+def _path_of(key: str, folders: Mapping[str, Mapping[str, str]]) -> PurePosixPath:
+    """Return the path of a folder. Hard links to folders do not exist."""
+    parents = {
+        child: (parent, name) for parent, of in folders.items() for name, child in of.items()
+    }
+    path, left = PurePosixPath(), len(folders)
+    while key in parents and left:
+        key, name = parents[key]
+        path, left = name / path, left - 1
+    return path
 
 
 def instants(

@@ -118,6 +118,11 @@ def _calls() -> Iterator[Call]:
     yield Call("setxattr A.foo", lambda: os.setxattr(foo, "user.a", b"1" * 100), (foo,), (), (foo,))
 
 
+def named() -> dict[str, Call]:
+    """Return all calls by their words."""
+    return {each.words: each for each in _calls()}
+
+
 @dataclass(frozen=True)
 class Sequence:
     """Calls, then one for durability of `name`."""

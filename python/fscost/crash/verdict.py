@@ -82,6 +82,16 @@ def worst(outcome: Outcome) -> tuple[Verdict, str]:
     return verdict, files[0] if files else ""
 
 
+def kind_of(outcome: Outcome) -> tuple[str, str]:
+    """Return the kind and place of the first broken promise that is as bad as the worst fault; both
+    are empty if that is no promise."""
+    verdict, _ = worst(outcome)
+    for kind, where in outcome.broken:
+        if kind in _OF and _OF[kind][0] is verdict:
+            return kind, where
+    return "", ""
+
+
 def worse(first: Outcome, second: Outcome) -> tuple[str, ...]:
     """Return the faults of a second state, in words, whose kinds its first state has not."""
     known, found = _faults(first), _faults(second)

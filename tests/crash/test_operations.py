@@ -1,0 +1,78 @@
+"""Shell commands do what the workloads in Python do."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from fscost.crash import kept, operations, promises, sequences
+from fscost.errors import InputError
+
+
+def tree(root: Path) -> dict[str, object]:
+    found: dict[str, object] = {}
+    for path in sorted(root.rglob("*")):
+        name = str(path.relative_to(root))
+        if path.is_symlink():
+            found[name] = path.readlink()
+        elif path.is_dir():
+            found[name] = None
+        else:
+            names = os.listxattr(path)
+            links = path.stat().st_nlink
+            found[name] = (path.read_bytes(), links, {n: os.getxattr(path, n) for n in names})
+    return found
+
+
+def shell(lines: list[str], folder: Path) -> None:
+    folder.mkdir()
+    script = folder.with_suffix(".sh")
+    script.write_text("\n".join(["set -eu", "promised() { :; }", *lines]))
+    done = subprocess.run(["sh", script], cwd=folder, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(("length", "count"), [(1, 10_000), (2, 40), (3, 20)])
+def test_a_sequence_leaves_the_same_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, length: int, count: int
+) -> None:
+    own, others = tmp_path / "python", tmp_path / "shell"
+    own.mkdir()
+    monkeypatch.chdir(own)
+    sequences.prepare(length, count)
+    sequences.run(length, count)
+    lines: list[str] = []
+    for path in sorted(own.iterdir()):
+        lines += ["(", *operations.of_sequence(path.name), ")"]
+    shell(lines, others)
+    assert tree(others) == tree(own)
+
+
+def test_rounds_of_files_leave_the_same_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own, others = tmp_path / "python", tmp_path / "shell"
+    own.mkdir()
+    monkeypatch.chdir(own)
+    monkeypatch.setattr(kept, "PAUSE_S", 0)
+    # They would fill the disk of this machine.
+    monkeypatch.setattr(promises, "_type", lambda: "")
+    promises.prepare()
+    promises.run(9)
+    shell(operations.of_files("tmpfs", 9), others)
+    assert tree(others) == tree(own)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("0000 creat A.bar, fsync A.bar; rm -rf A", "is no sequence"),
+        ("0000 creat A.bar, sync A.bar", "is no sequence"),
+        ("0000 $(reboot), fsync A.bar", "is no call"),
+        ("log", "is no sequence"),
+    ],
+)
+def test_other_names_are_no_commands(name: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        operations.of_sequence(name)
