@@ -93,6 +93,24 @@ def test_a_resumed_run_goes_on_as_it_began(fscost: Fscost, tmp_path: Path) -> No
     assert manifest["seed"] == 9
 
 
+def test_only_the_profiles_asked_for_run_also_when_resumed(fscost: Fscost, tmp_path: Path) -> None:
+    """The other profiles' disks are left out too: neither profile has a disk `journal`."""
+    words = ("run", "external-journal", "--lab", "fake", "--set", "thread_mib=1")
+    few = ("--min-repetitions", "2", "--max-repetitions", "2")
+    fscost(*words, *few, "--profile", "xfs", "--profile", "ext4", "--out", "run")
+    more = ("--min-repetitions", "3", "--max-repetitions", "3")
+    fscost("run", "external-journal", "--lab", "fake", "--resume", "run", *more)
+    manifest = json.loads((tmp_path / "run/manifest.json").read_text())
+    chosen = study.load("external-journal").profiles
+    assert [found["name"] for found in manifest["profiles"]] == [
+        chosen["ext4"].name,
+        chosen["xfs"].name,
+    ]
+    assert len(manifest["cells"]) == 6
+    again = fscost(*words[:4], "--resume", "run", "--profile", "btrfs", status=2)
+    assert "--profile cannot be changed" in again.stderr
+
+
 def test_a_run_on_another_source_goes_on_with_it(fscost: Fscost, tmp_path: Path) -> None:
     with tarfile.open(tmp_path / "mine.tar", "w") as tar:
         tar.add(__file__, "mine/a.c")
@@ -120,6 +138,8 @@ def test_a_run_on_another_source_goes_on_with_it(fscost: Fscost, tmp_path: Path)
         (("run", "journal-tax", "--resume", "nowhere"), "nowhere holds no run"),
         (("run", "journal-tax", "--min-repetitions", "0"), "--min-repetitions"),
         (("show", "nowhere"), "nowhere holds no run"),
+        (("run", "journal-tax", "--profile", "strickt"), "did you mean strict or strict_nj?"),
+        (("run", "journal-tax", "--profile", "zfs"), "profiles: strict, strict_nj"),
     ],
 )
 def test_what_cannot_be_done_is_one_clear_error(

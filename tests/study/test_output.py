@@ -90,6 +90,7 @@ def test_the_json_gives_what_decided_each_verdict(report: Report) -> None:
         "partly",
         "not reproduced here",
         "inconclusive",
+        "cannot be tested",
     }
     for claim in value["claims"]:
         for criterion in claim["criteria"]:

@@ -84,10 +84,15 @@ def test_runs_under_one_kernel_are_told_apart_and_open_claims_are_named(reported
     open_ = [row[0] for row in tax.verdicts.rows if row[1:] == ("inconclusive", "inconclusive")]
     open_ += [row[0] for row in snapshots.verdicts.rows if row[1:] == ("inconclusive",)]
     total = len(tax.verdicts.rows) + len(snapshots.verdicts.rows)
-    assert page.count[0] == (
-        f"Of {total} claims, {total - len(open_)} have a verdict in at least one run."
+    never = [row[0] for row in tax.verdicts.rows if row[1:] == ("cannot be tested",) * 2]
+    assert never == ["First-generation SSDs erased 128 KiB for a write of 4 KiB"]
+    assert page.count == (
+        f"Of {total} claims, {total - len(open_) - 1} have a verdict in at least one run."
     )
-    assert [line.split(": ", 1)[1] for line in page.count[2:]] == open_
+    assert [line.split(": ", 1)[1] for line in page.others["Without one:"]] == open_
+    [untestable] = page.others["Cannot be tested:"]
+    assert untestable.startswith(f"journal-tax: {never[0]}: data sheets decide it")
+    assert not any("data sheets" in line for line in tax.undecided)
 
 
 def test_a_criterion_that_is_decided_by_its_range_is_not_drawn(reported: Reported) -> None:

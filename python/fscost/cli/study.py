@@ -97,6 +97,11 @@ class RunOptions:
         metavar="NAME=MODEL[,size=SIZE]",
         help="Device model or size of a disk, in place of the scale's; repeatable.",
     )
+    profile: shared.Repeated = option(
+        metavar="NAME",
+        help="A profile to run, by its short name in the study; repeatable. Claims that need others"
+        " stay open, unless those cannot change them. (default: all)",
+    )
     seed: int = option(default=0, help="Seed for all random choices.")
     min_repetitions: int | None = option(help="Minimum repetitions. (default: as the scale says)")
     max_repetitions: int | None = option(help="Maximum repetitions. (default: as the scale says)")
@@ -160,6 +165,7 @@ def run_(context: typer.Context, options: RunOptions) -> None:
             absolute_images(options.kernel or ()),
             [str(Path(each).absolute()) for each in options.modules or ()],
             options.disk or (),
+            options.profile or (),
         )
     scale = study.scale_of(found, asked.scale)
     spec = study.plan(
@@ -172,6 +178,7 @@ def run_(context: typer.Context, options: RunOptions) -> None:
         kernels=asked.kernels,
         modules=asked.modules,
         disks=asked.disks,
+        only=asked.profiles,
         min_repetitions=options.min_repetitions,
         max_repetitions=options.max_repetitions,
         max_minutes=options.max_minutes,
@@ -320,6 +327,7 @@ class _Asked:
     kernels: Sequence[str]
     modules: Sequence[str]
     disks: Sequence[str]
+    profiles: Sequence[str]
 
     def words(self) -> list[str]:
         """Return the parameters as command-line options, without the seed."""
@@ -329,6 +337,7 @@ class _Asked:
             ("--kernel", self.kernels),
             ("--modules", self.modules),
             ("--disk", self.disks),
+            ("--profile", self.profiles),
         )
         given = [word for option, values in named for value in values for word in (option, value)]
         return ["--scale", self.scale, *given]
@@ -338,29 +347,26 @@ def _earlier(results: RunResults, name: str) -> _Asked:
     """Return the validated parameters of a run that is resumed. They come from a file."""
     request = results.manifest.request
     scale, options, source = request.get("scale"), request.get("set"), request.get("source", "")
-    kernels, modules = request.get("kernel", []), request.get("modules", [])
-    disks = request.get("disk", [])
+    lists = [request.get(key, []) for key in ("kernel", "modules", "disk", "profile")]
     if (
         request.get("study") != name
         or not isinstance(scale, str)
         or not isinstance(source, str)
         or not isinstance(options, dict)
-        or not all(isinstance(each, list) for each in (kernels, modules, disks))
-        or not all(
-            isinstance(text, str) for text in [*options.values(), *kernels, *modules, *disks]
-        )
+        or not all(isinstance(each, list) for each in lists)
+        or not all(isinstance(text, str) for each in [options.values(), *lists] for text in each)
     ):
         raise InputError(
             f"{results.folder} is not a run of the study {name}",
             "name the study and the folder of the run that was interrupted",
         )
     own = Path(source) if source else None
-    return _Asked(scale, options, results.manifest.seed, own, kernels, modules, disks)
+    return _Asked(scale, options, results.manifest.seed, own, *lists)
 
 
 def _refuse_others(context: typer.Context, folder: Path) -> None:
     """Refuse options that would change cells on resume. The number of repetitions may change."""
-    for name in ("scale", "set", "source", "seed", "kernel", "modules", "disk"):
+    for name in ("scale", "set", "source", "seed", "kernel", "modules", "disk", "profile"):
         if str(context.get_parameter_source(name)).endswith("COMMANDLINE"):
             raise InputError(
                 f"--resume {folder} keeps the run's original options; --{name} cannot be changed",

@@ -50,8 +50,12 @@ def text(found: Posts, pictures: dict[str, str], command: str) -> str:
         f"# {found.title}",
         _ABOUT,
         f"```console\n$ {command}\n```",
-        found.count[0],
-        *([found.count[1], markdown.items(found.count[2:])] if found.count[1:] else []),
+        found.count,
+        *(
+            block
+            for heading, entries in found.others.items()
+            for block in (heading, markdown.items(entries))
+        ),
         "## Verdicts per study",
         markdown.table(found.summary),
         markdown.items(found.rules),

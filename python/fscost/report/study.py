@@ -29,6 +29,7 @@ _STYLES = {
     "fails": "red",
     "partly": "yellow",
     "inconclusive": "dim",
+    "cannot be tested": "dim",
     "open": "dim",
 }
 

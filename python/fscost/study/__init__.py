@@ -1,6 +1,7 @@
 """Published experiments, repeated and judged. `published/` holds each one as data, including the
 rules for its claims."""
 
+from fscost.study import cut
 from fscost.study.judge import (
     MORE_MAY_DECIDE,
     RULES,
@@ -35,6 +36,7 @@ __all__ = [
     "Table",
     "Verdict",
     "catalogue",
+    "cut",
     "is_too_small",
     "load",
     "plan",

@@ -34,6 +34,8 @@ class Outcome(StrEnum):
     OPEN = "open"
     """The interval includes a bound, or there is no interval (one repetition decides nothing), or
     the measured value is no evidence."""
+    NOT_TESTABLE = "cannot be tested"
+    """No run of fscost could measure it."""
 
 
 class Verdict(StrEnum):
@@ -44,6 +46,7 @@ class Verdict(StrEnum):
     NOT_REPRODUCED = "not reproduced here"
     REVERSED = "reversed"
     INCONCLUSIVE = "inconclusive"
+    NOT_TESTABLE = "cannot be tested"
 
 
 RULES = (
@@ -65,6 +68,10 @@ RULES = (
         " reproduced here when all fail or are reversed, and partly reproduced when at least one"
         " holds and at least one fails or is reversed, whatever the open ones would show."
         " Otherwise, it is inconclusive."
+    ),
+    (
+        "A claim cannot be tested if no run of fscost could measure any of its criteria; the reason"
+        " is given with it. A claim that a run could decide stays inconclusive."
     ),
     (
         "A criterion of modelled times must have the same outcome for the times of requests in"
@@ -134,6 +141,10 @@ def _judged(criterion: Criterion, numbers: Numbers, published: Published) -> Jud
 
 def _of_one_metric(criterion: Criterion, numbers: Numbers, published: Published) -> JudgedCriterion:
     formula = criterion.formula
+    if criterion.cannot:
+        return JudgedCriterion(
+            criterion, None, Measured(None, criterion.cannot), Outcome.NOT_TESTABLE
+        )
     measured = Measured(None, criterion.because) if formula is None else numbers.measured(formula)
     found = Outcome.OPEN
     bounded = None if formula is None or not measured.because else numbers.bounded(formula)
@@ -245,6 +256,8 @@ def verdict(outcomes: Sequence[Outcome]) -> Verdict:
     would show."""
     found = set(outcomes)
     failed = {Outcome.FAILS, Outcome.REVERSED}
+    if found == {Outcome.NOT_TESTABLE}:
+        return Verdict.NOT_TESTABLE
     if Outcome.HOLDS in found and found & failed:
         return Verdict.PARTLY
     if found == {Outcome.HOLDS}:

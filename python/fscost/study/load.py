@@ -195,7 +195,7 @@ class _Reader:
         return Claim(entry["text"], entry["rule"], criteria, explanation)
 
     def _criterion(self, entry: Mapping[str, Any]) -> Criterion:
-        is_measured = "value" in entry or "because" not in entry
+        is_measured = "value" in entry or not entry.keys() & {"because", "cannot"}
         formula = Formula.parse(entry["value"], self._metric) if is_measured else None
         precondition = (
             self._precondition(entry["precondition"]) if "precondition" in entry else None

@@ -8,6 +8,7 @@ from math import inf, isfinite
 from fscost import stats
 from fscost.results import METRICS, RunResults
 from fscost.stats import Interval
+from fscost.study import cut
 from fscost.study.formula import Formula, Reference
 from fscost.study.model import Published, Study
 from fscost.study.unknown import range_of
@@ -35,8 +36,8 @@ class Measured:
 
 @dataclass(frozen=True)
 class Numbers:
-    """Samples of a run by reference and repetition, and the constants of its workload. `virtual`:
-    references to times of an emulated guest."""
+    """Samples of a run by reference and repetition, those of its kept power cuts, and the constants
+    of its workload. `virtual`: references to times of an emulated guest."""
 
     samples: Mapping[Reference, Mapping[int, float]]
     constants: Mapping[str, float]
@@ -56,6 +57,8 @@ class Numbers:
                 samples.setdefault(reference, {})[row["repetition"]] = row["value"]
                 if row["unit"].startswith(_VIRTUAL):
                     virtual.add(reference)
+        for reference, repetition, value in cut.samples(cut.kept(results.folder), shorts):
+            samples.setdefault(reference, {})[repetition] = value
         for name, parts in study.sums.items():
             virtual |= _add_sum(samples, virtual, name, parts)
         options = results.manifest.workload.get("options", [])

@@ -89,8 +89,8 @@ class Precondition:
 @dataclass(frozen=True)
 class Criterion:
     """Criterion that holds if the formula's value lies within the bounds, ends included; None is no
-    bound. It stays open if its precondition is not met, or if it has no formula because nothing
-    here can measure it. `neutral` is the value of no effect, if the claim has a direction: a value
+    bound. It stays open if its precondition is not met, or if it has no formula because this study
+    does not measure it. `cannot`: the reason why no run of fscost could measure it. `neutral` is the value of no effect, if the claim has a direction: a value
     on its other side reverses the criterion."""
 
     label: str
@@ -100,6 +100,7 @@ class Criterion:
     at_most: float | None = None
     neutral: float | None = None
     because: str = ""
+    cannot: str = ""
     precondition: Precondition | None = None
 
 

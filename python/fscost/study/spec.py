@@ -6,7 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from fscost import profile, workload
-from fscost.errors import HostError, InputError
+from fscost.errors import HostError, InputError, did_you_mean
+from fscost.profile import Profile
 from fscost.run import RunSpec, StoppingRule, device_models
 from fscost.study.model import Need, Scale, Study
 from fscost.workload.model import Workload
@@ -36,6 +37,7 @@ def plan(
     kernels: Sequence[str] = (),
     modules: Sequence[str] = (),
     disks: Sequence[str] = (),
+    only: Sequence[str] = (),
     min_repetitions: int | None = None,
     max_repetitions: int | None = None,
     max_minutes: float | None = None,
@@ -44,7 +46,8 @@ def plan(
     command_line: Sequence[str] = (),
 ) -> RunSpec:
     """Plan one run with all profiles, interleaved, under each of `kernels`. `options` are options
-    of the workload and override those of the scale, as `source` does, and `disks` for each disk."""
+    of the workload and override those of the scale, as `source` does, and `disks` for each disk. `only`: short names of the profiles to run; all
+    if empty."""
     most = max_repetitions
     if most is None:
         most = max(min_repetitions or 0, scale.max_repetitions)
@@ -52,8 +55,14 @@ def plan(
     given = dict(options or {})
     asked = [profile.parse_disk(text) for text in disks]
     of_scale = [profile.parse_disk(text) for text in scale.disks]
-    of_scale = [each for each in of_scale if all(each.name != other.name for other in asked)]
-    named = profile.with_run_disks(list(study.profiles.values()), [*of_scale, *asked])
+    chosen = _chosen(study, only)
+    used = {disk.name for each in chosen for disk in each.disks}
+    of_scale = [
+        each
+        for each in of_scale
+        if each.name in used and all(each.name != other.name for other in asked)
+    ]
+    named = profile.with_run_disks(chosen, [*of_scale, *asked])
     profiles = tuple(each for found in named for each in profile.on_kernels(found, kernels))
     return RunSpec(
         profiles=profiles,
@@ -83,8 +92,18 @@ def plan(
             "kernel": list(kernels),
             "modules": list(modules),
             "disk": list(disks),
+            "profile": list(only),
         },
     )
+
+
+def _chosen(study: Study, only: Sequence[str]) -> list[Profile]:
+    """Return the profiles with these short names, in the study's order; all if there are none."""
+    for name in only:
+        if name not in study.profiles:
+            remedy = did_you_mean(name, study.profiles) or f"profiles: {', '.join(study.profiles)}"
+            raise InputError(f"study {study.name} has no profile '{name}'", remedy)
+    return [found for name, found in study.profiles.items() if not only or name in only]
 
 
 def missing(needs: Sequence[Need]) -> list[Need]:

@@ -14,7 +14,7 @@ from fscost.results import RunResults
 from fscost.study import RULES, Findings, Outcome, Report, Study, Verdict
 from fscost.view.grid import NOTHING, Grid, plain
 from fscost.view.run import conditions
-from fscost.view.study import CLAIMS, claims, criterion_row, verdict_text
+from fscost.view.study import CLAIMS, claims, criterion_row, power_cuts, verdict_text
 
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 _DECIDED = (Outcome.HOLDS, Outcome.FAILS, Outcome.REVERSED)
@@ -49,7 +49,8 @@ class Posts:
     """Contents of the page about all studies."""
 
     title: str
-    count: Sequence[str]
+    count: str
+    others: Mapping[str, Sequence[str]]
     summary: Grid
     rules: Sequence[str]
     posts: Sequence[Post]
@@ -77,7 +78,7 @@ def posts(reports: Sequence[Report], answers: Mapping[str, str] | None = None) -
     number = _NUMBERS[count] if count < len(_NUMBERS) else str(count)
     return Posts(
         f"What {number} famous post{'s' * (count != 1)} got right",
-        _count(by_study),
+        *_count(by_study),
         _summary(by_study),
         RULES,
         [_post(columns, (answers or {}).get(name, "")) for name, columns in by_study.items()],
@@ -121,22 +122,30 @@ def _scale(column: Column) -> str:
     return str(column.report.results.manifest.request.get("scale", ""))
 
 
-def _count(by_study: Mapping[str, Sequence[Column]]) -> list[str]:
-    """Count the claims with a verdict in at least one run, and name the others."""
-    total, among, open_ = 0, 0, []
+def _count(by_study: Mapping[str, Sequence[Column]]) -> tuple[str, dict[str, Sequence[str]]]:
+    """Count the claims with a verdict in at least one run, and list the others by title."""
+    total, among = 0, 0
+    open_: list[str] = []
+    untestable: list[str] = []
     for name, columns in by_study.items():
         for judged in zip(*(column.findings.claims for column in columns), strict=True):
             total += 1
-            if any(each.verdict is not Verdict.INCONCLUSIVE for each in judged):
+            found = {each.verdict for each in judged}
+            if found == {Verdict.NOT_TESTABLE}:
+                because = "; ".join(entry.measured.because for entry in judged[0].criteria)
+                untestable.append(f"{name}: {judged[0].claim.text}: {plain(because)}")
+                continue
+            if found - {Verdict.INCONCLUSIVE, Verdict.NOT_TESTABLE}:
                 continue
             if any(each.among is not None for each in judged):
                 among += 1
             else:
                 open_.append(f"{name}: {judged[0].claim.text}")
-    decided = total - among - len(open_)
+    decided = total - among - len(open_) - len(untestable)
     line = f"Of {total} claims, {decided} have a verdict in at least one run"
     line += f", and {among} more among the file systems measured." if among else "."
-    return [line, *(["Without one:"] * bool(open_)), *open_]
+    lists = (("Without one:", open_), ("Cannot be tested:", untestable))
+    return line, {title: entries for title, entries in lists if entries}
 
 
 def _summary(by_study: Mapping[str, Sequence[Column]]) -> Grid:
@@ -204,6 +213,8 @@ def _run(column: Column) -> Iterator[str]:
     where = conditions(results)[-2]
     begun = manifest.started_utc[:10]
     yield plain(f"{begun}, {scale}, n = {repetitions}. {where}")
+    if (examined := power_cuts(results)) is not None:
+        yield plain(examined)
     for reason, profiles in _by_reason(results).items():
         yield plain(f"Not measured: {', '.join(profiles)}, because {reason}.")
 

@@ -10,6 +10,7 @@ from math import isinf
 import pyarrow as pa
 
 from fscost import study
+from fscost.results import RunResults
 from fscost.stats import Interval, Row, summarise
 from fscost.view.by_disk import by_disk
 from fscost.view.grid import NOTHING, Grid, or_nothing, plain
@@ -79,7 +80,11 @@ def study_view(report: study.Report, *, is_by_disk: bool = False) -> StudyView:
         Section(
             "How to read it",
             None,
-            [*study.RULES, *_counts(report), *map(plain, conditions(results))],
+            [
+                *study.RULES,
+                *_counts(report),
+                *map(plain, [*conditions(results), *filter(None, [power_cuts(results)])]),
+            ],
         )
     )
     notes = [
@@ -175,6 +180,19 @@ def study_answers(report: study.Report) -> list[str]:
         f"Of {len(findings.claims)} claims{_under(findings)}: {verdict_counts(findings)}."
         for findings in report.findings
     ]
+
+
+def power_cuts(results: RunResults) -> str | None:
+    """Describe the examinations of power cuts that are kept in the run's folder."""
+    found = study.cut.kept(results.folder)
+    if not found:
+        return None
+    how = ", ".join(
+        dict.fromkeys(f"workload {each.workload}, device {each.device}" for each in found)
+    )
+    seeds = ", ".join(str(each.seed) for each in found)
+    names = ", ".join(each.name for each in found)
+    return f"States after power cuts: {names} (fscost crash; {how}; seeds {seeds})."
 
 
 def _under(findings: study.Findings) -> str:
@@ -362,14 +380,16 @@ def _claim(
         for at, judged in under
     ]
     lines = [f"Rule: {claim.rule}."]
-    reasons: dict[str, list[str]] = {}
+    reasons: dict[tuple[str, str], list[str]] = {}
     for at, judged in under:
         for entry in judged.criteria:
-            if entry.measured.because:
-                reasons.setdefault(entry.measured.because, []).append(entry.criterion.label + at)
+            if because := entry.measured.because:
+                is_testable = entry.outcome is not study.Outcome.NOT_TESTABLE
+                word = "inconclusive" if is_testable else entry.outcome.value
+                reasons.setdefault((word, because), []).append(entry.criterion.label + at)
     lines += [
-        f"{'; '.join(labels)}: inconclusive, because {plain(because)}."
-        for because, labels in reasons.items()
+        f"{'; '.join(labels)}: {word}, because {plain(because)}."
+        for (word, because), labels in reasons.items()
     ]
     for at, judged in under:
         for entry in judged.criteria:

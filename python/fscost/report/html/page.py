@@ -37,7 +37,7 @@ _TEXTS = (
 )
 _TONES = (
     *(("REPRODUCED", "good"), ("PARTLY", "open"), ("NOT REPRODUCED", "bad")),
-    *(("REVERSED", "bad"), ("INCONCLUSIVE", "open")),
+    *(("REVERSED", "bad"), ("INCONCLUSIVE", "open"), ("CANNOT", "open")),
     *(("SAFE", "good"), ("NEEDS-REPAIR", "open"), ("EXPOSES-STALE", "bad")),
     *(("LOSES-ACKED", "bad"), ("CORRUPTS", "bad")),
 )
