@@ -111,6 +111,24 @@ def test_only_the_profiles_asked_for_run_also_when_resumed(fscost: Fscost, tmp_p
     assert "--profile cannot be changed" in again.stderr
 
 
+def test_optional_profiles_run_only_if_they_are_named(fscost: Fscost) -> None:
+    """They check a file system of 1 TiB with e2fsck, in the phase mount."""
+    for short in ("ext2_big", "ext3_big", "ext4_big"):
+        assert study.load("nine-filesystems").profiles[short].after_mount == (
+            ("e2fsck", "-f", "-n", "{disk.big}"),
+        )
+    fsck = "fsck of ext2 (and ext3?) takes ages"
+    words = ("run", "nine-filesystems", "--lab", "fake", "--min-repetitions", "1")
+    usual = fscost(*words, "--max-repetitions", "1", "--set", "files=1", "--out", "usual")
+    assert "ext2-big" not in usual.stderr
+    assert fsck in usual.stderr.partition("can decide")[2]
+    named = fscost(
+        *(*words, "--max-repetitions", "1", "--set", "files=1", "--out", "named"),
+        *("--profile", "ext2_big", "--profile", "ext3_big"),
+    )
+    assert fsck not in named.stderr
+
+
 def test_a_run_on_another_source_goes_on_with_it(fscost: Fscost, tmp_path: Path) -> None:
     with tarfile.open(tmp_path / "mine.tar", "w") as tar:
         tar.add(__file__, "mine/a.c")

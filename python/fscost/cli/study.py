@@ -194,7 +194,7 @@ def run_(context: typer.Context, options: RunOptions) -> None:
     if options.dry_run:
         print_commands(prepared)
         return
-    _say_what_it_decides(found, scale)
+    _say_what_it_decides(found, scale, asked.profiles)
     with alone(lab, wait=options.wait):
         outcome = execute(prepared)
     if outcome.results.manifest.cells:
@@ -263,8 +263,8 @@ def page(
         print(path)
 
 
-def _say_what_it_decides(found: study.Study, scale: study.Scale) -> None:
-    left_open = found.left_open(scale)
+def _say_what_it_decides(found: study.Study, scale: study.Scale, only: Sequence[str]) -> None:
+    left_open = found.left_open(scale, only)
     count = len(found.claims)
     decided = f"{count - len(left_open)} of {count}" if left_open else f"all {count}"
     say(f"scale {scale.name} can decide {decided} claims" + ", not:" * bool(left_open))

@@ -14,7 +14,7 @@ from fscost.profile.families import (
 )
 from fscost.profile.flags import split_flags
 from fscost.profile.kernels import on_kernels
-from fscost.profile.load import load_catalogue
+from fscost.profile.load import load_catalogue, read_profile
 from fscost.profile.misspelt import suggestion
 from fscost.profile.model import DiskSpec, FormatPlan, Profile
 from fscost.profile.spelling import extend, split_words
@@ -32,6 +32,7 @@ __all__ = [
     "on_kernels",
     "parse_disk",
     "plan_format",
+    "read_profile",
     "resolve",
     "suggestion",
     "unsupported_reason",

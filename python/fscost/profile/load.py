@@ -62,10 +62,11 @@ def read_catalogue(file: str, text: str) -> list[Profile]:
         raise InputError(
             f"{file}: {error}", "see the other files of the catalogue for the syntax"
         ) from None
-    return [_read_profile(file, name, table) for name, table in tables.items()]
+    return [read_profile(file, name, table) for name, table in tables.items()]
 
 
-def _read_profile(file: str, name: str, table: Any) -> Profile:
+def read_profile(file: str, name: str, table: Any) -> Profile:
+    """Read a profile's table; an InputError names the file and the field."""
     place = f"{file}: {name}"
     _require(bool(_NAME.fullmatch(name)), place, "a name is lower-case words joined by '-'")
     try:

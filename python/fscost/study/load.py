@@ -86,8 +86,12 @@ class _Reader:
         self._name = name
         self._table = table
         self._metric: str = table["metric"]
+        self._optional = table.get("optional_profiles", {})
         self._profiles = {
             short: profile.resolve(spelling) for short, spelling in table["profiles"].items()
+        } | {
+            short: profile.read_profile(f"{name}/study.toml", short.replace("_", "-"), entry)
+            for short, entry in self._optional.items()
         }
 
     def study(self, published: str) -> Study:
@@ -102,6 +106,7 @@ class _Reader:
             method=table["method"].strip(),
             metric=self._metric,
             profiles=self._profiles,
+            optional=frozenset(self._optional),
             workload=workload["name"],
             steps=tuple(
                 Step(**{**step, "shell": step["shell"].strip()})

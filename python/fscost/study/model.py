@@ -1,7 +1,7 @@
 """Model of a study: a published experiment, its steps here, and the rules that judge its claims.
 All of it is data (`published/`)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fscost.profile.model import Profile
@@ -144,6 +144,8 @@ class Study:
     method: str
     metric: str
     profiles: Mapping[str, Profile]
+    optional: frozenset[str]
+    """Profiles that run only if they are asked for."""
     workload: str
     steps: tuple[Step, ...]
     probe_interval_ms: int | None
@@ -163,14 +165,19 @@ class Study:
     tables: tuple[Table, ...]
     claims: tuple[Claim, ...]
 
-    def left_open(self, scale: Scale) -> list[str]:
+    def left_open(self, scale: Scale, only: Sequence[str] = ()) -> list[str]:
         """Return the claims that no run of this scale decides: it is too small, or nothing is
-        measured."""
+        measured, or none of the profiles that run is among those compared."""
+        run = frozenset(only) or self.profiles.keys() - self.optional
         return [
             claim.text
             for claim in self.claims
             if claim.text.startswith(scale.leaves_open)
-            or all(criterion.formula is None for criterion in claim.criteria)
+            or all(
+                criterion.formula is None
+                or run.isdisjoint(ref.profile for ref in criterion.formula.references)
+                for criterion in claim.criteria
+            )
         ]
 
     def reference(self, profile: str, phase: str) -> Reference:

@@ -98,12 +98,14 @@ def plan(
 
 
 def _chosen(study: Study, only: Sequence[str]) -> list[Profile]:
-    """Return the profiles with these short names, in the study's order; all if there are none."""
+    """Return the profiles with these short names, in the study's order; all but the optional ones
+    if there are none."""
     for name in only:
         if name not in study.profiles:
             remedy = did_you_mean(name, study.profiles) or f"profiles: {', '.join(study.profiles)}"
             raise InputError(f"study {study.name} has no profile '{name}'", remedy)
-    return [found for name, found in study.profiles.items() if not only or name in only]
+    wanted = frozenset(only) or study.profiles.keys() - study.optional
+    return [found for name, found in study.profiles.items() if name in wanted]
 
 
 def missing(needs: Sequence[Need]) -> list[Need]:
