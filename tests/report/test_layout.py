@@ -1,10 +1,11 @@
 """No unit is separated from its number, and nothing is cut off, at any width."""
 
 import re
+from io import StringIO
 
 import pytest
 
-from fscost.report import layout
+from fscost.report import layout, terminal
 from fscost.view.grid import Grid
 
 GRID = Grid(
@@ -78,3 +79,26 @@ def test_joined_names_part_behind_a_plus() -> None:
         "inode_removed",
     ]
     assert layout.wrapped("5 + 10", 5) == ["5 +", "10"]
+
+
+@pytest.mark.parametrize(
+    ("text", "indent"),
+    [
+        ("- one finding", 2),
+        ("  - below another", 4),
+        ("Why: a cause", 5),
+        ("xfs: an answer", 5),
+        ("An answer of one: a sentence", 0),
+        ("Caution: btrfs: two labels", 9),
+    ],
+)
+def test_lines_hang_under_their_first_word(text: str, indent: int) -> None:
+    assert layout.hanging(text) == " " * indent
+    out = StringIO()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLUMNS", "60")
+        terminal.print_parts("title", [f"{text} {'and more words ' * 8}"], out)
+    first, *others = out.getvalue().splitlines()[2:]
+    assert first.startswith(text)
+    assert len(others) > 1
+    assert all(line.startswith(" " * indent) and line[indent] != " " for line in others)

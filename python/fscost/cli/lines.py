@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fscost.report import document
+from fscost.report.layout import hanging
 from fscost.report.width import given_columns
 from fscost.view.grid import plain
 
@@ -26,7 +27,7 @@ def print_document(kind: str, value: Mapping[str, Any]) -> None:
 def wrapped(text: str) -> str:
     """Return the text wrapped to the terminal's width, or on one line in a pipe or a file."""
     columns = given_columns(sys.stdout)
-    return text if columns is None else textwrap.fill(text, columns, break_on_hyphens=False)
+    return text if columns is None else "\n".join(_wrapped(text, columns, "", hanging(text)))
 
 
 def print_lines(entries: Sequence[tuple[str, str]]) -> None:

@@ -20,6 +20,17 @@ _TIES = re.compile(
 )
 
 
+_LEAD = re.compile(r" *(?:- |\S{1,12}: )")
+"""A bullet or a short label before the first word of a line."""
+
+
+def hanging(text: str) -> str:
+    """Return the indent of the lines below the first: under the first word after a bullet or a
+    label, such as "Why: "."""
+    lead = _LEAD.match(text)
+    return " " * lead.end() if lead else ""
+
+
 class _Wrapper(textwrap.TextWrapper):
     wordsep_simple_re = re.compile(rf"([\t\n\x0b\x0c\r ]+|{_BEHIND_PLUS})")
 

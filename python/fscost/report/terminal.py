@@ -81,7 +81,8 @@ def _view(view: View, folder: str, width: int) -> Iterator[Line]:
         yield _EMPTY
         yield from _table(view.breakdown.grid, width)
         for note in view.breakdown.notes:
-            yield from map(_marked, layout.wrapped(note, min(width, _MOST_READABLE)))
+            below = layout.hanging(note)
+            yield from map(_marked, layout.wrapped(note, min(width, _MOST_READABLE), below))
     yield from _list(view.why_title, view.why, width)
     yield from _list("Caution", view.cautions, width)
     for grid in (view.times, view.live_times, view.disks, view.phases):
@@ -110,8 +111,12 @@ def _titled_parts(title: str, parts: Sequence[Grid | str], width: int) -> Iterat
         before = part
 
 
-def _sentence(line: str, width: int, *, style: str = "", indent: str = "") -> Iterator[Line]:
-    return (_line(each, style) for each in layout.wrapped(line, min(width, _MOST_READABLE), indent))
+def _sentence(
+    line: str, width: int, *, style: str = "", indent: str | None = None
+) -> Iterator[Line]:
+    """Wrap a sentence; by default, further lines begin under its first word."""
+    below = layout.hanging(line) if indent is None else indent
+    return (_line(each, style) for each in layout.wrapped(line, min(width, _MOST_READABLE), below))
 
 
 def _list(title: str, lines: Sequence[str], width: int) -> Iterator[Line]:
@@ -120,7 +125,7 @@ def _list(title: str, lines: Sequence[str], width: int) -> Iterator[Line]:
     yield _EMPTY
     yield _line(title, "bold")
     for line in lines:
-        yield from _sentence(f"- {line}", width, indent="  ")
+        yield from _sentence(f"- {line}", width)
 
 
 def _table(grid: Grid, width: int) -> Iterator[Line]:

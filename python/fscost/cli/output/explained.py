@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from fscost.analyze import By, Group, Journal, Report
 from fscost.analyze.commits import Why
+from fscost.report.layout import hanging
 from fscost.view.grid import plain
 from fscost.view.repetition import Repeated, span
 from fscost.view.units import human_bytes, human_years
@@ -59,26 +60,24 @@ def lines(report: Report, width: int | None, worn: "GroupWear | None" = None) ->
         f"{families}; {human_bytes(report.write_bytes)} written in"
         f" {', '.join(report.wrote) or 'no phase'}; {unknown} unknown"
     )
-    yield from _wrapped(told, width, "")
+    yield from _wrapped(told, width)
     if explanation.end != "finished":
         yield from _wrapped(
-            f"the recording is incomplete ({explanation.end}): only the part before is shown",
-            width,
-            "",
+            f"the recording is incomplete ({explanation.end}): only the part before is shown", width
         )
     if report.groups:
         yield ""
         yield from _table(report, width, worn)
     if worn is not None:
         yield ""
-        yield from _wrapped(_life(worn), width, "")
+        yield from _wrapped(_life(worn), width)
     if report.journal is not None:
         yield ""
         yield from facts(_journal(report.journal, report.write_bytes), width)
     if report.findings:
         yield ""
     for finding in report.findings:
-        yield from _wrapped(f"- {finding}", width, "  ")
+        yield from _wrapped(f"- {finding}", width)
 
 
 def disk_lines(
@@ -89,7 +88,7 @@ def disk_lines(
     if report.groups:
         yield from _table(report, width, worn)
     if worn is not None:
-        yield from _wrapped(_life(worn), width, "")
+        yield from _wrapped(_life(worn), width)
 
 
 def _life(worn: "GroupWear") -> str:
@@ -324,9 +323,11 @@ def head(text: str, width: int | None) -> str:
     )
 
 
-def _wrapped(text: str, width: int | None, indent: str) -> Iterator[str]:
-    """Wrap at blanks. A word longer than the width stays whole."""
+def _wrapped(text: str, width: int | None, indent: str | None = None) -> Iterator[str]:
+    """Wrap at blanks; by default, further lines begin under the first word. A word longer than the
+    width stays whole."""
     rest = plain(text)
+    indent = hanging(rest) if indent is None else indent
     while width is not None and len(rest) > width:
         place = rest.rfind(" ", len(indent) + 1, width + 1)
         if place < 0:
