@@ -249,6 +249,7 @@ class Crash:
     def states(
         self, at_ns: int, device: str, most: int, seed: int
     ) -> list[tuple[str, list[int], str]]: ...
+    def enumeration(self, device: str, most_bytes: int) -> States: ...
     def export(
         self,
         at_ns: int,
@@ -258,6 +259,11 @@ class Crash:
         descriptor: int,
         path: str | os.PathLike[str],
     ) -> None: ...
+
+@final
+class States:
+    def add(self, at_ns: int, most: int, seed: int) -> list[tuple[str, bytes]]: ...
+    def counts(self) -> tuple[int, int]: ...
 
 @final
 class Array:

@@ -1,12 +1,14 @@
 //! States after a power cut.
 
 use crate::{error, recording::Recording, refused, working};
-use fscost_crash::{Contents, Cut, Identities, Memory, Model, Requests, choices, image};
+use fscost_crash::{
+    Contents, Cut, Enumeration, Identities, Memory, Model, Requests, TooMany, choices, image,
+};
 use fscost_recording::{self as recording, Output};
-use pyo3::prelude::*;
+use pyo3::{prelude::*, types::PyBytes};
 use std::{
     path::PathBuf,
-    sync::{Arc, OnceLock},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
 /// The requests of a recording, to cut the power at any instant.
@@ -134,8 +136,18 @@ impl Crash {
         })
     }
 
-    /// Write a disk in one of these states, sparse, to the empty file behind a descriptor. `path`
-    /// is used in errors.
+    /// Return an enumeration of states, which takes at most `most_bytes` of memory.
+    fn enumeration(&self, device: &str, most_bytes: usize) -> PyResult<States> {
+        Ok(States {
+            shared: Arc::clone(&self.shared),
+            requests: Arc::clone(&self.requests),
+            device: Device::named(device)?,
+            found: Arc::new(Mutex::new(Enumeration::new(most_bytes))),
+        })
+    }
+
+    /// Write a disk in one of these states, sparse, to the file behind a descriptor, in place of
+    /// what it holds. `path` is used in errors.
     #[allow(clippy::too_many_arguments)] // They are the Python method's.
     fn export(
         &self,
@@ -168,5 +180,48 @@ impl Crash {
             shared,
             requests: Arc::new(requests),
         })
+    }
+}
+
+/// States of several cuts, each image once.
+#[pyclass(frozen, module = "fscost._native")]
+pub struct States {
+    shared: Arc<Shared>,
+    requests: Arc<Requests>,
+    device: Device,
+    found: Arc<Mutex<Enumeration>>,
+}
+
+#[pymethods]
+impl States {
+    /// Return the new states among at most `most` of a cut: `[(how, kept)]`. `kept` are places in
+    /// `pending`, four bytes each. Raises ValueError if all states take too much memory.
+    fn add<'py>(
+        &self,
+        py: Python<'py>,
+        at_ns: u64,
+        most: usize,
+        seed: u64,
+    ) -> PyResult<Vec<(&'static str, Bound<'py, PyBytes>)>> {
+        let (shared, requests) = (Arc::clone(&self.shared), Arc::clone(&self.requests));
+        let (device, found) = (self.device, Arc::clone(&self.found));
+        let new = working(py, move || {
+            let digests = shared.digests()?;
+            let cut = device.cut(&requests, at_ns);
+            let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+            Ok(found.add(&shared.recording, digests, &cut, device.model, most, seed))
+        })?;
+        let new = new.map_err(|error: TooMany| refused(error))?;
+        let choices = new.into_iter().map(|choice| {
+            let places: Vec<u8> = choice.kept.iter().flat_map(|at| at.to_ne_bytes()).collect();
+            (choice.how, PyBytes::new(py, &places))
+        });
+        Ok(choices.collect())
+    }
+
+    /// Return how many states there were, and how many of them had different contents.
+    fn counts(&self) -> (u64, usize) {
+        let found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        (found.tried(), found.different())
     }
 }

@@ -41,6 +41,7 @@ mod _native {
         array::Array,
         arrow::Batch,
         crash::Crash,
+        crash::States,
         explanation::{Batches, Explanation},
         import_dm_log_writes,
         latency::{latency_check, latency_parameters},

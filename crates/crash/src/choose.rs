@@ -1,7 +1,7 @@
 //! Which of the pending units a power cut keeps.
 
-use crate::Cut;
-use std::collections::BTreeSet;
+use crate::{Cut, identity::short};
+use std::collections::HashSet;
 
 /// What a device promises beyond flushes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,71 +25,160 @@ pub struct Choice {
 /// (nothing, everything, each prefix, all but one, only one), then random ones of `seed`. Where
 /// there are too many, each kind gets an even share.
 pub fn choices(cut: &Cut<'_>, model: Model, most: usize, seed: u64) -> Vec<Choice> {
-    let count = cut.pending.len() as u32;
-    let all: Vec<u32> = (0..count).collect();
-    let mut kinds: Vec<(&'static str, Vec<Vec<u32>>)> = vec![
-        ("none", vec![Vec::new()]),
-        ("all", vec![all.clone()]),
-        ("prefix", (1..count).map(|end| (0..end).collect()).collect()),
-    ];
-    if model == Model::Reorder {
-        let without = |one: u32| all.iter().copied().filter(|&each| each != one).collect();
-        kinds.push(("all but one", (0..count).map(without).collect()));
-        kinds.push(("only one", (0..count).map(|one| vec![one]).collect()));
-    }
-    let mut seen = BTreeSet::new();
     let mut found = Vec::new();
-    let share = most / kinds.len();
-    for (how, subsets) in kinds {
-        for kept in spread(subsets, share.max(1)) {
-            if found.len() < most && seen.insert(kept.clone()) {
-                found.push(Choice { how, kept });
-            }
-        }
-    }
-    if model == Model::Reorder {
-        add_random(&all, most, seed, &mut seen, &mut found);
-    }
+    each_choice(cut, model, most, seed, |how, kept| {
+        found.push(Choice {
+            how,
+            kept: kept.places(),
+        });
+        true
+    });
     found
 }
 
-fn add_random(
-    all: &[u32],
+/// Calls `visit` with each of these subsets, until it returns false. None of them is kept.
+pub(crate) fn each_choice(
+    cut: &Cut<'_>,
+    model: Model,
     most: usize,
     seed: u64,
-    seen: &mut BTreeSet<Vec<u32>>,
-    found: &mut Vec<Choice>,
+    mut visit: impl FnMut(&'static str, &Kept) -> bool,
 ) {
+    let count = cut.pending.len();
+    let mut kept = Kept::new(count);
+    let mut seen = HashSet::new();
+    // Each kind, and how many subsets it has.
+    let mut kinds = vec![("none", 1), ("all", 1), ("prefix", count.saturating_sub(1))];
+    if model == Model::Reorder {
+        kinds.extend([("all but one", count), ("only one", count)]);
+    }
+    let share = (most / kinds.len()).max(1);
+    for (how, subsets) in kinds {
+        for number in 0..subsets.min(share) {
+            if seen.len() == most {
+                return;
+            }
+            let number = if subsets > share {
+                number * subsets / share
+            } else {
+                number
+            };
+            match how {
+                "none" => kept.set_first(0),
+                "all" => kept.set_first(count),
+                "prefix" => kept.set_first(number + 1),
+                "only one" => {
+                    kept.set_first(0);
+                    kept.flip(number);
+                }
+                _ => {
+                    kept.set_first(count);
+                    kept.flip(number);
+                }
+            }
+            if seen.insert(kept.name()) && !visit(how, &kept) {
+                return;
+            }
+        }
+    }
+    if model == Model::InOrder {
+        return;
+    }
     let mut random = fastrand::Rng::with_seed(seed);
     // Few units have few subsets: stop when draws bring nothing new.
     let mut misses = 0;
-    while found.len() < most && misses < 64 {
+    while seen.len() < most && misses < 64 {
         let share = random.f64();
-        let kept: Vec<u32> = all
-            .iter()
-            .copied()
-            .filter(|_| random.f64() < share)
-            .collect();
-        if seen.insert(kept.clone()) {
-            let how = "random";
-            found.push(Choice { how, kept });
-            misses = 0;
+        kept.set_each(|_| random.f64() < share);
+        misses = if seen.insert(kept.name()) {
+            if !visit("random", &kept) {
+                return;
+            }
+            0
         } else {
-            misses += 1;
-        }
+            misses + 1
+        };
     }
 }
 
-/// Returns at most `most` of the subsets, evenly spread.
-fn spread(subsets: Vec<Vec<u32>>, most: usize) -> Vec<Vec<u32>> {
-    let count = subsets.len();
-    if count <= most {
-        return subsets;
+/// A set of places of pending units: one bit for each.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    bits: Vec<u64>,
+    count: usize,
+}
+
+impl Kept {
+    fn new(count: usize) -> Kept {
+        Kept {
+            bits: vec![0; count.div_ceil(64)],
+            count,
+        }
     }
-    let chosen: BTreeSet<usize> = (0..most).map(|number| number * count / most).collect();
-    let numbered = subsets.into_iter().enumerate();
-    numbered
-        .filter(|(place, _)| chosen.contains(place))
-        .map(|(_, subset)| subset)
-        .collect()
+
+    /// The set of these places, all below `count`.
+    pub(crate) fn of(places: &[u32], count: usize) -> Kept {
+        let mut kept = Kept::new(count);
+        for &place in places {
+            kept.flip(place as usize);
+        }
+        kept
+    }
+
+    pub(crate) fn has(&self, place: u32) -> bool {
+        let place = place as usize;
+        let word = self.bits.get(place / 64);
+        word.is_some_and(|word| word >> (place % 64) & 1 == 1)
+    }
+
+    /// The places, in order.
+    pub(crate) fn places(&self) -> Vec<u32> {
+        self.iter().collect()
+    }
+
+    /// Yields the places, in order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = u32> + '_ {
+        self.bits.iter().enumerate().flat_map(|(at, &word)| {
+            let mut left = word;
+            std::iter::from_fn(move || {
+                let bit = left.trailing_zeros();
+                left &= left.wrapping_sub(1);
+                (bit < 64).then_some(at as u32 * 64 + bit)
+            })
+        })
+    }
+
+    /// The set itself, if it has few places, otherwise a digest of it.
+    fn name(&self) -> u128 {
+        let word = |at: usize| u128::from(self.bits.get(at).copied().unwrap_or_default());
+        if self.bits.len() <= 2 {
+            return word(0) | word(1) << 64;
+        }
+        let bytes: Vec<u8> = self
+            .bits
+            .iter()
+            .flat_map(|word| word.to_le_bytes())
+            .collect();
+        short(&bytes)
+    }
+
+    fn set_first(&mut self, count: usize) {
+        self.set_each(|place| place < count);
+    }
+
+    fn set_each(&mut self, mut is_kept: impl FnMut(usize) -> bool) {
+        let count = self.count;
+        for (at, word) in self.bits.iter_mut().enumerate() {
+            *word = 0;
+            for place in at * 64..count.min(at * 64 + 64) {
+                *word |= u64::from(is_kept(place)) << (place % 64);
+            }
+        }
+    }
+
+    fn flip(&mut self, place: usize) {
+        if let Some(word) = self.bits.get_mut(place / 64) {
+            *word ^= 1 << (place % 64);
+        }
+    }
 }

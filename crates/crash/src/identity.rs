@@ -4,54 +4,108 @@
 //! units costs as much as the units, not as much as the disks. Two sets of sectors with equal sums
 //! can be constructed (Wagner, CRYPTO 2002), but they cannot come about by chance.
 
-use crate::{Cut, image::map};
-use fscost_recording::{Location, Op, Recording, Result, SECTOR_BYTES};
-use std::collections::{BTreeMap, HashMap};
+use crate::{Cut, choose::Kept, image::map};
+use fscost_recording::{ExtentMap, Location, Op, Recording, Result, SECTOR_BYTES};
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    hash::{BuildHasherDefault, Hasher},
+};
+
+/// Digests of images, or of anything else that is spread evenly.
+pub(crate) type Digests = HashSet<u128, BuildHasherDefault<Low>>;
+
+/// Hashes a digest: by its lower half.
+#[derive(Debug, Default)]
+pub(crate) struct Low(u64);
+
+impl Hasher for Low {
+    fn write_u128(&mut self, digest: u128) {
+        self.0 = digest as u64;
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = short(bytes) as u64;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
 
 /// Digests of the contents of all recorded sectors, to compare images without reading them.
 #[derive(Debug)]
 pub struct Contents {
-    /// Digest of each sector that is not zero, by frame and offset of its content.
-    sectors: HashMap<(u32, u32), u128>,
+    /// Of each frame, the digest of each sector of its content; 0 if it is zero.
+    frames: Vec<Vec<u128>>,
 }
 
 impl Contents {
     /// Reads the content of all writes once.
     pub fn read(recording: &Recording) -> Result<Contents> {
-        let mut sectors = HashMap::new();
+        let mut frames = vec![Vec::new(); recording.frames().len()];
         recording.for_each_frame(true, |index, frame| {
             for event in frame.events.iter().filter(|event| event.op == Op::Write) {
                 let content = frame.content_of(event);
+                let first = place(event.content_offset);
                 for (number, sector) in content.chunks(SECTOR_BYTES as usize).enumerate() {
-                    let offset = event.content_offset + number as u32 * SECTOR_BYTES as u32;
                     if sector.iter().any(|&byte| byte != 0) {
-                        sectors.insert((index as u32, offset), digest(&[sector]));
+                        let sectors: &mut Vec<u128> = &mut frames[index];
+                        if sectors.len() <= first + number {
+                            sectors.resize(first + number + 1, 0);
+                        }
+                        sectors[first + number] = short(sector);
                     }
                 }
             }
             Ok(true)
         })?;
-        Ok(Contents { sectors })
+        Ok(Contents { frames })
     }
 
     /// Returns what a sector with this content adds to the digest; 0 if it is zero.
     fn added(&self, at: Sector, location: Location) -> u128 {
-        let found = self.sectors.get(&(location.frame, location.content_offset));
-        found.map_or(0, |content| {
-            let (disk, number) = (at.disk.to_le_bytes(), at.number.to_le_bytes());
-            digest(&[&disk, &number, &content.to_le_bytes()])
-        })
+        let frame = self.frames.get(location.frame as usize);
+        let content = frame.and_then(|frame| frame.get(place(location.content_offset)));
+        match content.copied().unwrap_or_default() {
+            0 => 0,
+            content => placed(at, content),
+        }
     }
 }
 
-fn digest(parts: &[&[u8]]) -> u128 {
-    let mut hasher = blake3::Hasher::new();
-    for part in parts {
-        hasher.update(part);
-    }
+/// Place of a sector in the content of its frame, which consists of whole sectors.
+fn place(content_offset: u32) -> usize {
+    (u64::from(content_offset) / SECTOR_BYTES) as usize
+}
+
+/// Digest of bytes.
+pub(crate) fn short(bytes: &[u8]) -> u128 {
     let mut short = [0; 16];
-    short.copy_from_slice(&hasher.finalize().as_bytes()[..16]);
+    short.copy_from_slice(&blake3::hash(bytes).as_bytes()[..16]);
     u128::from_le_bytes(short)
+}
+
+/// Digest of a content at its place. The content is a digest already, so that two multiplications
+/// are enough; the place is mixed first (splitmix64), so that the sums of several do not depend on
+/// the sums of their places.
+fn placed(at: Sector, content: u128) -> u128 {
+    let (low, high) = (content as u64, (content >> 64) as u64);
+    let first = mixed(at.number ^ u64::from(at.disk) << 48);
+    let second = mixed(first);
+    let fold = |one: u64, other: u64| {
+        let product = u128::from(one) * u128::from(other);
+        product as u64 ^ (product >> 64) as u64
+    };
+    let (one, other) = (low ^ first, high ^ second);
+    let (third, fourth) = (low.rotate_left(32) ^ second, high.rotate_left(32) ^ first);
+    u128::from(fold(one, other)) | u128::from(fold(third, fourth)) << 64
+}
+
+fn mixed(number: u64) -> u64 {
+    let mut mixed = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ mixed >> 31
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -65,6 +119,9 @@ struct Sector {
 pub struct Identities {
     /// Digest of the disks without any pending unit.
     none: u128,
+    /// What each pending unit adds in the sectors that no other changes.
+    alone: Vec<u128>,
+    /// Sectors that several pending units change.
     cells: Vec<Cell>,
 }
 
@@ -73,8 +130,7 @@ pub struct Identities {
 struct Cell {
     /// Places in [`Cut::pending`].
     units: Vec<u32>,
-    /// What the sectors add without any of these units, and with each as the last one.
-    none: u128,
+    /// What the sectors add with each as the last one, beyond what they add without any.
     with: Vec<u128>,
 }
 
@@ -84,39 +140,38 @@ type Changes = BTreeMap<Sector, Vec<(u32, u128)>>;
 impl Identities {
     /// Prepares the digests of a cut.
     pub fn new(recording: &Recording, contents: &Contents, cut: &Cut<'_>) -> Identities {
-        let mut without = BTreeMap::new();
+        let (mut none, mut without) = (0u128, BTreeMap::new());
         for (number, disk) in recording.header().disks.iter().enumerate() {
             let number = number as u16;
-            for segment in map(cut, number, &[]).segments(0, disk.size_bytes) {
-                let Some(location) = segment.location else {
-                    continue;
-                };
-                for (sector, after) in sectors(number, segment.offset, segment.length) {
-                    let added = contents.added(sector, location.after(after));
-                    if added != 0 {
-                        without.insert(sector, added);
-                    }
-                }
+            let map = map(cut, number, &[]);
+            for (_, added) in added(contents, &map, number, 0, disk.size_bytes) {
+                none = none.wrapping_add(added);
+            }
+            for unit in cut.pending.iter().filter(|unit| unit.disk == number) {
+                without.extend(added(contents, &map, number, unit.offset, unit.length));
             }
         }
+        let mut alone = vec![0u128; cut.pending.len()];
         let mut cells: HashMap<Vec<u32>, Cell> = HashMap::new();
         for (sector, changes) in changes(contents, cut, &without) {
+            let none = without.get(&sector).copied().unwrap_or_default();
+            if let [(unit, added)] = changes[..] {
+                let sum = &mut alone[unit as usize];
+                *sum = sum.wrapping_add(added).wrapping_sub(none);
+                continue;
+            }
             let units: Vec<u32> = changes.iter().map(|change| change.0).collect();
             let cell = cells.entry(units).or_insert_with_key(|units| Cell {
                 units: units.clone(),
-                none: 0,
                 with: vec![0; units.len()],
             });
-            let none = without.get(&sector).copied().unwrap_or_default();
-            cell.none = cell.none.wrapping_add(none);
             for (sum, (_, added)) in cell.with.iter_mut().zip(changes) {
-                *sum = sum.wrapping_add(added);
+                *sum = sum.wrapping_add(added).wrapping_sub(none);
             }
         }
         Identities {
-            none: without
-                .values()
-                .fold(0, |sum, added| sum.wrapping_add(*added)),
+            none,
+            alone,
             cells: cells.into_values().collect(),
         }
     }
@@ -124,22 +179,37 @@ impl Identities {
     /// Returns the digest of the contents of all disks after the cut, which kept these pending
     /// units (places in [`Cut::pending`], in order).
     pub fn of(&self, kept: &[u32]) -> u128 {
-        let mut is_kept = vec![false; kept.last().map_or(0, |&last| last as usize + 1)];
-        for &place in kept {
-            is_kept[place as usize] = true;
-        }
-        let mut sum = self.none;
-        for cell in &self.cells {
-            let last = cell
-                .units
-                .iter()
-                .rposition(|&unit| is_kept.get(unit as usize) == Some(&true));
-            if let Some(last) = last {
-                sum = sum.wrapping_sub(cell.none).wrapping_add(cell.with[last]);
-            }
-        }
-        sum
+        self.of_kept(&Kept::of(kept, self.alone.len()))
     }
+
+    pub(crate) fn of_kept(&self, kept: &Kept) -> u128 {
+        let alone = kept.iter().map(|unit| self.alone[unit as usize]);
+        let last = |cell: &Cell| cell.units.iter().rposition(|&unit| kept.has(unit));
+        let shared = self
+            .cells
+            .iter()
+            .filter_map(|cell| last(cell).map(|last| cell.with[last]));
+        alone
+            .chain(shared)
+            .fold(self.none, |sum, added| sum.wrapping_add(added))
+    }
+}
+
+/// Yields the sectors of a range that are not zero, and what each adds to the digest.
+fn added<'a>(
+    contents: &'a Contents,
+    map: &'a ExtentMap,
+    disk: u16,
+    offset: u64,
+    length: u64,
+) -> impl Iterator<Item = (Sector, u128)> + 'a {
+    map.segments(offset, length).flat_map(move |segment| {
+        let length = segment.location.map_or(0, |_| segment.length);
+        sectors(disk, segment.offset, length).filter_map(move |(sector, after)| {
+            let added = contents.added(sector, segment.location?.after(after));
+            (added != 0).then_some((sector, added))
+        })
+    })
 }
 
 /// Returns the pending units that change each sector after the last change that is kept anyway.

@@ -5,7 +5,7 @@
 //! completed before it was issued, a FUA write is durable when it completes, and nothing else is
 //! durable. Everything else that was submitted may be on the medium or not, in any order, one
 //! atomic unit at a time. [`Requests`] reads a recording once, [`Requests::cut`] says what was
-//! pending at an instant, [`choices`] enumerates subsets of it, and [`image`] is the disk that a
+//! pending at an instant, [`choices`] enumerates subsets of it ([`Enumeration`] those of many cuts), and [`image`] is the disk that a
 //! subset leaves.
 
 #![forbid(unsafe_code)]
@@ -14,12 +14,14 @@
 
 mod choose;
 mod cut;
+mod enumerate;
 mod identity;
 mod image;
 mod requests;
 
 pub use choose::{Choice, Model, choices};
 pub use cut::{Cut, Pending};
+pub use enumerate::{Enumeration, TooMany};
 pub use identity::{Contents, Identities};
 pub use image::{Memory, image};
 pub use requests::Requests;

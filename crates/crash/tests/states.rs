@@ -1,7 +1,9 @@
 //! States of recordings whose durable and pending writes can be said beforehand.
 #![allow(missing_docs, clippy::unwrap_used)]
 
-use fscost_crash::{Contents, Identities, Memory, Model, Requests, choices, image};
+use fscost_crash::{
+    Contents, Enumeration, Identities, Memory, Model, Requests, TooMany, choices, image,
+};
 use fscost_recording::{DiskInfo, Event, Header, Op, Recording, Stripped, Writer};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -227,6 +229,77 @@ fn equal_images_have_equal_identities() {
     assert_eq!(of(&[1]), of(&[1, 2]));
     assert_ne!(of(&[0]), of(&[1]));
     assert_ne!(of(&[]), of(&[0]));
+}
+
+#[test]
+fn an_enumeration_has_each_image_once() {
+    // The states of the second cut include those of the first, which a flush does not end.
+    let entries: Vec<_> = (0..8)
+        .map(|unit| write(unit, 1 + unit as u8, unit, 10 + unit))
+        .collect();
+    let (_folder, recording) = recorded(&entries);
+    let requests = Requests::read(&recording, &[]).unwrap();
+    let contents = Contents::read(&recording).unwrap();
+    let mut found = Enumeration::new(1 << 20);
+    let mut images = BTreeSet::new();
+    for at_ns in [5, 20, 20] {
+        let cut = requests.cut(at_ns, UNIT, false);
+        let new = found.add(&recording, &contents, &cut, Model::Reorder, 1000, 1);
+        for choice in new.unwrap() {
+            let image = bytes(&recording, at_ns, 0, &choice.kept, 8);
+            assert!(images.insert(image), "{choice:?}");
+        }
+    }
+    assert_eq!(found.different(), images.len());
+    assert!((128..=256).contains(&images.len()), "{}", images.len());
+    assert!(found.tried() > 400, "{}", found.tried());
+}
+
+#[test]
+fn an_enumeration_ends_at_its_limit() {
+    let entries: Vec<_> = (0..64)
+        .map(|unit| write(unit, 1 + unit as u8, unit, 100 + unit))
+        .collect();
+    let (_folder, recording) = recorded(&entries);
+    let requests = Requests::read(&recording, &[]).unwrap();
+    let contents = Contents::read(&recording).unwrap();
+    let cut = requests.cut(200, UNIT, false);
+    let add = |most_bytes, most| {
+        let mut found = Enumeration::new(most_bytes);
+        let new = found.add(&recording, &contents, &cut, Model::Reorder, most, 1);
+        (new.map(|choices| choices.len()), found.tried())
+    };
+    let (new, tried) = add(1 << 20, 50_000);
+    assert_eq!(
+        new,
+        Err(TooMany {
+            most_bytes: 1 << 20
+        })
+    );
+    assert!(tried < 10_000, "{tried} states");
+    assert_eq!(add(1 << 20, 1000), (Ok(1000), 1000));
+}
+
+#[test]
+fn many_units_have_few_choices_at_a_time() {
+    let entries: Vec<_> = (0..200)
+        .map(|unit| write(unit, 1 + unit as u8, unit, 1000 + unit))
+        .collect();
+    let (_folder, recording) = recorded(&entries);
+    let requests = Requests::read(&recording, &[]).unwrap();
+    let cut = requests.cut(2000, UNIT, false);
+    let found = choices(&cut, Model::Reorder, 24, 1);
+    assert_eq!(found.len(), 24);
+    let of = |how: &str| {
+        let mine = found.iter().filter(|choice| choice.how == how);
+        mine.map(|choice| choice.kept.len()).collect::<Vec<_>>()
+    };
+    assert_eq!((of("none"), of("all")), (vec![0], vec![200]));
+    assert_eq!(of("prefix"), [1, 50, 100, 150]);
+    assert_eq!(of("all but one"), [199; 4]);
+    assert_eq!(of("only one"), [1; 3], "the first is also a prefix");
+    let kept: BTreeSet<_> = found.iter().map(|choice| &choice.kept).collect();
+    assert_eq!(kept.len(), 24);
 }
 
 /// What a request is drawn from: operation, first unit, units, time in flight, FUA.

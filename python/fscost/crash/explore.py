@@ -1,6 +1,7 @@
 """Exploration of a recording: its states after power cuts, examined in programs of their own."""
 
 import itertools
+from array import array
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -34,6 +35,8 @@ _NUMBERLESS = ("vfat", "exfat")
 _MOST_CONTROLS = 6
 _PROMISES_PER_CUT = 3
 """Newest calls before a cut whose promises are read, if any command may have made them."""
+_MOST_PLAN_BYTES = 128 << 20
+"""Memory for the numbers of all states of a recording."""
 _LOST_CUTS = 3
 """Instants at which disks are lost."""
 
@@ -301,16 +304,17 @@ def _planned(
     crash: "Crash", cuts: Sequence[int], limits: Limits, without: Sequence[int] = ()
 ) -> _Plan:
     """Choose the states of each cut, without those whose image equals one at the same promises."""
-    plan = _Plan()
-    seen = set()
+    plan, device = _Plan(), limits.device
+    states = crash.enumeration(device, _MOST_PLAN_BYTES)
     for at_ns in cuts:
-        pending = len(crash.pending(at_ns, limits.device))
-        states = crash.states(at_ns, limits.device, limits.states_per_cut, limits.seed)
-        plan.tried += len(states)
-        for how, kept, identity in states:
-            if identity not in seen:
-                seen.add(identity)
-                plan.states.append(State(at_ns, how, kept, pending, without))
+        pending = len(crash.pending(at_ns, device))
+        try:
+            found = states.add(at_ns, limits.states_per_cut, limits.seed)
+        except ValueError as error:
+            raise InputError(str(error), "give fewer --cuts or --states") from error
+        for how, kept in found:
+            plan.states.append(State(at_ns, how, array("I", kept), pending, without))
+    plan.tried, _ = states.counts()
     return plan
 
 
