@@ -106,3 +106,9 @@ def test_a_damaged_file_is_named(tmp_path: Path, content: str, what: str) -> Non
         cut.kept(tmp_path)
     assert "crash-0.json" in raised.value.what
     assert "remove the file" in str(raised.value.remedy)
+
+
+def test_one_repetition_tells_nothing(reported: Reported) -> None:
+    [findings] = reported("journal-tax", repetitions=1).findings
+    found = {claim.verdict for claim in findings.claims}
+    assert found == {Verdict.INCONCLUSIVE, Verdict.NOT_TESTABLE}

@@ -96,20 +96,19 @@ def test_one_repetition_and_none_decide_nothing() -> None:
         ("fo", Verdict.INCONCLUSIVE),
         ("oo", Verdict.INCONCLUSIVE),
         ("", Verdict.INCONCLUSIVE),
+        ("cc", Verdict.NOT_TESTABLE),
+        ("co", Verdict.INCONCLUSIVE),
     ],
 )
 def test_a_claim_is_what_its_criteria_are_together(outcomes: str, expected: Verdict) -> None:
-    letters = {"h": Outcome.HOLDS, "f": Outcome.FAILS, "o": Outcome.OPEN, "r": Outcome.REVERSED}
+    letters = {each.value[0]: each for each in Outcome}
     assert verdict([letters[letter] for letter in outcomes]) is expected
 
 
 def test_a_verdict_is_the_one_left_whatever_open_criteria_would_show() -> None:
     decided = [Outcome.HOLDS, Outcome.FAILS, Outcome.REVERSED]
     for count in (1, 2, 3):
-        for found in product(Outcome, repeat=count):
-            if set(found) == {Outcome.NOT_TESTABLE}:
-                assert verdict(found) is Verdict.NOT_TESTABLE
-                continue
+        for found in product([*decided, Outcome.OPEN], repeat=count):
             complete = product(*([each] if each in decided else decided for each in found))
             [only, *others] = {verdict(each) for each in complete}
             assert verdict(found) is (Verdict.INCONCLUSIVE if others else only), found
@@ -164,9 +163,7 @@ def test_the_published_figures_measured_again_reproduce_what_they_can_decide(
     # No number was published for chattr +A, reading, ext3's stalls, the lifetime counter, erased
     # bytes, mutt and tmpwatch, so they have no verdict.
     assert list(found.values()).count(Verdict.INCONCLUSIVE) == 5
-    assert found["First-generation SSDs erased 128 KiB for a write of 4 KiB"] is (
-        Verdict.NOT_TESTABLE
-    )
+    assert list(found.values()).count(Verdict.NOT_TESTABLE) == 1
 
 
 def test_a_journal_that_costs_nothing_reproduces_nothing(reported: Reported) -> None:
@@ -243,11 +240,6 @@ def test_a_repetition_that_one_side_lacks_makes_no_pair(reported: Reported) -> N
         if entry.measured.interval is not None
     ]
     assert counts == [2, 3, 3, 3]
-
-
-def test_one_repetition_tells_nothing(reported: Reported) -> None:
-    found = set(verdicts(reported("journal-tax", repetitions=1)).values())
-    assert found == {Verdict.INCONCLUSIVE, Verdict.NOT_TESTABLE}
 
 
 def test_a_skipped_profile_leaves_its_criteria_open_and_says_so(reported: Reported) -> None:

@@ -90,8 +90,9 @@ class Precondition:
 class Criterion:
     """Criterion that holds if the formula's value lies within the bounds, ends included; None is no
     bound. It stays open if its precondition is not met, or if it has no formula because this study
-    does not measure it. `cannot`: the reason why no run of fscost could measure it. `neutral` is the value of no effect, if the claim has a direction: a value
-    on its other side reverses the criterion."""
+    does not measure it. `cannot`: the reason why no run of fscost could measure it. `neutral` is
+    the value of no effect, if the claim has a direction: a value on its other side reverses the
+    criterion."""
 
     label: str
     formula: Formula | None

@@ -45,9 +45,9 @@ def plan(
     trust: bool = False,
     command_line: Sequence[str] = (),
 ) -> RunSpec:
-    """Plan one run with all profiles, interleaved, under each of `kernels`. `options` are options
-    of the workload and override those of the scale, as `source` does, and `disks` for each disk. `only`: short names of the profiles to run; all
-    if empty."""
+    """Plan one run of the profiles, interleaved, under each of `kernels`. `options` are options of
+    the workload and override those of the scale, as `source` does, and `disks` for each disk.
+    `only`: short names of the profiles to run; all but the optional ones if empty."""
     most = max_repetitions
     if most is None:
         most = max(min_repetitions or 0, scale.max_repetitions)

@@ -13,8 +13,9 @@ from fscost.errors import InputError
 from fscost.results import RunResults
 from fscost.study import RULES, Findings, Outcome, Report, Study, Verdict
 from fscost.view.grid import NOTHING, Grid, plain
+from fscost.view.power_cuts import power_cuts
 from fscost.view.run import conditions
-from fscost.view.study import CLAIMS, claims, criterion_row, power_cuts, verdict_text
+from fscost.view.study import CLAIMS, claims, criterion_row, verdict_text
 
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 _DECIDED = (Outcome.HOLDS, Outcome.FAILS, Outcome.REVERSED)

@@ -10,10 +10,10 @@ from math import isinf
 import pyarrow as pa
 
 from fscost import study
-from fscost.results import RunResults
 from fscost.stats import Interval, Row, summarise
 from fscost.view.by_disk import by_disk
 from fscost.view.grid import NOTHING, Grid, or_nothing, plain
+from fscost.view.power_cuts import power_cuts
 from fscost.view.run import conditions, problems
 from fscost.view.tables import Table
 from fscost.view.units import human, human_bytes, human_seconds, human_share
@@ -180,19 +180,6 @@ def study_answers(report: study.Report) -> list[str]:
         f"Of {len(findings.claims)} claims{_under(findings)}: {verdict_counts(findings)}."
         for findings in report.findings
     ]
-
-
-def power_cuts(results: RunResults) -> str | None:
-    """Describe the examinations of power cuts that are kept in the run's folder."""
-    found = study.cut.kept(results.folder)
-    if not found:
-        return None
-    how = ", ".join(
-        dict.fromkeys(f"workload {each.workload}, device {each.device}" for each in found)
-    )
-    seeds = ", ".join(str(each.seed) for each in found)
-    names = ", ".join(each.name for each in found)
-    return f"States after power cuts: {names} (fscost crash; {how}; seeds {seeds})."
 
 
 def _under(findings: study.Findings) -> str:
