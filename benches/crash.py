@@ -2,8 +2,8 @@
 
 Each profile runs the workload of `fscost crash` once; then `fscost crash RUN` examines its
 recording, as a user waits for it: with the choice of the states and the controls, whose states
-count, but without the workload. Budgets for each second of processor time: 45 states of ext4, 15 of xfs and 20 of btrfs,
-and a million states enumerated and told apart in 10 s. Needs root.
+count, but without the workload. Budgets for each second of processor time: 45 states of ext4, 15 of
+xfs and 20 of btrfs, and a million states enumerated and told apart in 10 s. Needs root.
 
 CrashMonkey (OSDI '18) examines one state for each persistence point, in 2.2 s a workload.
 """

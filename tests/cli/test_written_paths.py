@@ -72,8 +72,15 @@ READS = {
     ("calibrate", "erase_device"),
 }
 """Parameters that name an input, or a device that is erased only when confirmed."""
-ELSEWHERE = {("calibrate", "out"), ("crash", "out"), ("crash", "image")}
-"""Parameters that tests/calibrate tries, beside a device, and tests/whole/test_crash.py as root."""
+ELSEWHERE = {
+    ("calibrate", "out"),
+    ("crash", "out"),
+    ("crash", "image"),
+    ("crash", "script"),
+    ("crash", "xfstests"),
+}
+"""Parameters that tests/calibrate tries, beside a device, and tests/whole/test_crash.py and
+test_crash_scripts.py as root."""
 PATHS = re.compile(r"\b(FILE|DIR|PATH|VMLINUZ|RECORDING|RUN|OUT|LOG|MODEL)\b|/dev")
 """Names in the help for a parameter that takes a path."""
 
@@ -142,6 +149,7 @@ WRITES = {
     ),
     ("show", "csv"): Writer(("show", "run", "--csv", "OUT")),
     ("show", "markdown"): Writer(("show", "run", "--markdown", "OUT")),
+    ("diff", "csv"): Writer(("diff", "run", "run", "--csv", "OUT")),
     ("explain", "parquet"): Writer(
         ("explain", "recording", "--all", "--parquet", "OUT"), is_new=True
     ),

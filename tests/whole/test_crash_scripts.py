@@ -60,8 +60,28 @@ def test_a_script_shows_the_fault_and_passes_without_it(
     assert control.returncode == int(is_unsafe_anyway), control.stdout + control.stderr
     assert ("No write is lost" in (tmp_path / "case.sh").read_text()) == is_unsafe_anyway
     assert left_behind(tmp_path) == []
+    if workload == "sequences":
+        check_kept(tmp_path, show)
     if test:
         check_test(tmp_path / "999", profile)
+
+
+def check_kept(folder: Path, show: tuple[str, ...]) -> None:
+    """Check that scripts replace no file, and are not written through a link."""
+    (folder / "link").symlink_to("target")
+    old = (folder / "case.sh").read_text()
+    for option, out in (("--script", "case.sh"), ("--script", "link"), ("--xfstests", "case.sh")):
+        refused = subprocess.run(
+            [*PROGRAM, "crash", *show, "--wait", option, out],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert refused.returncode == 2, refused.stdout + refused.stderr
+        assert out in refused.stderr
+    assert (folder / "case.sh").read_text() == old
+    assert not (folder / "target").exists()
 
 
 def check_test(test: Path, profile: str) -> None:

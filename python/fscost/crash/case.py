@@ -53,7 +53,8 @@ class Write:
 @dataclass(frozen=True)
 class Case:
     """`check`: what must hold: the state mounts (`mount`), has no errors (`check`), or the file at
-    `path` exists, and begins with one of `versions` if there are any (`content`) or holds only its own bytes (`foreign`).
+    `path` exists, and begins with one of `versions` if there are any (`content`) or holds only its
+    own bytes (`foreign`).
     `base`: offset and content of what was durable. `lines`: the workload as shell commands, up to
     the promise; empty if they are unknown."""
 

@@ -29,6 +29,11 @@ pub fn structure_of(kind: Kind) -> Structure {
     }
 }
 
+/// Returns whether blocks of this kind hold the content of files.
+pub fn is_data(kind: Kind) -> bool {
+    kind == Kind::Content(Content::Data)
+}
+
 /// The use of a run of blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Use {
@@ -68,7 +73,7 @@ impl Mapper {
 }
 
 impl Use {
-    /// Returns the mapper of one of these blocks, and its claim to the block, which `first` numbers.
+    /// Returns the mapper of one of these blocks, and its claim to the block, numbered `first`.
     pub fn claim_of(self, block: u64, first: u64) -> (Mapper, Claim) {
         let claim = Claim {
             start: block,

@@ -1,10 +1,11 @@
 //! Effects of a commit, and the attribution of earlier rows that follows from it.
 
 use super::{
+    blocks::is_data,
     journal::{Journal, Transaction},
     journaled::for_log,
     pieces::{blocks_of, push_merged},
-    running::{Checkpoint, Running, is_data},
+    running::{Checkpoint, Running},
     state::{Applied, Blocks, Explanation, Trust},
 };
 use crate::track::{

@@ -1,10 +1,9 @@
 //! Fast commits: inode changes in the journal, between two transactions.
 
 use super::{
-    blocks::{Mapper, Run, Space, Use},
+    blocks::{Mapper, Run, Space, Use, is_data},
     fast_commit::{Record, records},
     map::Claim,
-    running::is_data,
     state::State,
 };
 use crate::hash::HashSet;
@@ -129,7 +128,7 @@ mod tests {
         }
     }
 
-    /// Inode 13 maps ten blocks of inode 12 in a fast commit, without a transaction that frees them.
+    /// Inode 13 maps blocks of inode 12 in a fast commit, before a transaction frees them.
     #[test]
     fn blocks_that_another_file_reuses_are_its_own_until_the_next_transaction() {
         let mut state = ext2();

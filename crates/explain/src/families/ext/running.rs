@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, ops::Range};
 
 use super::{
-    blocks::{Area, Content, Kind, Run, Use, structure_of},
+    blocks::{Area, Content, Kind, Run, Use, is_data, structure_of},
     fast_commits::FastCommits,
     jbd2,
     journal::Journal,
@@ -336,10 +336,6 @@ fn of_content(used: Use) -> Explanation {
         causes: Causes::one(cause),
         inode: used.inode,
     }
-}
-
-pub(super) fn is_data(kind: Kind) -> bool {
-    kind == Kind::Content(Content::Data)
 }
 
 #[cfg(test)]
