@@ -1,6 +1,6 @@
 //! Which of the pending units a power cut keeps.
 
-use crate::{Cut, identity::short};
+use crate::{Cut, digest::short};
 use std::collections::HashSet;
 
 /// What a device promises beyond flushes.

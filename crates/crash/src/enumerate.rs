@@ -31,8 +31,8 @@ impl fmt::Display for TooMany {
 impl std::error::Error for TooMany {}
 
 impl Enumeration {
-    /// Begins without states. `most_bytes` limits the memory that all of them take, with the choices
-    /// that [`add`](Self::add) returns.
+    /// Begins without states. `most_bytes` limits the memory that all of them take, with the
+    /// choices that [`add`](Self::add) returns.
     pub fn new(most_bytes: usize) -> Enumeration {
         Enumeration {
             seen: Digests::default(),

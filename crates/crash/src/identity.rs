@@ -4,7 +4,7 @@
 //! units costs as much as the units, not as much as the disks. Two sets of sectors with equal sums
 //! can be constructed (Wagner, CRYPTO 2002), but they cannot come about by chance.
 
-use crate::{Cut, choose::Kept, image::map};
+use crate::{Cut, choose::Kept, digest::short, image::map};
 use fscost_recording::{ExtentMap, Location, Op, Recording, Result, SECTOR_BYTES};
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -76,13 +76,6 @@ impl Contents {
 /// Place of a sector in the content of its frame, which consists of whole sectors.
 fn place(content_offset: u32) -> usize {
     (u64::from(content_offset) / SECTOR_BYTES) as usize
-}
-
-/// Digest of bytes.
-pub(crate) fn short(bytes: &[u8]) -> u128 {
-    let mut short = [0; 16];
-    short.copy_from_slice(&blake3::hash(bytes).as_bytes()[..16]);
-    u128::from_le_bytes(short)
 }
 
 /// Digest of a content at its place. The content is a digest already, so that two multiplications

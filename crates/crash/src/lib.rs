@@ -5,8 +5,8 @@
 //! completed before it was issued, a FUA write is durable when it completes, and nothing else is
 //! durable. Everything else that was submitted may be on the medium or not, in any order, one
 //! atomic unit at a time. [`Requests`] reads a recording once, [`Requests::cut`] says what was
-//! pending at an instant, [`choices`] enumerates subsets of it ([`Enumeration`] those of many cuts),
-//! and [`image`] is the disk that a subset leaves.
+//! pending at an instant, [`choices`] enumerates subsets of it ([`Enumeration`] those of many
+//! cuts), and [`image`] is the disk that a subset leaves.
 
 #![forbid(unsafe_code)]
 // Libraries report errors; they never print.
@@ -14,6 +14,7 @@
 
 mod choose;
 mod cut;
+mod digest;
 mod enumerate;
 mod identity;
 mod image;

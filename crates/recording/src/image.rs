@@ -148,8 +148,8 @@ impl Image<'_> {
             .sum()
     }
 
-    /// Writes the whole disk to `out`, in place of what that file holds, as a sparse one. Pages that
-    /// read as zeros remain holes.
+    /// Writes the whole disk to `out`, in place of what that file holds, as a sparse one. Pages
+    /// that read as zeros remain holes.
     pub fn export(&self, out: &File) -> Result<()> {
         set_size(out, 0)?;
         set_size(out, self.size_bytes)?;

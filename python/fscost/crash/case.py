@@ -1,5 +1,5 @@
-"""A state with a fault as data that needs no recording: the writes that make its disk, and the check
-of what broke."""
+"""A state with a fault as data that needs no recording: the writes that make its disk, and the
+check of what broke."""
 
 import base64
 import os

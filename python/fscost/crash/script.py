@@ -173,7 +173,8 @@ def _written(name: str, parts: Sequence[tuple[int, bytes]]) -> Iterator[str]:
     if not parts:
         return
     yield from _file(name, b"".join(data for _, data in parts))
-    yield f'while read -r offset count skip; do sectors "$work/{name}" $offset $count $skip; done << END'
+    copies = f'sectors "$work/{name}" $offset $count $skip'
+    yield f"while read -r offset count skip; do {copies}; done << END"
     at = 0
     for offset, data in parts:
         count = len(data) // _SECTOR

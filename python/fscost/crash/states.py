@@ -68,8 +68,8 @@ class BrokenAgain(typed.Table):
 
 @dataclass(frozen=True)
 class Fewest(typed.Table):
-    """State `number`, minimised: it breaks the same promise with as few lost blocks. `kept`: what it
-    keeps; `lost`, `lost_before`: how many blocks it loses, and did; `writes`: what they are.
+    """State `number`, minimised: it breaks the same promise with as few lost blocks. `kept`: what
+    it keeps; `lost`, `lost_before`: how many blocks it loses, and did; `writes`: what they are.
     `is_minimal`: each is needed; otherwise the trials ran out."""
 
     number: typed.Count

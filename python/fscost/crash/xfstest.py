@@ -1,4 +1,5 @@
-"""A state with a fault as a test for xfstests (https://git.kernel.org/pub/scm/fs/xfs/xfstests-dev.git).
+"""A state with a fault as a test for xfstests
+(https://git.kernel.org/pub/scm/fs/xfs/xfstests-dev.git).
 
 The test records the workload with dm-log-writes and replays it up to each promise. Such a log holds
 writes in the order in which they became durable, so that a replay loses all later ones: it cannot
