@@ -17,6 +17,7 @@ __all__ = [
     "Recording",
     "RecordingError",
     "Requests",
+    "States",
     "TracedRequests",
     "Workload",
     "__version__",
