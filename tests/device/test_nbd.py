@@ -313,3 +313,30 @@ def test_a_server_gives_up_what_it_does_not_need(serve: Serve) -> None:
         assert (held["Seccomp"], held["NoNewPrivs"]) == (["2"], ["1"])
         assert int(held["CapEff"][0], 16) == 0
         assert "0" not in held["Uid"] + held["Gid"] + held["Groups"]
+
+
+def test_a_mark_is_refused_while_a_request_is_not_counted_yet(serve: Serve, tmp_path: Path) -> None:
+    """The agent sends the kernel's counters with a mark. A request that comes after they were read
+    would count towards the interval before the mark here, and the one after it in the kernel."""
+    server = serve()
+
+    def received(found: dict[str, int]) -> dict[str, dict[str, int]]:
+        changed = sum(found[f"{kind}_bytes"] for kind in ("write", "zero", "punch", "discard"))
+        return {"main": {"read_bytes": found["read_bytes"], "changed_bytes": changed}}
+
+    def ask(name: str, counted: dict[str, dict[str, int]]) -> dict[str, Any]:
+        mark = {"name": name, "detail": None}
+        answer: dict[str, Any] = server.ask({"mark_if": {"mark": mark, "received": counted}})
+        return answer
+
+    first = server.ask({"mark": {"name": "a", "detail": None}})["marked"]["totals"]["main"]
+    qemu_io(server, "read 0 4k")
+    assert ask("b", received(first)) == {"early": {}}
+    second = server.ask({"mark": {"name": "b", "detail": None}})["marked"]["totals"]["main"]
+    assert second["read_bytes"] > first["read_bytes"]
+    assert "marked" in ask("c", received(second))
+    qemu_io(server, "write -P 1 0 4k")
+    assert ask("d", received(second)) == {"early": {}}
+    server.finish()
+    intervals = capture.write_requests(server.recording, tmp_path / "requests.parquet")[1]
+    assert [each.name for each in intervals] == ["before", "a", "b", "c"]

@@ -2,7 +2,7 @@
 
 use crate::background::Background;
 use crate::child::Launcher;
-use crate::control::Control;
+use crate::control::{Control, Facts, Marked};
 use crate::counters::Counters;
 use crate::cpu::CpuMeter;
 use crate::disks::{self, ARRAY_QUIET_PAUSE, Disk, QUIET_LIMIT, QUIET_PAUSE, quiet_counters};
@@ -198,19 +198,7 @@ impl Cell {
         } else {
             ARRAY_QUIET_PAUSE
         };
-        let (counters, restless) = quiet_counters(&self.disks, pause)?;
-        if let (Some(disk), Some(_)) = (restless, &self.control) {
-            // The recording and the kernel's counters could not be compared.
-            return Err(CellError::new(
-                Kind::LeftRunning,
-                format!(
-                    "disk {disk} is still busy {} s after {} had settled: background I/O is still \
-                    running; it must finish before the step ends",
-                    QUIET_LIMIT.as_secs(),
-                    self.step,
-                ),
-            ));
-        }
+        let mut counters = self.settled_counters(pause)?;
         let timed = self
             .sync_times
             .as_mut()
@@ -220,17 +208,27 @@ impl Cell {
         let take = |calls: &mut SyncCalls| calls.take(&timed);
         let calls = self.sync_calls.as_mut().map(take).transpose()?;
         let outside_calls = self.outside_sync_calls.as_mut().map(OutsideSyncs::take);
-        let asked_ns = monotonic_ns();
-        let marked_ns = match &self.control {
-            Some(control) => control.mark(
-                name,
+        let deadline = Instant::now() + QUIET_LIMIT;
+        let (asked_ns, marked_ns) = loop {
+            let asked_ns = monotonic_ns();
+            let Some(control) = &self.control else {
+                break (asked_ns, None);
+            };
+            let facts = Facts {
                 measured,
-                &counters,
-                calls.as_ref(),
-                self.plan.commit_s,
-                self.plan.is_emulated.then_some(asked_ns),
-            )?,
-            None => None,
+                kernel: counters.clone(),
+                sync_calls: calls.as_ref(),
+                commit_s: self.plan.commit_s,
+                virtual_ns: self.plan.is_emulated.then_some(asked_ns),
+            };
+            // At last, a mark is set whatever has arrived: if the counters differ for another
+            // reason, the comparison with the recording names it.
+            match control.mark(name, &facts, Instant::now() >= deadline)? {
+                Marked::At(marked_ns) => break (asked_ns, marked_ns),
+                // The file system itself reads in the background: ext4, after a mount, the bitmaps
+                // of all groups (ext4lazyinit).
+                Marked::Early => counters = self.settled_counters(pause)?,
+            }
         };
         if let Some(sync_calls) = &mut self.sync_calls {
             sync_calls.marked(asked_ns, marked_ns);
@@ -252,6 +250,24 @@ impl Cell {
             emit(&Event::Interval(Box::new(interval)))?;
         }
         Ok(counters)
+    }
+
+    /// Returns the counters of the disks once no request is in flight.
+    fn settled_counters(&self, pause: Duration) -> Result<BTreeMap<String, Counters>> {
+        let (counters, restless) = quiet_counters(&self.disks, pause)?;
+        match (restless, &self.control) {
+            // The recording and the kernel's counters could not be compared.
+            (Some(disk), Some(_)) => Err(CellError::new(
+                Kind::LeftRunning,
+                format!(
+                    "disk {disk} is still busy {} s after {} had settled: background I/O is still \
+                    running; it must finish before the step ends",
+                    QUIET_LIMIT.as_secs(),
+                    self.step,
+                ),
+            )),
+            _ => Ok(counters),
+        }
     }
 
     /// Runs one interval: sets its mark, does its work, and measures the resources used.

@@ -26,6 +26,7 @@ const LONGEST_MESSAGE: usize = 64 * 1024;
 #[serde(rename_all = "snake_case")]
 enum ToServer<'a> {
     Mark { name: &'a str, detail: Value },
+    MarkIf { mark: Value, received: Value },
     Finish {},
 }
 
@@ -40,6 +41,8 @@ enum FromServer {
     Marked {
         monotonic_ns: Option<u64>,
     },
+    /// A request has arrived that the kernel had not counted yet.
+    Early {},
     Finished(Value),
     Error {
         kind: String,
@@ -54,6 +57,62 @@ pub enum Served {
     Files(OwnedFd),
     /// Block devices, by disk name.
     Devices(BTreeMap<String, PathBuf>),
+}
+
+/// What a mark says about the interval that it ends, and the one that it begins.
+#[derive(Debug, Default)]
+pub struct Facts<'a> {
+    /// Whether the interval that begins here counts towards totals. The mark that ends the last
+    /// interval begins none.
+    pub measured: Option<bool>,
+    /// The kernel's counters so far.
+    pub kernel: BTreeMap<String, Counters>,
+    /// The calls for durability since the last mark.
+    pub sync_calls: Option<&'a Calls>,
+    /// The journal's commit interval, if a mount option sets it.
+    pub commit_s: Option<u64>,
+    /// The time by a clock that counts instructions: the server stamps requests by the host's
+    /// clock, which says nothing about the guest.
+    pub virtual_ns: Option<u64>,
+}
+
+impl Facts<'_> {
+    fn detail(&self) -> Value {
+        let mut detail = json!({ "kernel": self.kernel });
+        if let Some(measured) = self.measured {
+            detail["measured"] = json!(measured);
+        }
+        if let Some(commit_s) = self.commit_s {
+            detail["commit_s"] = json!(commit_s);
+        }
+        if let Some(calls) = self.sync_calls {
+            detail["sync_calls"] = json!(calls);
+        }
+        if let Some(virtual_ns) = self.virtual_ns {
+            detail["virtual_ns"] = json!(virtual_ns);
+        }
+        detail
+    }
+
+    /// Bytes that each disk has received, as the server compares them.
+    fn received(&self) -> Value {
+        let of = |(disk, counters): (&String, &Counters)| {
+            let changed_bytes = counters.write_bytes.saturating_add(counters.discard_bytes);
+            let received =
+                json!({ "read_bytes": counters.read_bytes, "changed_bytes": changed_bytes });
+            (disk.clone(), received)
+        };
+        Value::Object(self.kernel.iter().map(of).collect())
+    }
+}
+
+/// Answer to a mark.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Marked {
+    /// The mark is set; its time by CLOCK_MONOTONIC, unless the server leaves out times.
+    At(Option<u64>),
+    /// The mark is not set.
+    Early,
 }
 
 /// The agent's end of the channel.
@@ -104,39 +163,23 @@ impl Control {
         }
     }
 
-    /// Adds a mark to the recording. It holds the kernel's counters so far, the calls for
-    /// durability since the last mark, and the journal's commit interval if a mount option sets it.
-    /// Returns the time of the mark, which the server read from CLOCK_MONOTONIC.
-    ///
-    /// `measured` says whether the interval that begins here counts towards totals. The mark that
-    /// ends the last interval begins none. `virtual_ns` is the time by a clock that counts
-    /// instructions: the server stamps requests by the host's clock, which says nothing about the
-    /// guest.
-    pub fn mark(
-        &self,
-        name: &str,
-        measured: Option<bool>,
-        kernel: &BTreeMap<String, Counters>,
-        sync_calls: Option<&Calls>,
-        commit_s: Option<u64>,
-        virtual_ns: Option<u64>,
-    ) -> Result<Option<u64>> {
-        let mut detail = json!({ "kernel": kernel });
-        if let Some(measured) = measured {
-            detail["measured"] = json!(measured);
-        }
-        if let Some(commit_s) = commit_s {
-            detail["commit_s"] = json!(commit_s);
-        }
-        if let Some(calls) = sync_calls {
-            detail["sync_calls"] = json!(calls);
-        }
-        if let Some(virtual_ns) = virtual_ns {
-            detail["virtual_ns"] = json!(virtual_ns);
-        }
-        self.tell(&ToServer::Mark { name, detail })?;
+    /// Adds a mark to the recording, unless a request has arrived that the kernel's counters do not
+    /// include; with `is_last_try`, even then. A request that comes between the reading of the
+    /// counters and the mark would be charged to one interval in the recording, and to the next by
+    /// the kernel.
+    pub fn mark(&self, name: &str, facts: &Facts<'_>, is_last_try: bool) -> Result<Marked> {
+        let detail = facts.detail();
+        self.tell(&if is_last_try {
+            ToServer::Mark { name, detail }
+        } else {
+            ToServer::MarkIf {
+                mark: json!({ "name": name, "detail": detail }),
+                received: facts.received(),
+            }
+        })?;
         match self.receive(ANSWER_LIMIT)?.0 {
-            FromServer::Marked { monotonic_ns } => Ok(monotonic_ns),
+            FromServer::Marked { monotonic_ns } => Ok(Marked::At(monotonic_ns)),
+            FromServer::Early {} => Ok(Marked::Early),
             other => Err(unexpected(other)),
         }
     }
@@ -304,16 +347,17 @@ mod tests {
             after_us: vec![10, 20],
             ..Calls::default()
         };
-        control
-            .mark(
-                "clone",
-                Some(true),
-                &counters,
-                Some(&calls),
-                Some(30),
-                Some(7),
-            )
-            .unwrap();
+        let facts = Facts {
+            measured: Some(true),
+            kernel: counters,
+            sync_calls: Some(&calls),
+            commit_s: Some(30),
+            virtual_ns: Some(7),
+        };
+        assert_eq!(
+            control.mark("clone", &facts, true).unwrap(),
+            Marked::At(None)
+        );
         let mut text = [0; 1000];
         let (_, length) = rustix::net::recv(&server, &mut text[..], RecvFlags::empty()).unwrap();
         let told: Value = serde_json::from_slice(&text[..length]).unwrap();
@@ -322,6 +366,31 @@ mod tests {
         assert_eq!(told["mark"]["detail"]["commit_s"], 30);
         assert_eq!(told["mark"]["detail"]["measured"], true);
         assert_eq!(told["mark"]["detail"]["virtual_ns"], 7);
+    }
+
+    #[test]
+    fn a_mark_may_be_refused_while_a_request_is_not_counted_yet() {
+        let (control, server) = pair();
+        answer(&server, r#"{"early": {}}"#);
+        let counters = Counters {
+            read_bytes: 4096,
+            write_bytes: 512,
+            discard_bytes: 1024,
+            ..Counters::default()
+        };
+        let facts = Facts {
+            kernel: BTreeMap::from([("main".to_owned(), counters)]),
+            ..Facts::default()
+        };
+        assert_eq!(control.mark("a", &facts, false).unwrap(), Marked::Early);
+        let mut text = [0; 1000];
+        let (_, length) = rustix::net::recv(&server, &mut text[..], RecvFlags::empty()).unwrap();
+        let told: Value = serde_json::from_slice(&text[..length]).unwrap();
+        assert_eq!(told["mark_if"]["mark"]["name"], "a");
+        assert_eq!(
+            told["mark_if"]["received"],
+            json!({"main": {"read_bytes": 4096, "changed_bytes": 1536}})
+        );
     }
 
     #[test]
@@ -339,10 +408,7 @@ mod tests {
             r#"{"error": {"kind": "host-disk-full", "message": "no room"}}"#,
         );
         assert_eq!(
-            control
-                .mark("x", None, &BTreeMap::new(), None, None, None)
-                .unwrap_err()
-                .kind,
+            control.mark("x", &Facts::default(), true).unwrap_err().kind,
             Kind::HostDiskFull
         );
         answer(&server, r#"{"error": {"kind": "io", "message": "broken"}}"#);
@@ -357,10 +423,7 @@ mod tests {
         drop(server);
         assert_eq!(control.trouble().unwrap().kind, Kind::DiskServer);
         assert_eq!(
-            control
-                .mark("x", None, &BTreeMap::new(), None, None, None)
-                .unwrap_err()
-                .kind,
+            control.mark("x", &Facts::default(), true).unwrap_err().kind,
             Kind::DiskServer
         );
     }

@@ -10,15 +10,47 @@ use rustix::{
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, io::IoSlice, mem::MaybeUninit, path::PathBuf};
 
-/// Longest message that is accepted: a mark of maximum length and its envelope.
-const MESSAGE_BYTES: usize = Mark::MAX_BYTES + 1024;
+/// Longest message that is accepted: a mark of maximum length and its envelope, with the bytes of
+/// each disk.
+const MESSAGE_BYTES: usize = Mark::MAX_BYTES + 64 * 1024;
 
 /// Request from the agent.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 enum Question {
     Mark(Mark),
+    /// Set the mark only if the disks have received exactly these bytes so far.
+    MarkIf {
+        mark: Mark,
+        received: BTreeMap<String, Received>,
+    },
     Finish {},
+}
+
+/// Bytes that a disk has received, by the kernel's counters.
+#[derive(Debug, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+struct Received {
+    read_bytes: u64,
+    /// Bytes written, zeroed, punched and discarded. A loop device sends some of them as others.
+    changed_bytes: u64,
+}
+
+impl Received {
+    fn of(totals: &Totals) -> Self {
+        let changed = [
+            totals.write_bytes,
+            totals.zero_bytes,
+            totals.punch_bytes,
+            totals.discard_bytes,
+        ];
+        Self {
+            read_bytes: totals.read_bytes,
+            changed_bytes: changed
+                .iter()
+                .fold(0, |sum, &bytes| sum.saturating_add(bytes)),
+        }
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -35,6 +67,8 @@ enum Answer<'a> {
         at: Option<At>,
         totals: BTreeMap<String, Totals>,
     },
+    /// The mark was not set, because a request has arrived that the kernel had not counted yet.
+    Early {},
     Finished(Finished),
     Error {
         kind: &'static str,
@@ -154,17 +188,15 @@ impl Control {
             };
         match serde_json::from_slice(self.buffer.get(..count).unwrap_or_default()) {
             Ok(Question::Mark(mark)) => {
-                let answer = match store.mark(&mark) {
-                    Ok(at_ns) => Answer::Marked {
-                        at: self.is_timed.then(|| At {
-                            at_ns,
-                            monotonic_ns: store.clock.monotonic_ns(at_ns),
-                        }),
-                        totals: store.totals(),
-                    },
-                    Err(error) => error_answer(&error),
-                };
-                self.send(&answer)?;
+                self.mark(store, &mark)?;
+                Ok(Next::Serve)
+            }
+            Ok(Question::MarkIf { mark, received }) => {
+                if have_received(&store.totals(), &received) {
+                    self.mark(store, &mark)?;
+                } else {
+                    self.send(&Answer::Early {})?;
+                }
                 Ok(Next::Serve)
             }
             Ok(Question::Finish {}) => Ok(Next::Finish),
@@ -176,6 +208,19 @@ impl Control {
                 Ok(Next::Serve)
             }
         }
+    }
+
+    fn mark(&self, store: &mut Store, mark: &Mark) -> Result<(), Errno> {
+        self.send(&match store.mark(mark) {
+            Ok(at_ns) => Answer::Marked {
+                at: self.is_timed.then(|| At {
+                    at_ns,
+                    monotonic_ns: store.clock.monotonic_ns(at_ns),
+                }),
+                totals: store.totals(),
+            },
+            Err(error) => error_answer(&error),
+        })
     }
 
     /// Report once, unasked, that every request is refused. A workload that ignores errors would
@@ -204,6 +249,13 @@ impl Control {
     }
 }
 
+/// Returns true if each of these disks has received these bytes.
+fn have_received(totals: &BTreeMap<String, Totals>, received: &BTreeMap<String, Received>) -> bool {
+    received
+        .iter()
+        .all(|(disk, bytes)| totals.get(disk).map(Received::of).as_ref() == Some(bytes))
+}
+
 fn error_answer(error: &Error) -> Answer<'static> {
     let kind = match error.kind {
         ErrorKind::HostDiskFull => "host-disk-full",
@@ -221,4 +273,38 @@ fn error_answer(error: &Error) -> Answer<'static> {
 fn encode(answer: &Answer) -> Vec<u8> {
     // Serialization cannot fail: there are only strings, numbers and maps with string keys.
     serde_json::to_vec(answer).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_that_the_kernel_has_not_counted_is_seen() {
+        let totals = |read_bytes, punch_bytes| {
+            let totals = Totals {
+                read_bytes,
+                write_bytes: 512,
+                punch_bytes,
+                ..Totals::default()
+            };
+            BTreeMap::from([("main".to_owned(), totals)])
+        };
+        let counted = r#"{"main": {"read_bytes": 4096, "changed_bytes": 1024}}"#;
+        let counted = serde_json::from_str(counted).unwrap();
+        assert!(have_received(&totals(4096, 512), &counted));
+        assert!(!have_received(&totals(8192, 512), &counted));
+        assert!(!have_received(&totals(4096, 1024), &counted));
+        assert!(!have_received(&BTreeMap::new(), &counted));
+        assert!(have_received(&totals(1, 1), &BTreeMap::new()));
+    }
+
+    #[test]
+    fn a_conditional_mark_is_read() {
+        let text = r#"{"mark_if": {"mark": {"name": "a"}, "received": {}}}"#;
+        let Question::MarkIf { mark, received } = serde_json::from_str(text).unwrap() else {
+            panic!("another question");
+        };
+        assert_eq!((mark.name.as_str(), received.len()), ("a", 0));
+    }
 }
