@@ -270,6 +270,15 @@ def reports(figures: Any) -> Iterator[Row]:
     )
 
 
+def stores(figures: Any) -> Iterator[Row]:
+    """Yield the row of `store`."""
+    yield (
+        f"{figures['cells']:,}",
+        judged(f"{figures['cpu_s']:.2f} s", figures["cpu_s"] <= 2.0),
+        f"{figures['peak_bytes'] >> 20:,} MiB",
+    )
+
+
 SECTIONS = (
     Section(
         "explain",
@@ -403,6 +412,13 @@ SECTIONS = (
         "The charts of one recording. Target: 10 s for 5 million requests.",
         ("requests", "adding up", "drawing", "size of the page"),
         reports,
+    ),
+    Section(
+        "store",
+        "A run of many cells",
+        "Opening a run, as `fscost show` does first. Target: 2 s for 100,000 cells.",
+        ("cells", "CPU", "peak memory"),
+        stores,
     ),
 )
 

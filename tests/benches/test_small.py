@@ -52,6 +52,12 @@ def test_report(tmp_path: Path) -> None:
     assert found["bytes"] > 0
 
 
+def test_store(tmp_path: Path) -> None:
+    found = figures(tmp_path, "store", "--cells", "50", "--runs", "1")
+    assert found["cells"] == 50
+    assert found["peak_bytes"] > 0
+
+
 @pytest.mark.root
 @pytest.mark.slow
 def test_explain(tmp_path: Path) -> None:

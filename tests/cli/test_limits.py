@@ -81,7 +81,7 @@ def line(folder: Path, is_over: bool) -> tuple[str, ...]:
 
 
 def manifest(folder: Path, is_over: bool) -> tuple[str, ...]:
-    filling = "[]," * ((32 * MIB + 9 * is_over - 8) // 3)
+    filling = "[]," * (8_000_000 - 1 + is_over)
     (folder / "manifest.json").write_text(f"[{filling}1]")
     return "show", str(folder)
 
@@ -139,7 +139,7 @@ LIMITS = {
     "disks": Limit(disks, "the number of disks is 65, not 1 to 64", 300 * MIB),
     "requests to replay": Limit(replayed, "and at most 33554432 can be replayed", 5600 * MIB),
     "line": Limit(line, "line 2: the line is longer than 65536 bytes", 300 * MIB),
-    "manifest": Limit(manifest, "larger than 32 MiB", 3000 * MIB, (2,)),
+    "manifest": Limit(manifest, "more than 16,000,000 values", 3000 * MIB, (2,)),
     "samples": Limit(samples, "claims 4000001 samples", 1100 * MIB, (0, 2)),
     "counters": Limit(now, "larger than 4 MiB", 300 * MIB, (2,)),
     "device": Limit(device, "larger than 1 MiB", 300 * MIB, (2,)),

@@ -139,7 +139,7 @@ def test_what_is_no_regular_file_is_refused_unopened(run: Path, name: str, kind:
 
 def test_an_endless_manifest_is_refused(run: Path) -> None:
     os.truncate(run / MANIFEST, 1 << 40)
-    refused(run, MANIFEST, "is larger than 32 MiB")
+    refused(run, MANIFEST, "is larger than 96 MiB")
 
 
 def a_bomb(rows: int, text_bytes: int) -> pa.Table:

@@ -1,5 +1,7 @@
 """A run's folder reads back exactly as it was written, and a kill leaves it consistent."""
 
+import hashlib
+import json
 import random
 import signal
 import subprocess
@@ -177,4 +179,20 @@ def test_a_damaged_journal_is_one_error(
     line = (run / JOURNAL).read_bytes()
     (run / JOURNAL).write_bytes(damage(line))
     with pytest.raises(InputError, match=words):
+        load(run)
+
+
+def test_the_digest_of_the_file_stands_for_those_of_its_cells(
+    run: Path, record: Callable[..., CellRecord], row: Callable[..., SampleRow]
+) -> None:
+    """Those of many cells would take most of the time; only a file that was written after its
+    manifest, or a cell of the journal, needs them."""
+    manifest = json.loads((run / "manifest.json").read_text())
+    assert manifest["samples_sha256"] == hashlib.sha256((run / SAMPLES).read_bytes()).hexdigest()
+    manifest["cells"][0]["samples_sha256"] = "0" * 64
+    (run / "manifest.json").write_text(json.dumps(manifest))
+    assert load(run).samples.num_rows == 2
+    table = load(run).samples
+    pq.write_table(table, run / SAMPLES, compression="none")
+    with pytest.raises(InputError, match=r"ext4\.0' do not match"):
         load(run)

@@ -26,6 +26,7 @@ def json_text(results: RunResults, view: View) -> str:
     manifest = results.manifest.to_json()
     cells = manifest.pop("cells")
     skipped = manifest.pop("skipped")
+    del manifest["samples_sha256"]
     run = {"folder": str(results.folder), **manifest, "order": [cell["cell"] for cell in cells]}
     failed = [
         {name: value for name, value in cell.items() if name not in _INTERNAL}

@@ -91,11 +91,15 @@ class RunStore:
     def save(self) -> None:
         """Write both files, samples first, so that a manifest never names a cell whose samples are
         not on disk. `load` ignores samples of cells that the manifest does not name."""
+        buffer = pa.BufferOutputStream()
+        pq.write_table(self._samples(), buffer, compression="zstd")
+        samples = buffer.getvalue()
+        self.manifest.samples_sha256 = hashlib.sha256(samples).hexdigest()
         text = json.dumps(self.manifest.to_json(), indent=1, ensure_ascii=False, allow_nan=False)
         # Command-line arguments that are not UTF-8 (lone surrogates in Python) become JSON escapes.
         content = text.encode("utf-8", "backslashreplace") + b"\n"
         with files.replacing(self.folder / SAMPLES, _REMEDY) as file:
-            pq.write_table(self._samples(), file, compression="zstd")
+            file.write(samples)
         with files.replacing(self.folder / MANIFEST, _REMEDY) as file:
             file.write(content)
         self._saved = len(self.manifest.cells)

@@ -18,6 +18,7 @@ mod naming;
 mod ownership;
 mod pending;
 mod pieces;
+mod places;
 mod release;
 mod renames;
 mod rounds;

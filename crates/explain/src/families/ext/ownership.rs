@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
-    blocks::{Content, Kind, Mapper, Use},
+    blocks::{Content, Kind, Mapper},
     directory,
     map::{self, Claim},
     rounds::Round,
@@ -11,7 +11,7 @@ use super::{
     xattr,
 };
 use crate::hash::HashSet;
-use crate::{Disks, Shift, track::waiting::MAX_WAITING};
+use crate::{Disks, track::waiting::MAX_WAITING};
 use fscost_recording::Result;
 
 impl State {
@@ -64,43 +64,6 @@ impl State {
             NAMES => self.entries(content).is_some(),
             _ => !kind.is_node() || map::is_form_of(kind, content, &self.superblock),
         }
-    }
-
-    /// Returns the number in its file of the first block of a claim, if known.
-    pub(super) fn file_block_of(&self, mapper: Mapper, claim: &Claim) -> Option<u64> {
-        Some(claim.first.wrapping_add(self.first_below(mapper)?))
-    }
-
-    /// Returns the number that the claims of this mapper are relative to. Only those of blocks of
-    /// pointers are relative.
-    fn first_below(&self, mapper: Mapper) -> Option<u64> {
-        match self.space.get(mapper.node).map(|used| used.kind) {
-            Some(Kind::Pointers(..)) if mapper.node != 0 => self.space.file_block(mapper.node),
-            _ => Some(0),
-        }
-    }
-
-    /// Returns the mapper of a block with this use, and its claim to the block.
-    pub(super) fn claim_of(&self, block: u64, used: Use) -> (Mapper, Claim) {
-        let number = self.space.file_block(block).unwrap_or_default();
-        let below = self.first_below(used.mapper()).unwrap_or_default();
-        used.claim_of(block, number.wrapping_sub(below))
-    }
-
-    /// Renumbers the blocks of data that moved within its file.
-    pub(super) fn renumber(&mut self, moved: &[(Mapper, Claim)]) {
-        for (mapper, claim) in moved {
-            let file_block = self.file_block_of(*mapper, claim);
-            let used = mapper.uses(claim.kind);
-            self.space
-                .renumber(claim.start, claim.length, used, file_block);
-        }
-    }
-
-    /// Returns the distance from the bytes of a block on the disk to those of its file, if known.
-    pub(super) fn shift_of(&self, block: u64, file_block: Option<u64>) -> Option<Shift> {
-        let file_offset = file_block?.checked_mul(self.block_bytes())?;
-        Some(Shift::between(self.offset_of(block), file_offset))
     }
 
     fn no_longer_unmapped(&mut self, start: u64, length: u64) -> BTreeMap<u64, Round> {
@@ -252,7 +215,7 @@ pub(super) fn names_others(kind: Kind) -> bool {
 #[cfg(test)]
 mod tests {
     use super::super::blocks::Area;
-    use super::super::{directory::Entry, state::ext2};
+    use super::super::{blocks::Use, directory::Entry, state::ext2};
     use super::*;
     use fscost_recording::Recording;
     use std::path::Path;
