@@ -28,7 +28,7 @@ CELLS = "cells"
 INPUTS = "inputs"
 _LARGEST_MANIFEST_BYTES = 96 << 20
 _MOST_VALUES = 16_000_000
-"""Maximum number of commas and brackets in a manifest, which bounds the memory that its values take.
+"""Maximum number of commas and brackets in a manifest, to bound the memory that its values take.
 100,000 cells have about 5 million."""
 _LARGEST_SAMPLES_BYTES = 256 << 20
 _LONGEST_TEXT_BYTES = 4096
