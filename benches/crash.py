@@ -25,7 +25,7 @@ from fscost import capture
 FSCOST = Path(sys.executable).with_name("fscost")
 BUDGETS = {"ext4": 45, "xfs": 15, "btrfs": 20}
 BUDGET_ENUMERATED_S = 10
-MOST_BYTES = 128 << 20
+MOST_BYTES = 512 << 20
 DEVICE = "reorder-4k"
 
 

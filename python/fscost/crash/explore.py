@@ -35,7 +35,7 @@ _NUMBERLESS = ("vfat", "exfat")
 _MOST_CONTROLS = 6
 _PROMISES_PER_CUT = 3
 """Newest calls before a cut whose promises are read, if any command may have made them."""
-_MOST_PLAN_BYTES = 128 << 20
+_MOST_PLAN_BYTES = 512 << 20
 """Memory for the numbers of all states of a recording."""
 _LOST_CUTS = 3
 """Instants at which disks are lost."""
