@@ -63,14 +63,15 @@ def test_all_nine_are_measured_and_every_claim_is_judged_by_samples(tmp_path: Pa
     manifest = results.manifest
     assert [cell.because for cell in manifest.failed] == []
     assert manifest.skipped == []
-    assert len(manifest.done) == 18
+    found = study.load("nine-filesystems")
+    assert len(manifest.done) == 2 * (len(found.profiles) - len(found.optional))
     for cell in manifest.done:
         assert cell.facts["conservation"].startswith(
             "the recording's bytes equal the kernel's counters"
         ), cell.cell
         assert "not_explained" not in cell.facts, (cell.cell, cell.facts["not_explained"])
 
-    report = study.report(study.load("nine-filesystems"), results)
+    report = study.report(found, results)
     [findings] = report.findings
     criteria = [
         (judged.claim.text, entry) for judged in findings.claims for entry in judged.criteria
@@ -79,10 +80,15 @@ def test_all_nine_are_measured_and_every_claim_is_judged_by_samples(tmp_path: Pa
         if entry.criterion.formula is None:
             assert entry.outcome is Outcome.OPEN
             continue
+        if found.optional & {each.profile for each in entry.criterion.formula.references}:
+            assert "no measurement" in entry.measured.because
+            continue
         assert entry.measured.interval is not None, (claim, entry.measured.because)
         if entry.measured.because.endswith("needed)"):
             continue  # a precondition: so small a run cannot show it
         assert entry.measured.interval.n == 2
+        if entry.measured.because.startswith("the modelled times depend"):
+            continue  # the lower bounds of the times show something else
         times = any(
             reference.metric == "wall_s" for reference in entry.criterion.formula.references
         )
