@@ -25,6 +25,7 @@ def explained(rows: list[dict[str, Any]], family: str) -> analyze.Explanation:
         "structure": "file_data",
         "home_structure": None,
         "home_offset": None,
+        "file_offset": None,
         "cause": "data",
         "atime_alone": False,
         "inode": None,
