@@ -149,7 +149,7 @@ WRITES = {
     ),
     ("show", "csv"): Writer(("show", "run", "--csv", "OUT")),
     ("show", "markdown"): Writer(("show", "run", "--markdown", "OUT")),
-    ("diff", "csv"): Writer(("diff", "run", "run", "--csv", "OUT")),
+    ("diff", "csv"): Writer(("diff", "run", "run2", "--csv", "OUT")),
     ("explain", "parquet"): Writer(
         ("explain", "recording", "--all", "--parquet", "OUT"), is_new=True
     ),
