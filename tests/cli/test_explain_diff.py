@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -48,7 +49,7 @@ def test_it_is_of_two_profiles_of_one_run(fscost: Run, more: tuple[str, ...]) ->
 
 
 @pytest.mark.root
-def test_one_profile_of_two_runs(fscost: Run) -> None:
+def test_one_profile_of_two_runs(fscost: Run, tmp_path: Path) -> None:
     """The second run fsyncs a second file of 64 KiB six times: each table names it first."""
     more = COMMAND.replace("sync f$i;", "sync f$i; head -c 65536 /dev/zero >log; sync log;")
     for name, command in (("before", COMMAND), ("after", more)):
@@ -66,7 +67,8 @@ def test_one_profile_of_two_runs(fscost: Run) -> None:
     assert found["tables"]["file"][0]["name"] == "/log"
     assert found["title"].startswith("ext4: after wrote ")
     assert "file /log +" in found["title"]
-    # By one grouping, and in the other order.
-    text = fscost("explain", "after", "before", "--diff", "ext4", "--by", "file").stdout
+    # By one grouping, and in the other order. Runs are named by their folders, without the path.
+    paths = (str(tmp_path / name) for name in ("after", "before"))
+    text = fscost("explain", *paths, "--diff", "ext4", "--by", "file").stdout
     assert text.startswith("ext4: before wrote ")
     assert " less than after (" in text

@@ -348,7 +348,7 @@ def _tell_difference(asked: Asked, profile: str) -> None:
         _all_groups(asked, first_kept(source, [name], trust=asked.trust)[0])
         for name, source in sides
     )
-    one, other = (str(source) if of_runs else name for name, source in sides)
+    one, other = _names([each for _, each in sides]) if of_runs else (name for name, _ in sides)
     default = (By.CAUSE, By.STRUCTURE, By.FILE) if of_runs else (By.STRUCTURE,)
     bys = default if asked.by is None else (By(asked.by),)
     found = difference(one, first, other, second, bys, asked.top or LINES // len(bys))
@@ -364,6 +364,12 @@ def _tell_difference(asked: Asked, profile: str) -> None:
         return
     findings = [f"- {finding}" for finding in found.findings]
     print_parts(title, [*found.grids, *findings], sys.stdout)
+
+
+def _names(runs: Sequence[Path]) -> list[str]:
+    """Return the names of the runs' folders, or their whole paths if those names are the same."""
+    names = [each.resolve().name for each in runs]
+    return names if len(set(names)) == len(names) else [str(each) for each in runs]
 
 
 def _sides(sources: Sequence[Path], profile: str) -> list[tuple[str, Path]]:
