@@ -74,6 +74,14 @@ def test_regressions_come_first_with_their_causes(make: Make) -> None:
     assert grid(found).rows[0][-1] == "regression"
 
 
+def test_the_metrics_of_a_single_profile_are_all_named(make: Make) -> None:
+    """`diff` shows one metric: without the others' names, their number would be a riddle."""
+    before = {"ext4": {WRITTEN: [100.0] * 3, "device_flushes": [8.0] * 3}}
+    after = {"ext4": {WRITTEN: [110.0] * 3, "device_flushes": [10.0] * 3}}
+    runs = load(make("a", before)), load(make("b", after))
+    assert headline(compared(*runs)) == "2 regressions of ext4: flushes +25 %, written +10 %."
+
+
 @pytest.mark.parametrize(
     ("condition", "expected"),
     [

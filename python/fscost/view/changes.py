@@ -305,9 +305,15 @@ def headline(found: Changes) -> str:
 
 
 def _largest(changes: Sequence[Change], word: str) -> str:
-    """Count the changes, and name the first of them."""
+    """Count the changes, and name all if they are of one profile, else the first of them."""
     first = changes[0]
-    named = f"{first.profile}, {label(first.metric)} {signed_change(first.ratio or 1.0)}"
     if len(changes) == 1:
-        return f"1 {word}: {named}."
-    return f"{len(changes)} {word}s; the largest: {named}."
+        return f"1 {word}: {first.profile}, {_told(first)}."
+    many = f"{len(changes)} {word}s"
+    if len({change.profile for change in changes}) == 1:
+        return f"{many} of {first.profile}: {', '.join(map(_told, changes))}."
+    return f"{many}; the largest: {first.profile}, {_told(first)}."
+
+
+def _told(change: Change) -> str:
+    return f"{label(change.metric)} {signed_change(change.ratio or 1.0)}"
