@@ -153,9 +153,17 @@ def _grids(report: Report) -> Iterator[Grid]:
         ],
         left=(0, 6),
     )
+    if report.by is not None:
+        for entries in _alike(report):
+            yield _charged(entries, report.by, report.top)
+
+
+def _alike(report: Report) -> list[list[Entry]]:
+    """Return the entries that have charges, those with the same charges together."""
+    found: dict[tuple[Charge, ...], list[Entry]] = {}
     for each in _firsts(report):
-        if each.wear.charges and report.by is not None:
-            yield _charged(each, report.by, report.top)
+        found.setdefault(tuple(each.wear.charges), []).append(each)
+    return [entries for charges, entries in found.items() if charges]
 
 
 def _firsts(report: Report) -> list[Entry]:
@@ -269,6 +277,12 @@ def _notes(report: Report) -> Iterator[str]:
         if report.per_day_bytes is not None:
             how = f"with which the first row writes {decimal_bytes(report.per_day_bytes)}"
         yield f"lasts: at {_count(rate)} runs of the {workload} a day, {how}."
+    if not report.is_sweep and report.by is not None and _alike(report):
+        yield (
+            f"Wear by {report.by.value}: programs: written for the row; moved: copies of the row's"
+            " own data; caused: copies of any data that the row's writes forced. Of NAND: programs"
+            " and moved; of NAND, caused: programs and caused. (cold data): what filled the device."
+        )
 
 
 def _beyond(report: Report) -> Iterator[str]:
@@ -326,7 +340,9 @@ def _erases(wear: Wear) -> list[str]:
     ]
 
 
-def _charged(entry: Entry, by: By, top: int) -> Grid:
+def _charged(entries: Sequence[Entry], by: By, top: int) -> Grid:
+    """Return the table of entries that have the same charges."""
+    entry = entries[0]
     charges = list(entry.wear.charges)
     shown = charges[:top]
     if rest := charges[top:]:
@@ -350,7 +366,7 @@ def _charged(entry: Entry, by: By, top: int) -> Grid:
         for each in shown
     ]
     header = (by.value, "of host", "of NAND", "of NAND, caused", "programs", "moved", "caused")
-    return Grid(f"{_name(entry)}: wear by {by.value}", header, lines)
+    return Grid(f"{', '.join(map(_name, entries))}: wear by {by.value}", header, lines)
 
 
 def _share(part: float, whole: float) -> str:
