@@ -14,6 +14,7 @@ from fscost.report.figures import figures
 from fscost.report.html import html_text
 from fscost.results import RunStore, load
 from fscost.view.page import Page, page
+from fscost.view.units import decimal_bytes
 
 from .test_html import embedded
 
@@ -56,6 +57,8 @@ def test_the_wear_map_shows_the_erases_of_every_block(recorded: Path) -> None:
     assert "Wear on sd-card-32gb" in text
     assert "fig-wear-map" in text
     assert embedded(text)["csv"]["wear"].count("\n") == 2
+    assert expected.life.host_write_bytes
+    assert f">{decimal_bytes(expected.life.host_write_bytes)}<" in text, "as `fscost wear` prints"
 
 
 def test_members_of_an_array_carry_their_load(recorded: Path) -> None:

@@ -25,7 +25,7 @@ from fscost.view.grid import NOTHING, plain
 from fscost.view.page import Page
 from fscost.view.summary import label
 from fscost.view.tables import SUMMARY, Table
-from fscost.view.units import human, human_ratio, human_share
+from fscost.view.units import decimal_bytes, human, human_ratio, human_share
 
 _BUILD = (
     "import sys, vl_convert;"
@@ -42,6 +42,7 @@ _TONES = (
     *(("LOSES-ACKED", "bad"), ("CORRUPTS", "bad")),
 )
 """First words of a verdict, and its colour. No words are the beginning of others."""
+_TBW = "lifetime_write_bytes"
 _HEADERS = {
     "power_cut": "power cut",
     "ratio_low": "ratio, low end",
@@ -62,7 +63,7 @@ _HEADERS = {
     "device_amplification": "WA of the device",
     "exact_amplification": "… if runs repeat exactly",
     "roaming_amplification": "… if runs roam over the disk",
-    "lifetime_write_bytes": "host bytes until worn out",
+    _TBW: "host bytes until worn out",
     "lifetime_runs": "runs until worn out",
 }
 
@@ -195,7 +196,9 @@ def _cell(value: Any, unit: str, column: str) -> Cell:
     if isinstance(value, bool):
         return Cell("yes" if value else "no", str(int(value)), False)
     if isinstance(value, (int, float)):
-        return Cell(_number(value, unit), repr(float(value)), True)
+        # Data sheets rate a life in decimal units, and `fscost wear` prints those.
+        text = decimal_bytes(value) if column == _TBW else _number(value, unit)
+        return Cell(text, repr(float(value)), True)
     text = str(value)
     if column in ("metric", "cause", "structure"):
         text = label(text)
