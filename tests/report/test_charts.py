@@ -3,6 +3,7 @@
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 from fscost.report import charts
 from fscost.report.charts.style import PALETTE
@@ -16,6 +17,33 @@ def test_profiles_are_ordered_as_in_the_tables() -> None:
     drawn = charts.causes(pa.Table.from_pylist(data)).to_dict()
     assert drawn["encoding"]["y"]["sort"] == ["a", "c", "b"]
     assert drawn["encoding"]["color"]["scale"]["domain"] == ["data", "log"]
+
+
+def test_profiles_that_wrote_the_same_keep_their_order() -> None:
+    rows = [("a", 2), ("b", 3), ("c", 3), ("d", 3), ("e", 1)]
+    data = [{"profile": name, "cause": "data", "write_bytes": size} for name, size in rows]
+    drawn = charts.causes(pa.Table.from_pylist(data)).to_dict()
+    assert drawn["encoding"]["y"]["sort"] == ["e", "a", "b", "c", "d"]
+
+
+@pytest.mark.parametrize(
+    ("years", "unit", "end"),
+    [
+        (3.0, "years", 3.0),
+        (2 / 365, "days", 2.0),
+        (3 / 365 / 24, "hours", 3.0),
+        (0.0, "minutes", 0),
+    ],
+)
+def test_a_life_is_drawn_in_the_unit_that_fits(years: float, unit: str, end: float) -> None:
+    rows = [{"profile": "a", "median": years, "low": None, "high": None}]
+    schema = pa.schema(
+        [("profile", pa.string()), *((name, pa.float64()) for name in ("median", "low", "high"))]
+    )
+    drawn = charts.measure(pa.Table.from_pylist(rows, schema), "years").to_dict()
+    bars = drawn["layer"][0]["encoding"]["x"]
+    assert bars["axis"]["title"] == unit
+    assert bars["scale"]["domain"] == [0, pytest.approx(end)]
 
 
 def test_a_name_has_one_colour_in_every_chart() -> None:

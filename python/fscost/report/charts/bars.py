@@ -79,6 +79,8 @@ def loads(table: pa.Table) -> Any:
 def measure(table: pa.Table, unit: str) -> Any:
     """Draw one metric: profile, median, low, high (the interval, if there is one)."""
     data = table.select(["profile", "median", "low", "high"])
+    if unit == "years":
+        data, unit = _life(data)
     ends = [pc.max(data[name]).as_py() or 0.0 for name in ("median", "high")]
     # An interval many times as long as the bars would hide them: it is cut off, with an arrow.
     end = min(max(ends), _MOST_BEYOND * ends[0]) if ends[0] else max(ends)
@@ -118,12 +120,26 @@ def measure(table: pa.Table, unit: str) -> Any:
     return (bars + ranges + arrows).properties(height=height)
 
 
+def _life(data: pa.Table) -> tuple[pa.Table, str]:
+    """Convert years to the largest unit of which the longest life is at least one."""
+    longest = pc.max(data["median"]).as_py() or 0.0
+    units = (("years", 1), ("days", 365), ("hours", 365 * 24), ("minutes", 365 * 24 * 60))
+    unit, factor = next((each for each in units if longest * each[1] >= 1), units[-1])
+    for place, name in enumerate(data.column_names):
+        if name != "profile":
+            data = data.set_column(place, name, pc.multiply(data[name], float(factor)))
+    return data, unit
+
+
 def _stacked(table: pa.Table, row: str, part: str, names: tuple[str, ...] = ()) -> Any:
     few = fewest(table, part, "write_bytes")
-    sums = few.group_by(row).aggregate([("write_bytes", "sum")]).sort_by("write_bytes_sum")
+    sums = few.group_by(row).aggregate([("write_bytes", "sum")])
     most = pc.max(sums["write_bytes_sum"]).as_py() or 0.0
-    # Order profiles as in the tables: the one that wrote the least comes first.
-    rows = sums[row].to_pylist() if row == "profile" else in_order(few, row)
+    rows = in_order(table, row)
+    if row == "profile":
+        # As in the tables: the one that wrote the least comes first, and ties keep their order.
+        totals = dict(zip(sums[row].to_pylist(), sums["write_bytes_sum"].to_pylist(), strict=True))
+        rows.sort(key=totals.__getitem__)
     order = list(names) or by_colour(in_order(few, part))
     # Stack in the legend's order, by number, because Vega otherwise sorts colours by name.
     rank = pa.array([order.index(name) for name in few[part].to_pylist()], pa.int64())
