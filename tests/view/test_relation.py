@@ -109,6 +109,22 @@ def test_the_answer_about_two_runs_says_how_long_the_device_lasts(tmp_path: Path
     assert life(relation({"a": run, "b": run}), run) == []
 
 
+def test_the_notes_explain_the_signs_that_the_tables_have(tmp_path: Path) -> None:
+    run = a_run(tmp_path / "a", FakeLab(), PROFILES)
+    text = " ".join(relation({"a": run, "b": run}).notes)
+    assert "≈: no difference found." in text
+    assert "In brackets" not in text
+    doubled = with_totals(run, {WRITTEN: 5.0})
+    assert "≈" not in " ".join(
+        relation({"a": with_totals(run, {WRITTEN: 9.0}), "b": doubled}).notes
+    )
+    # NAND bytes come from one recording, even if the run has more repetitions.
+    one = replace(run.manifest, cells=[c for c in run.manifest.cells if c.repetition == 0])
+    single = with_totals(replace(run, manifest=one), {"nand_write_bytes": 7.0})
+    single = replace(single, manifest=run.manifest)
+    assert "In brackets" in " ".join(relation({"a": single, "b": single}).notes)
+
+
 def test_a_shorter_life_is_a_regression(tmp_path: Path) -> None:
     """The same bytes in another order may wear a card out in half the time."""
     run = a_run(tmp_path / "a", FakeLab(), PROFILES)

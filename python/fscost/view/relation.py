@@ -22,7 +22,7 @@ from fscost.view.units import human, human_ratio
 _MODELLED = {
     NAND: "NAND bytes on the device of --ssd",
     LIFE: "Runs until the device of --ssd is worn out",
-    YEARS: "Years until then, back to back",
+    YEARS: "Time until then, back to back",
 }
 """Metrics of a modelled device, whose order need not be that of the bytes written."""
 
@@ -78,7 +78,25 @@ def _by_each(
         for each, title in _MODELLED.items()
         if each != metric and any(_values(run, each) for run in runs.values())
     }
-    return replace(compared(metric), modelled=modelled)
+    found = compared(metric)
+    return replace(
+        found, modelled=modelled, notes=[*found.notes, *_signs([found, *modelled.values()])]
+    )
+
+
+def _signs(relations: Sequence[Relation]) -> list[str]:
+    """Explain the signs that the tables have."""
+    cells = {
+        line[column]
+        for each in relations
+        for line in each.grid.rows
+        for column in each.grid.changes
+    }
+    notes = {
+        SAME: f"{SAME}: no difference found.",
+        "(": "In brackets: not significant; a single repetition has no interval.",
+    }
+    return [note for sign, note in notes.items() if any(cell.startswith(sign) for cell in cells)]
 
 
 def _compared(
@@ -272,16 +290,11 @@ def _notes(runs: Mapping[str, RunResults]) -> list[str]:
     """Explain how to read the table, and list differences between the runs that their names do not
     show."""
     first = next(iter(runs))
-    notes = [
-        f"Medians of each run; changes are relative to {first}, paired by repetition.",
-        f"{SAME}: no difference found.",
-    ]
+    notes = [f"Medians of each run; changes are relative to {first}, paired by repetition."]
     kernels = {
         name: kernel_release(run.manifest.environment) or "unknown" for name, run in runs.items()
     }
     if len(set(kernels.values())) > 1:
         told = ", ".join(f"{name}: {kernel}" for name, kernel in kernels.items())
         notes.append(f"The kernels differ: {told}.")
-    if min(len({cell.repetition for cell in run.manifest.done}) for run in runs.values()) < 2:
-        notes.append("In brackets: not significant; a single repetition has no interval.")
     return [plain(note) for note in notes]
