@@ -41,7 +41,11 @@ VERIFY = "`fscost recording verify` says how much of it is readable"
 _REMEDIES = {
     "io": "check the path, its permissions and the space left",
     "host-disk-full": "free some space there, or name another folder",
-    "format": "name a recording: a run keeps them as cells/…/recording.fscost",
+    "format": (
+        "name a recording: a run keeps them as cells/…/recording.fscost (of another tool's trace,"
+        " `fscost wear` and `fscost replay` read the requests, and `fscost recording import` makes"
+        " a recording if it is a dm-log-writes log)"
+    ),
     "header": (
         "its header is damaged, so none of it can be read: restore it from a copy, or record it"
         " again"

@@ -1,5 +1,9 @@
 """Sizes in the notation that users type, and numbers in the form that users read."""
 
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,6 +17,8 @@ from fscost.view.units import (
     human_ratio,
     human_seconds,
 )
+
+Run = Callable[..., Any]
 
 
 @pytest.mark.parametrize(
@@ -118,3 +124,10 @@ def test_ratios_keep_what_matters() -> None:
     assert human_ratio(0.00001) == "< 0.001×"
     assert human_count(0) == "0"
     assert human_seconds(1) == "1.00 s"
+
+
+def test_large_counts_have_separators(fscost: Run, tmp_path: Path) -> None:
+    writes = (f"{128166372003061629 + 1000 * n},usr,0,Write,{4096 * n},4096,9" for n in range(1200))
+    (tmp_path / "t.csv").write_text("\n".join(writes) + "\n")
+    text = fscost("replay", "t.csv", "--disk", "usr_0=hdd-7200").stdout
+    assert "\nwrite    1,200 " in text

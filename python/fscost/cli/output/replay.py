@@ -117,7 +117,7 @@ def _latency_grid(profile: str, disk: DiskTimes) -> Grid:
         title,
         header,
         [
-            [op, str(found.count), *(or_nothing(ns, _time) for ns in _figures(found).values())]
+            [op, f"{found.count:,}", *(or_nothing(ns, _time) for ns in _figures(found).values())]
             for op, found in disk.latencies.items()
             if found.count
         ],
