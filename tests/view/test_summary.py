@@ -244,6 +244,19 @@ def test_the_heading_tells_that_several_shares_of_a_profile_overlap(count: int, 
     assert f"\n{title}:\n\n- xfs: 100 % of its bytes\n" in markdown.text(shown, "folder")
 
 
+@pytest.mark.parametrize(("written", "lines"), [(5.0, 1), (5.05, 1), (6.0, 2)])
+def test_a_profile_like_the_baseline_repeats_no_reason(written: float, lines: int) -> None:
+    run = a_run({"ext4": mib(5), "ext4 -o lazytime": mib(written)})
+    why = [{"words": "all its bytes", "remedy": "-O fast_commit"}]
+    cells = [
+        CellRecord(f"{name}.0", name, 0, 0, 0, "done", 1.0, *[""] * 4, facts={"why": why})
+        for name in ("ext4", "ext4 -o lazytime")
+    ]
+    shown = view(RunResults(run.folder, replace(run.manifest, cells=cells), run.samples))
+    assert shown.why[0] == "ext4: all its bytes → -O fast_commit"
+    assert len(shown.why) == lines
+
+
 def timed_run(programs: dict[str, list[float]], **request: Any) -> RunResults:
     """Return a run of a command whose programs write `programs` MiB, half of what the device
     writes under ext4, and a third under xfs."""

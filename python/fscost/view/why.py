@@ -21,16 +21,22 @@ _NOISY_TIME = 0.05
 
 def why(results: RunResults, rows: Sequence[Row], found: Ranking, *, is_wide: bool) -> list[str]:
     """Return the reasons of the profiles that wrote the least and the most and of the baseline; of
-    all profiles if `is_wide`."""
+    all profiles if `is_wide`. A profile that wrote about as much as the baseline, for the same
+    reasons, is left out."""
     reasons = _reasons(results)
     totals = explained_totals(rows, found.profiles)
+    written_rows = [row for row in rows if row.phase == TOTAL and row.metric == WRITTEN]
     called = {
         row.profile
-        for row in rows
-        if row.phase == TOTAL
-        and row.metric == WRITTEN
-        and row.verdict in (Verdict.LOWER, Verdict.HIGHER)
-        and found.baseline in totals
+        for row in written_rows
+        if row.verdict in (Verdict.LOWER, Verdict.HIGHER) and found.baseline in totals
+    }
+    alike = {
+        row.profile
+        for row in written_rows
+        if row.profile != found.baseline
+        and abs((row.ratio or 0) - 1) < MINIMUM_SIZE
+        and reasons.get(row.profile) == reasons.get(found.baseline)
     }
     lines = []
     for profile in _chosen(found, is_wide=is_wide):
@@ -38,6 +44,8 @@ def why(results: RunResults, rows: Sequence[Row], found: Ranking, *, is_wide: bo
             lines.append(
                 difference(profile, found.baseline, totals[profile], totals[found.baseline])
             )
+        if profile in alike:
+            continue
         lines += [f"{profile}: {words}" for words in reasons.get(profile, [])[:_MOST_REASONS]]
     return [plain(line) for line in lines]
 
