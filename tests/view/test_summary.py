@@ -22,6 +22,7 @@ def a_run(values: dict[str, list[float]], **more: dict[str, list[float]]) -> Run
     other metrics."""
     rows: list[SampleRow] = []
     units = {"wall_s": "s", "device_flushes": "count", "write_amplification": "ratio"}
+    units["lifetime_runs"] = "count"
     for order, (profile, found) in enumerate(values.items()):
         for repetition in range(len(found)):
             of_metric = {WRITTEN: found, **{name: each[profile] for name, each in more.items()}}
@@ -337,5 +338,21 @@ def test_the_headline_says_if_fewer_bytes_wear_more(of_xfs: list[float], told: s
         {"ext4": mib(2.0), "xfs": mib(1.0)},
         nand_write_bytes={"ext4": mib(5.0), "xfs": of_xfs},
     )
+    first = "One repetition, so no difference can be reported. Lowest: xfs, 1.00 MiB."
+    assert view(run).headline == answer(run) == first + told
+
+
+@pytest.mark.parametrize(
+    ("of_xfs", "told"),
+    [
+        (70.0, " Under xfs, the --ssd device also lasts longest: 1.4 times as long as under ext4."),
+        (25.0, " But under ext4, the --ssd device lasts longest: 2 times as long as under xfs."),
+        (50.5, ""),
+        (0.0, ""),
+    ],
+)
+def test_the_headline_is_about_life_if_a_device_is_named(of_xfs: float, told: str) -> None:
+    lives = {"ext4": [50.0], "xfs": [of_xfs]}
+    run = a_run({"ext4": mib(2.0), "xfs": mib(1.0)}, lifetime_runs=lives)
     first = "One repetition, so no difference can be reported. Lowest: xfs, 1.00 MiB."
     assert view(run).headline == answer(run) == first + told
