@@ -94,8 +94,8 @@ def test_the_answer_about_two_runs_says_how_long_the_device_lasts(tmp_path: Path
     assert list(found.modelled) == ["nand_write_bytes", "lifetime_runs", "lifetime_years"]
     [told] = life(found, first)
     assert told == (
-        "Life: the --ssd device would last 1.00 years under ext4, then 73.0 days (0.20×);"
-        " 1.00 years under xfs, then 73.0 days (0.20×), back to back at the speed of"
+        "Life: the --ssd device would last 1.0 years under ext4, then 73 days (0.20×);"
+        " 1.0 years under xfs, then 73 days (0.20×), back to back at the speed of"
         " ext4 in the first run."
     )
     # Without a speed, there are no years.

@@ -44,13 +44,20 @@ def human_ns(value: float) -> str:
 
 
 def human_years(value: float) -> str:
-    """Format years in the largest unit that gives at least one: years, days, h or min."""
-    if value >= 1000:
+    """Format years in the largest unit that gives at least one: years, days, h or min. Two digits,
+    because the endurance of the same device varies by more."""
+    if value >= 995:
         return "> 999 years"
     for unit, of_a_year in (("years", 1), ("days", 365), ("h", 365 * 24)):
         if value * of_a_year >= 1:
-            return f"{_three_digits(value * of_a_year)} {unit}"
-    return f"{_three_digits(value * 365 * 24 * 60)} min"
+            return f"{_two_digits(value * of_a_year)} {unit}"
+    return f"{_two_digits(value * 365 * 24 * 60)} min"
+
+
+def _two_digits(value: float) -> str:
+    if value >= 99.5:
+        return f"{round(value, -1):.0f}"
+    return f"{value:.0f}" if value >= 9.95 else f"{value:.1f}"
 
 
 def human_count(value: float) -> str:
