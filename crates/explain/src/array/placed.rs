@@ -1,6 +1,6 @@
 //! Origin of each part of an array's writes: rows of the array become rows of its members.
 
-use crate::{Cause, Causes, Row, Structure};
+use crate::{Cause, Causes, Row, Shift, Structure};
 
 /// A part of a request to a member.
 #[derive(Debug, Clone, Copy)]
@@ -147,10 +147,13 @@ impl Placed {
     fn row(&self, row: &Row, part: &Part) -> Row {
         let start = row.offset.max(part.array_offset);
         let end = row.offset.saturating_add(row.length).min(part.end());
+        let offset = part.source.offset + (start - part.array_offset);
+        let moved = |shift: Shift| Shift::between(offset, shift.file_offset(start));
         let found = Row {
             event: part.source.event,
             disk: part.source.disk,
-            offset: part.source.offset + (start - part.array_offset),
+            offset,
+            shift: row.shift.map(moved),
             length: end - start,
             home_offset: row.home_offset.map(|home| home + (start - row.offset)),
             copy: row
