@@ -119,3 +119,27 @@ def test_fast_commits_are_told_from_commits() -> None:
             "",
         )
     ]
+
+
+@pytest.mark.parametrize(
+    ("cause", "remedy"),
+    [
+        (
+            "size_or_extents",
+            (
+                "-O fast_commit, or a program that writes over zeros, for which fdatasync commits"
+                " nothing"
+            ),
+        ),
+        ("new_inode+size_or_extents", "-O fast_commit"),
+    ],
+)
+def test_a_program_whose_files_grow_under_fsync_may_write_over_zeros(
+    cause: str, remedy: str
+) -> None:
+    commits = [commit(each, [("inode_table", 5)], each * S, cause=cause) for each in range(1, 9)]
+    rows = [row("file_data"), *(each for rows in commits for each in rows)]
+    found = analyze.why(explanation(rows, marks=[Mark(0, "work"), Mark(8 * S + 10**7, "end")]))
+    [reason] = found.reasons
+    assert "forced by fsync" in reason.words
+    assert reason.remedy == remedy

@@ -16,6 +16,11 @@ WORTH_SAYING = 0.05
 _MOST_REASONS = 3
 _KEYS = ("structure", "cause", "atime_alone", "copy")
 _FAST_COMMIT = "journal_fast_commit"
+_COPIES = ("journal_copy", "log")
+_OF_GROWTH = {"allocation", "size_or_extents"}
+_ZEROS = "a program that writes over zeros, for which fdatasync commits nothing"
+"""Where a program writes over blocks that it wrote before, only times change. fdatasync does not
+wait for these (`ext4_fsync_journal` in fs/ext4/fsync.c, `xfs_fsync_seq` in fs/xfs/xfs_file.c)."""
 _LAZY_INIT = "mkfs.ext4 -E lazy_itable_init=0,lazy_journal_init=0, or mount -o noinit_itable"
 
 
@@ -126,10 +131,21 @@ def _of_journal(journal: Journal, sums: list[tuple[Any, ...]], total: int) -> It
         if journal.again and journal.copies and not is_fast_alone
         else ""
     )
-    remedy = _journal_remedy(journal, is_forced=is_forced) if journal.family == EXT else ""
+    remedies = [_journal_remedy(journal, is_forced=is_forced)] if journal.family == EXT else []
+    remedies += [_ZEROS] if is_forced and _is_growth(sums) else []
     part = f"{share(journal.bytes, total)} of its bytes went to the journal"
     words = f"{part}: {fast}{commits}{asked}{again}"
-    yield Reason(journal.bytes, words, "" if fast_bytes else remedy)
+    remedy = "" if fast_bytes else ", or ".join(filter(None, remedies))
+    yield Reason(journal.bytes, words, remedy)
+
+
+def _is_growth(sums: list[tuple[Any, ...]]) -> bool:
+    """Return whether most of what the journal copied says that files have grown."""
+    copied: Counter[bool] = Counter()
+    for structure, cause, *_, length in sums:
+        if structure in _COPIES and cause != "log":
+            copied[set(cause.split("+")) <= _OF_GROWTH] += length
+    return copied[True] > copied[False]
 
 
 def _journal_remedy(journal: Journal, *, is_forced: bool) -> str:
