@@ -25,7 +25,10 @@ def a_run(values: dict[str, list[float]], **more: dict[str, list[float]]) -> Run
     units["lifetime_runs"] = "count"
     for order, (profile, found) in enumerate(values.items()):
         for repetition in range(len(found)):
-            of_metric = {WRITTEN: found, **{name: each[profile] for name, each in more.items()}}
+            of_metric = {
+                WRITTEN: found,
+                **{name: each[profile] for name, each in more.items() if profile in each},
+            }
             cell = [
                 SampleRow(
                     cell=f"{profile}.{repetition}",
@@ -356,3 +359,23 @@ def test_the_headline_is_about_life_if_a_device_is_named(of_xfs: float, told: st
     run = a_run({"ext4": mib(2.0), "xfs": mib(1.0)}, lifetime_runs=lives)
     first = "One repetition, so no difference can be reported. Lowest: xfs, 1.00 MiB."
     assert view(run).headline == answer(run) == first + told
+
+
+@pytest.mark.parametrize(
+    ("of_xfs", "order"), [(70.0, ["xfs", "ext4"]), (25.0, ["ext4", "xfs"]), (50.0, ["xfs", "ext4"])]
+)
+def test_the_table_is_in_order_of_life_if_a_device_is_named(
+    of_xfs: float, order: list[str]
+) -> None:
+    """Rows were in order of bytes, although the answer was about life."""
+    totals = {"ext4": mib(2.0), "xfs": mib(1.0)}
+    lives, nand = {"ext4": [50.0], "xfs": [of_xfs]}, {"ext4": mib(2.0), "xfs": mib(2.0)}
+    found = view(a_run(totals, lifetime_runs=lives, nand_write_bytes=nand))
+    assert [row[0] for row in found.summary.rows] == order
+    assert ("In order of life, the longest first." in found.legend) == (order == ["ext4", "xfs"])
+    by_bytes = view(
+        a_run(totals, lifetime_runs=lives, nand_write_bytes=nand), Choice(metric=WRITTEN)
+    )
+    assert [row[0] for row in by_bytes.summary.rows] == ["xfs", "ext4"]
+    one = a_run(totals, lifetime_runs={"ext4": [50.0]}, nand_write_bytes=nand)
+    assert [row[0] for row in view(one).summary.rows] == ["xfs", "ext4"]

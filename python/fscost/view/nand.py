@@ -1,6 +1,7 @@
 """Wear of the device of `--ssd` beside the bytes written: the two may rank profiles differently."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from fscost.results import TOTAL
 from fscost.results.worn import NAND
@@ -34,6 +35,14 @@ def worn_less(rows: Sequence[Row], found: Ranking) -> str:
     times = f"{factor:.2g}" if factor < 100 else f"{factor:,.0f}"
     under = f"{lead} {'Under' if is_first else 'under'} {best}"
     return f"{under}, the --ssd device{also} lasts longest: {times} times as long as under {other}."
+
+
+def longest_first(rows: Sequence[Row], found: Ranking) -> Ranking:
+    """Order the profiles by the life of the device, which the answer is about, if each has one."""
+    lives = _totals(rows, LIFE)
+    if found.metric != WRITTEN or not all(name in lives for name in found.profiles):
+        return found
+    return replace(found, rows=sorted(found.rows, key=lambda row: -lives[row.profile].median))
 
 
 def _totals(rows: Sequence[Row], metric: str) -> dict[str, Row]:

@@ -19,7 +19,7 @@ from fscost.view.by_disk import by_disk
 from fscost.view.effects import effects
 from fscost.view.grid import Grid, plain
 from fscost.view.kernels import by_kernel
-from fscost.view.nand import worn_less
+from fscost.view.nand import longest_first, worn_less
 from fscost.view.per import Per, parse_per
 from fscost.view.phases import phases
 from fscost.view.power_cut import verdicts
@@ -100,13 +100,16 @@ def view(results: RunResults, choice: Choice = Choice()) -> View:
     rows = [row for row in every if not row.disk]
     per = choice.per or _per(results)
     found = ranking(results, rows, _metric(results, rows, choice.metric, per), baseline)
+    shown_first = found if choice.metric else longest_first(rows, found)
     unranked = [name for name in _shown_profiles(results) if name not in found.profiles]
-    order = [*found.profiles, *unranked]
+    order = [*shown_first.profiles, *unranked]
     is_told = any("why" in cell.facts for cell in manifest.done)
     shown = breakdown(results, rows, order, baseline)
     cut, cut_line = verdicts(results)
-    summary = table(results, rows, found, per, cut, is_wide=choice.is_wide)
-    read = [*legend(found, rows, is_wide=choice.is_wide), *_worn(rows), *_space(summary)]
+    summary = table(results, rows, shown_first, per, cut, is_wide=choice.is_wide)
+    by_life = shown_first.profiles != found.profiles
+    read = [*legend(found, rows, is_wide=choice.is_wide), *_worn(rows, by_life=by_life)]
+    read += _space(summary)
     read += filter(None, [cut_line])
     swept = sweeps(results, found.metric)
     return View(
@@ -193,7 +196,7 @@ def _one_of(known: Sequence[str], name: str, option: str) -> str:
     return name
 
 
-def _worn(rows: Sequence[Row]) -> list[str]:
+def _worn(rows: Sequence[Row], *, by_life: bool) -> list[str]:
     if not any(row.metric == "nand_write_bytes" for row in rows):
         return []
     totals = {(row.profile, row.metric): row.median for row in rows if row.phase == TOTAL}
@@ -212,6 +215,7 @@ def _worn(rows: Sequence[Row]) -> list[str]:
     )
     return [
         "NAND, lasts: replayed on the device of --ssd (docs/wear.md), at the baseline's speed.",
+        *(["In order of life, the longest first."] if by_life else []),
         *([] if found is None else [f"{plain(found[0])}: {found[1]}"]),
     ]
 
