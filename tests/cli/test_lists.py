@@ -80,3 +80,17 @@ def test_runs_have_a_document(compare: Run, fscost: Run) -> None:
     [run] = valid(fscost("ls", "runs", "--json").stdout)["runs"]
     assert (run["folder"], run["lab"], run["profiles"]) == ("runs/one", "fake", ["ext4"])
     assert run["answer"] in fscost("ls", "runs", columns=300).stdout
+
+
+def test_runs_of_the_same_show_their_trend(compare: Run, fscost: Run) -> None:
+    """A list of runs had no word about what changed between them."""
+    for name, seed, profile in (("a", "1", "ext4"), ("b", "2", "ext4"), ("c", "2", "xfs")):
+        compare("-o", f"runs/{name}", "--on", profile, "-r", "3", "-n", "work", "--seed", seed)
+    first, second, other = valid(fscost("ls", "runs", "--json").stdout)["runs"]
+    assert (first["since"], other["since"]) == (None, None)
+    said = valid(fscost("diff", "runs/a", "runs/b", "--json").stdout)
+    assert second["since"]["run"] == "a"
+    assert second["since"]["ratios"]["ext4"] == said["rows"][-1]["ratio"]
+    lines = fscost("ls", "runs", columns=300).stdout.splitlines()
+    assert [" Since a: ext4 " in line for line in lines] == [False, True, False]
+    assert lines[1][-1] in "▁▂▃▄▅▆▇█"

@@ -11,7 +11,8 @@ def ls(
     trust: shared.TrustRuns = False,
     json: shared.Json = False,
 ) -> None:
-    """List the runs in a folder, each with its main result."""
+    """List the runs in a folder, each with its main result, and what changed since the run before
+    of the same name, lab and profiles."""
     found = listed(folder, trust=trust)
     if not found:
         raise InputError(f"{folder} holds no runs", "name the folder that holds runs")
@@ -25,9 +26,20 @@ def ls(
                 "profiles": run.profiles,
                 "is_readable": run.is_readable,
                 "answer": run.answer,
+                "since": None
+                if run.trend is None
+                else {
+                    "run": run.trend.before,
+                    "ratios": {name: each.ratio for name, each in run.trend.ratios.items()},
+                },
             }
             for run in found
         ]
         print_document("runs", {"runs": entries})
         return
-    print_lines([(str(run.folder), run.answer) for run in found])
+    print_lines(
+        [
+            (str(run.folder), f"{run.answer} {run.trend}" if run.trend else run.answer)
+            for run in found
+        ]
+    )

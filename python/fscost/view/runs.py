@@ -1,14 +1,43 @@
-"""Runs of a folder, each with its answer."""
+"""Runs of a folder, each with its answer, and with the trend since earlier runs of the same."""
 
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import quote
 
+from fscost import stats
 from fscost.errors import FscostError, InputError
 from fscost.results import MANIFEST, RunResults, load
+from fscost.stats import Ratio
+from fscost.view.breakdown import WRITTEN
 from fscost.view.grid import plain
 from fscost.view.run import answer
+from fscost.view.summary import changed
+
+_BARS = "▁▂▃▄▅▆▇█"
+_MOST_BARS = 12
+_Written = Mapping[str, Mapping[int, float]]
+"""Bytes written by each profile, by repetition."""
+
+
+@dataclass(frozen=True)
+class Trend:
+    """What changed since an earlier run of the same name, lab and profiles. `before`: its folder.
+    `ratios`: the bytes written by each profile relative to it. `medians`: the bytes that the
+    baseline wrote in each run so far, the oldest first."""
+
+    before: str
+    ratios: Mapping[str, Ratio]
+    medians: Sequence[float]
+
+    def __str__(self) -> str:
+        changes = ", ".join(
+            f"{plain(name)} {changed(each.ratio, each.verdict, each.n)}"
+            for name, each in self.ratios.items()
+            if each.ratio is not None
+        )
+        return f"Since {plain(self.before)}: {changes} {_bars(self.medians[-_MOST_BARS:])}"
 
 
 @dataclass(frozen=True)
@@ -23,6 +52,7 @@ class Listed:
     lab: str = ""
     profiles: tuple[str, ...] = ()
     is_readable: bool = True
+    trend: Trend | None = None
 
     @property
     def name(self) -> str:
@@ -52,18 +82,50 @@ def listed(folder: Path, *, trust: bool) -> list[Listed]:
     found = sorted(
         each for each in folder.iterdir() if not each.is_symlink() and (each / MANIFEST).is_file()
     )
-    return [_listed(each, trust=trust) for each in found]
+    return _with_trends([_listed(each, trust=trust) for each in found])
 
 
-def _listed(folder: Path, *, trust: bool) -> Listed:
+def _with_trends(found: Sequence[tuple[Listed, _Written]]) -> list[Listed]:
+    """Add what changed since the run before, of the same name, lab and profiles."""
+    earlier: dict[tuple[str, ...], list[tuple[str, _Written]]] = {}
+    trends: dict[Path, Trend] = {}
+    for run, written in sorted(found, key=lambda each: each[0].started_utc):
+        if not written:
+            continue
+        series = earlier.setdefault((run.title, run.lab, *run.profiles), [])
+        series.append((run.name, written))
+        if len(series) > 1:
+            before, its = series[-2]
+            ratios = {
+                name: stats.ratio(mine, its[name]) for name, mine in written.items() if name in its
+            }
+            trends[run.folder] = Trend(before, ratios, [_median(each) for _, each in series])
+    return [replace(run, trend=trends.get(run.folder)) for run, _ in found]
+
+
+def _median(written: _Written) -> float:
+    first = next(iter(written.values()))
+    return stats.interval(list(first.values())).median
+
+
+def _bars(values: Sequence[float]) -> str:
+    """Draw values as bars, from 0 to the largest."""
+    most = max(values)
+    return "".join(_BARS[round((len(_BARS) - 1) * each / most)] if most else "▁" for each in values)
+
+
+def _listed(folder: Path, *, trust: bool) -> tuple[Listed, _Written]:
     """Return the run's answer, or why it cannot be read, so that one bad run does not hide
-    others."""
+    others; and the bytes that it wrote, the baseline's first."""
     try:
         results = load(folder, trust=trust)
     except FscostError as error:
-        return Listed(folder, plain(f"unreadable: {error.what}"), is_readable=False)
+        return Listed(folder, plain(f"unreadable: {error.what}"), is_readable=False), {}
     manifest = results.manifest
-    return Listed(
+    found = stats.by_repetition(results.samples, WRITTEN)
+    names = dict.fromkeys([manifest.baseline, *manifest.profile_names])
+    written = {name: found[name] for name in names if name in found}
+    listed = Listed(
         folder,
         f"{_state(results)}{answer(results) or 'no cell finished'}",
         plain(manifest.name),
@@ -71,6 +133,7 @@ def _listed(folder: Path, *, trust: bool) -> Listed:
         plain(manifest.lab),
         tuple(map(plain, manifest.profile_names)),
     )
+    return listed, written
 
 
 def _state(results: RunResults) -> str:

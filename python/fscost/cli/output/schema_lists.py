@@ -5,6 +5,14 @@ from typing import Any
 from fscost.cli.output.schema_base import Document, Object, Pairs
 
 
+class Since(Object):
+    """What changed since an earlier run of the same name, lab and profiles: the bytes written by
+    each profile relative to it."""
+
+    run: str
+    ratios: dict[str, float | None]
+
+
 class ListedRun(Object):
     """A run in a folder. If it cannot be read, the answer is the reason."""
 
@@ -15,6 +23,7 @@ class ListedRun(Object):
     profiles: list[str]
     is_readable: bool
     answer: str
+    since: Since | None
 
 
 class Runs(Document):
