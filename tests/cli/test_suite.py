@@ -61,6 +61,21 @@ def test_each_workload_is_a_run_with_its_own_options(fscost: Run, tmp_path: Path
     assert "changes are relative to the baseline of the same workload" in said.stdout
 
 
+def test_a_suite_prints_of_each_workload_what_compare_would(fscost: Run, tmp_path: Path) -> None:
+    """Each workload had one line: no reasons, and no caution."""
+    text = 'version = 1\nprofiles = ["ext4", "xfs"]\n[workloads.a]\ncommand = "x"\n'
+    (tmp_path / "fscost.toml").write_text(f'{text}[workloads.b]\ncommand = "x"\n')
+    said = fscost("run", "--lab", "fake", "-r", "2", "-o", "out").stdout
+    assert (said.count("\nWhy\n"), said.count("\nCaution\n")) == (2, 2)
+    assert fscost("show", "out/b").stdout.partition("\nResults:")[0] in said
+    brief = fscost("run", "--lab", "fake", "-r", "2", "-o", "brief", "--brief").stdout
+    assert "Why" not in brief
+    for shown in (said, brief):
+        assert "changes are relative to the baseline of the same workload" in shown
+    told = fscost("run", "--brief", "--json", check=(2,)).stderr
+    assert "drop --brief, or drop --json" in told
+
+
 def test_an_exact_number_of_repetitions_sets_both_bounds(fscost: Run, tmp_path: Path) -> None:
     changed = SUITE.replace("stop = { max_repetitions = 3,", "stop = { repetitions = 4,")
     (tmp_path / "fscost.toml").write_text(changed)

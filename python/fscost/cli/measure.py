@@ -48,7 +48,7 @@ def make(
     _check_cells(found, place.max_cells)
     if len(found) > 1:
         with _alone(place):
-            done, worst = _several(found, place, outputs)
+            done, worst = _several(found, place, outputs, is_suite=is_suite)
         if len(done) > 1:
             _compare(found, done, outputs, is_suite=is_suite)
         return worst or judge(done)
@@ -77,9 +77,10 @@ def _check_cells(found: Mapping[str, Request], most: int | None) -> None:
 
 
 def _several(
-    found: Mapping[str, Request], place: Place, outputs: Outputs
+    found: Mapping[str, Request], place: Place, outputs: Outputs, *, is_suite: bool
 ) -> tuple[dict[str, RunResults], int]:
-    """Make the runs. Return those with finished cells, and the worst exit status."""
+    """Make the runs, and print each one's tables, or its answer. Return those with finished cells,
+    and the worst exit status."""
     if outputs.csv is not None or outputs.markdown is not None:
         raise InputError(
             "--csv and --markdown write one run, not several",
@@ -103,7 +104,10 @@ def _several(
         worst = max(worst, outcome.exit_code)
         if outcome.results.manifest.done:
             done[name] = outcome.results
-            if not outputs.json:
+            if is_suite and not outputs.json and not outputs.is_brief:
+                outputs.emit(outcome.results)
+                print()
+            elif not outputs.json:
                 print(wrapped(plain(f"{name}: {answer(outcome.results)}")))
                 print(plain(f"  {outcome.results.folder}"))
         if outcome.interrupted:

@@ -63,6 +63,12 @@ def run(
     wait: options.Wait = False,
     dry_run: options.DryRun = False,
     json: options.Json = False,
+    brief: Annotated[
+        bool,
+        typer.Option(
+            "--brief", help="Print each workload's answer alone.", rich_help_panel="Output"
+        ),
+    ] = False,
 ) -> None:
     """Run the workloads of a suite file (fscost.toml), and compare them.
 
@@ -84,7 +90,9 @@ def run(
         where, out, resume, trust=trust, dry_run=dry_run, wait=wait, on_cluster=on_cluster
     )
     judge = _judge({name: suite.conditions(found, name) for name in chosen}, against, trust=trust)
-    raise typer.Exit(make(chosen, place, Outputs(json), is_suite=True, judge=judge))
+    outputs = Outputs(json, is_brief=brief)
+    outputs.check()
+    raise typer.Exit(make(chosen, place, outputs, is_suite=True, judge=judge))
 
 
 def _chosen(
