@@ -84,8 +84,8 @@ def test_runs_have_a_document(compare: Run, fscost: Run) -> None:
 
 def test_runs_of_the_same_show_their_trend(compare: Run, fscost: Run) -> None:
     """A list of runs had no word about what changed between them."""
-    for name, seed, profile in (("a", "1", "ext4"), ("b", "2", "ext4"), ("c", "2", "xfs")):
-        compare("-o", f"runs/{name}", "--on", profile, "-r", "3", "-n", "work", "--seed", seed)
+    for name, seed, on in (("a", "1", "ext4"), ("b", "2", "ext4"), ("c", "2", "xfs")):
+        compare("-o", f"runs/{name}", "--on", on, "-r", "3", "-n", "work", "--seed", seed)
     first, second, other = valid(fscost("ls", "runs", "--json").stdout)["runs"]
     assert (first["since"], other["since"]) == (None, None)
     said = valid(fscost("diff", "runs/a", "runs/b", "--json").stdout)

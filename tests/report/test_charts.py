@@ -98,3 +98,19 @@ def test_offsets_of_a_block_map_are_told_apart() -> None:
     drawn = charts.block_map(pa.Table.from_pylist(data), []).to_dict()
     labels = drawn["layer"][0]["encoding"]["y"]["axis"]["labelExpr"]
     assert labels.count("1,921.00 MiB") == labels.count("1,921.50 MiB") == 1
+
+
+def test_each_repetition_is_a_tick_beside_the_median() -> None:
+    rows = [{"profile": "a", "median": 1.0, "low": 0.5, "high": 1.5}]
+    rows.append({"profile": "b", "median": 2.0, "low": 1.0, "high": 900.0})
+    values = {"a": [0.9, 1.0, 1.2], "b": [2.0, 700.0]}
+    drawn = charts.measure(pa.Table.from_pylist(rows), "s", values).to_dict()
+    _, _, ticks, _ = drawn["layer"]
+    assert ticks["mark"]["type"] == "tick"
+    shown = [
+        (row["profile"], row["repetition"]) for row in drawn["datasets"][ticks["data"]["name"]]
+    ]
+    # The last one lies beyond the axis, which the arrow says.
+    assert shown == [("a", 0.9), ("a", 1.0), ("a", 1.2), ("b", 2.0)]
+    single = charts.measure(pa.Table.from_pylist(rows), "s", {"a": [1.0], "b": [2.0]}).to_dict()
+    assert len(single["layer"]) == 3

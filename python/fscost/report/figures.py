@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fscost import stats
 from fscost.report import charts
 from fscost.view.kept import Explained
 from fscost.view.page import Page, meaning
@@ -78,8 +79,16 @@ def _of_run(page: Page) -> Iterator[Figure]:
     measures = page.tables["measures"].data
     for metric in dict.fromkeys(measures["metric"].to_pylist()):
         chosen = measures.filter(pc.equal(measures["metric"], metric))
-        about = f"{meaning(metric)}: median of each profile, and the 95 % interval as a line."
-        chart = charts.measure(chosen, chosen["unit"][0].as_py())
+        about = (
+            f"{meaning(metric)}: median of each profile, the 95 % interval as a line, and each"
+            " repetition as a tick."
+        )
+        values = stats.by_repetition(page.results.samples, metric)
+        chart = charts.measure(
+            chosen,
+            chosen["unit"][0].as_py(),
+            {name: each.values() for name, each in values.items()},
+        )
         better = "more" if metric in _MORE_IS_BETTER else "less"
         yield Figure(metric, f"{label(metric)} ({better} is better)", about, chart)
 

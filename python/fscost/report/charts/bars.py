@@ -1,5 +1,6 @@
 """Bar charts: bytes by kind, and one metric of each profile."""
 
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import altair as alt
@@ -76,8 +77,11 @@ def loads(table: pa.Table) -> Any:
     return _stacked(data, "disk", "kind", names=tuple(used))
 
 
-def measure(table: pa.Table, unit: str) -> Any:
-    """Draw one metric: profile, median, low, high (the interval, if there is one)."""
+def measure(
+    table: pa.Table, unit: str, repetitions: Mapping[str, Collection[float]] | None = None
+) -> Any:
+    """Draw one metric: profile, median, low, high (the interval, if there is one). `repetitions`:
+    the values of each profile, which become ticks if there are several."""
     data = table.select(["profile", "median", "low", "high"])
     if unit == "years":
         data, unit = _life(data)
@@ -117,7 +121,30 @@ def measure(table: pa.Table, unit: str) -> Any:
         )
         .encode(x="end:Q")
     )
-    return (bars + ranges + arrows).properties(height=height)
+    ticks = _ticks(repetitions or {}, names, end)
+    parts = bars + ranges + arrows if ticks is None else bars + ranges + ticks + arrows
+    return parts.properties(height=height)
+
+
+def _ticks(values: Mapping[str, Collection[float]], names: list[str], end: float) -> Any:
+    """Draw a tick for each repetition; None if no profile has several."""
+    if max((len(each) for each in values.values()), default=0) < 2:
+        return None
+    rows = [
+        {"profile": name, "repetition": value}
+        for name in names
+        for value in values.get(name, ())
+        if value <= end
+    ]
+    return (
+        alt.Chart(inline(pa.Table.from_pylist(rows)))
+        .mark_tick(thickness=1, size=BAR * 0.35, color=PALETTE[1], opacity=0.8, aria=False)
+        .encode(
+            x="repetition:Q",
+            y=alt.Y("profile:N", sort=names),
+            tooltip=[alt.Tooltip("profile:N"), alt.Tooltip("repetition:Q")],
+        )
+    )
 
 
 def _life(data: pa.Table) -> tuple[pa.Table, str]:
