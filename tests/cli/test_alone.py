@@ -67,7 +67,7 @@ def test_a_run_waits_for_another(start: Start, lock: str, tmp_path: Path) -> Non
 def test_several_runs_are_resumed_together(fscost: Run, tmp_path: Path, kind: str) -> None:
     (tmp_path / "fscost.toml").write_text(SUITE)
     command = {
-        "suite": ("run", "--lab", "fake"),
+        "suite": ("run", "--lab", "fake", "--brief"),
         "lists": ("compare", "--lab", "fake", "--on", "ext4", "-r", "2", "-L", "n", "copy,move"),
     }[kind]
     words = () if kind == "suite" else ("--", "echo", "{n}")

@@ -72,7 +72,8 @@ def test_runs_are_listed_searched_shown_and_compared(get: Get, folder: Path) -> 
     assert "unreadable: " in listed
     assert '"/run/link/"' not in listed
     status, found = get("/?q=TUESDAY")
-    assert (status, "tuesday" in found, "monday" in found) == (200, True, False)
+    assert (status, "/run/tuesday/" in found, "/run/monday/" in found) == (200, True, False)
+    assert "Since monday: " in found
     status, page = get("/run/monday/")
     assert (status, "wrote the least" in page) == (200, True)
     assert get("/run/monday/") == (200, page)

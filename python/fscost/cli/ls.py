@@ -11,8 +11,10 @@ def ls(
     trust: shared.TrustRuns = False,
     json: shared.Json = False,
 ) -> None:
-    """List the runs in a folder, each with its main result, and what changed since the run before
-    of the same name, lab and profiles."""
+    """List the runs in a folder, each with its main result.
+
+    A run also says what changed since the run before of the same name, lab and profiles.
+    """
     found = listed(folder, trust=trust)
     if not found:
         raise InputError(f"{folder} holds no runs", "name the folder that holds runs")
