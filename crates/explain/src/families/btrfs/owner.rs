@@ -67,7 +67,10 @@ pub fn owner_of(
                 tree,
                 inode,
                 // Data of which no written leaf tells was written in place, and so not compressed.
-                file_offset: Some(offset.wrapping_add(logical - key.objectid)),
+                // In a damaged tree, an item may come before smaller ones.
+                file_offset: logical
+                    .checked_sub(key.objectid)
+                    .map(|within| offset.wrapping_add(within)),
                 end,
             })),
             Some(Reference::Leaf(bytenr)) => {
@@ -114,7 +117,9 @@ fn shared_owner(
     Ok(found.map(|(key, known)| Owner {
         tree: leaf.header.owner,
         inode: key.objectid,
-        file_offset: known.file_offset(key.offset, logical - extent),
+        file_offset: logical
+            .checked_sub(extent)
+            .and_then(|within| known.file_offset(key.offset, within)),
         end,
     }))
 }
