@@ -164,7 +164,7 @@ def _stacked(table: pa.Table, row: str, part: str, names: tuple[str, ...] = ()) 
     most = pc.max(sums["write_bytes_sum"]).as_py() or 0.0
     rows = in_order(table, row)
     if row == "profile":
-        # As in the tables: the one that wrote the least comes first, and ties keep their order.
+        # The one that wrote the least comes first, and ties keep their order.
         totals = dict(zip(sums[row].to_pylist(), sums["write_bytes_sum"].to_pylist(), strict=True))
         rows.sort(key=totals.__getitem__)
     order = list(names) or by_colour(in_order(few, part))

@@ -112,7 +112,7 @@ impl FastCommits {
 #[cfg(test)]
 mod tests {
     use super::super::{
-        blocks::{Content, Kind, Use},
+        blocks::{Content, Kind, Mapper, Use},
         directory::Entry,
         map::Claim,
         state::ext2,
@@ -120,12 +120,10 @@ mod tests {
     use super::FastCommits;
     use crate::{Row, Rows};
 
+    const DATA: Kind = Kind::Content(Content::Data);
+
     fn data(inode: u32) -> Use {
-        Use {
-            kind: Kind::Content(Content::Data),
-            inode,
-            node: 0,
-        }
+        Mapper::of_inode(inode).uses(DATA)
     }
 
     /// Inode 13 maps blocks of inode 12 in a fast commit, before a transaction frees them.
@@ -151,7 +149,7 @@ mod tests {
                     start: 100,
                     length: 10,
                     first: 0,
-                    kind: Kind::Content(Content::Data),
+                    kind: DATA,
                 },
             )],
             ..FastCommits::default()
@@ -172,12 +170,11 @@ mod tests {
         for is_remade in [false, true] {
             let mut state = ext2();
             state.space.claim(100, 10, data(12));
-            let kind = Kind::Content(Content::Data);
             let claim = Claim {
                 start: 100,
                 length: 10,
                 first: 0,
-                kind,
+                kind: DATA,
             };
             let mut commits = FastCommits {
                 new: vec![(12, claim)],
