@@ -151,11 +151,14 @@ def _samples(
     try:
         with _open(folder, opened, SAMPLES) as source:
             sha256 = hashlib.file_digest(source, "sha256").hexdigest()
-            source.seek(0)
-            with pq.ParquetFile(source) as file:
-                _check_size(path, source, file.metadata)
-                _check_columns(path, file.schema_arrow)
-            table = pq.ParquetFile(source, read_dictionary=_TEXTS).read(columns=SCHEMA.names)
+            # Not Python's file: Arrow's threads may drop it while the interpreter ends, which
+            # aborts (https://github.com/apache/arrow/issues/34314 and 50482).
+            with pa.OSFile(f"/proc/self/fd/{source.fileno()}") as opened_again:
+                with pq.ParquetFile(opened_again) as file:
+                    _check_size(path, source, file.metadata)
+                    _check_columns(path, file.schema_arrow)
+                found = pq.ParquetFile(opened_again, read_dictionary=_TEXTS)
+                table = found.read(columns=SCHEMA.names)
         table.validate(full=True)
         _check_texts(path, table)
     except OSError as error:
