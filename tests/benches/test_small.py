@@ -53,9 +53,11 @@ def test_report(tmp_path: Path) -> None:
 
 
 def test_store(tmp_path: Path) -> None:
-    found = figures(tmp_path, "store", "--cells", "50", "--runs", "1")
+    found = figures(tmp_path, "store", "--cells", "50", "--run-cells", "30", "--runs", "1")
     assert found["cells"] == 50
     assert found["peak_bytes"] > 0
+    assert found["run"]["cells"] == 30
+    assert all(found["run"][part]["peak_bytes"] > 0 for part in ("half", "whole"))
 
 
 @pytest.mark.root

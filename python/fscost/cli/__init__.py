@@ -15,6 +15,8 @@ def main() -> None:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # Looking for plugins, pydantic reads the entry points of each package that is installed.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "1")
+    # Arrow's own allocator keeps freed memory: 50 MB more in `fscost show` of 2,000 cells.
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     try:
         from fscost.cli import early
 
