@@ -1,12 +1,15 @@
 """The native explanation can be read any number of times."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from fscost import capture
 from fscost._native import Explanation, Recording
+from fscost.analyze import explain
 from fscost.analyze.rows import SCHEMA
 
 
@@ -37,3 +40,27 @@ def test_requests_have_the_columns_of_their_table(recording: Path, tmp_path: Pat
     [batch] = capture.requests(recording)
     batch.validate(full=True)
     assert count == batch.num_rows == len(pq.read_table(table)) > 0
+
+
+@pytest.mark.parametrize("phases", [["before", "mkfs", "mount", "work", "again"], ["work"], []])
+def test_sums_are_those_of_the_batches(recording: Path, phases: list[str]) -> None:
+    whole = explain(recording)
+    [disk] = whole.families
+    summed = Explanation.summed()
+    several = [tuple(summed), *((each,) for each in summed), ("path", "structure", "path")]
+    for keys in several:
+        native, batches = (
+            each.within([name for name in phases if name in whole.phases]).on_disk(disk)
+            for each in (whole, replace(whole, native=None))
+        )
+        found, expected = native.sums(*keys), batches.sums(*keys)
+        assert found.schema.types == expected.schema.types
+        assert found.to_pylist() == expected.to_pylist()
+        assert (found.num_rows > 0) == bool(phases)
+
+
+def test_sums_by_other_columns_need_batches(recording: Path) -> None:
+    explanation = Recording(recording).explain()
+    with pytest.raises(ValueError, match="no sums by inode"):
+        explanation.sums([["inode"]])
+    assert explain(recording).sums("inode", "structure").num_rows > 0

@@ -14,7 +14,8 @@ pub struct Batch {
 
 impl Batch {
     /// Builds a batch from columns of equal length. Each column may hold nulls.
-    pub fn new<const N: usize>(columns: [(&str, ArrayData); N]) -> PyResult<Self> {
+    pub fn new<'a>(columns: impl IntoIterator<Item = (&'a str, ArrayData)>) -> PyResult<Self> {
+        let columns: Vec<_> = columns.into_iter().collect();
         let rows = columns.first().map_or(0, |(_, column)| column.len());
         let fields = columns
             .iter()

@@ -8,7 +8,7 @@ use crate::{
 };
 use arrow_data::ArrayData;
 use arrow_schema::DataType::{Int32, Int64, UInt8, UInt64};
-use fscost_explain::{NO_INODE, Row, RowIter, Structure, Table};
+use fscost_explain::{Key, NO_INODE, Row, RowIter, Structure, Table};
 use fscost_recording::{self as recording, Output, Packer};
 use fscost_wear::By;
 use pyo3::prelude::*;
@@ -25,7 +25,7 @@ const BATCH_ROWS: usize = 1 << 16;
 #[pyclass(frozen, module = "fscost._native")]
 pub struct Explanation {
     pub table: Arc<Table>,
-    disks: Vec<String>,
+    pub disks: Vec<String>,
     /// Outcome of packing in the same pass.
     packed: Mutex<Option<recording::Result<()>>>,
 }
@@ -65,6 +65,27 @@ impl Explanation {
 
 #[pymethods]
 impl Explanation {
+    /// Return a batch for each of several lists of columns: these columns of each group of rows
+    /// with equal values, and `length_sum`. `phases` and `disks` choose rows by name. A list must
+    /// consist of columns that `summed` names.
+    #[pyo3(signature = (several, phases=None, disks=None))]
+    fn sums(
+        &self,
+        py: Python<'_>,
+        several: Vec<Vec<String>>,
+        phases: Option<Vec<String>>,
+        disks: Option<Vec<String>>,
+    ) -> PyResult<Vec<Batch>> {
+        let names = Names::of(self)?;
+        crate::sums::batches(py, self, &names, &several, phases, disks)
+    }
+
+    /// Return the columns that `sums` can sum by.
+    #[staticmethod]
+    fn summed() -> Vec<&'static str> {
+        Key::NAMED.iter().map(|(name, _)| *name).collect()
+    }
+
     fn __iter__(slf: Bound<'_, Self>) -> PyResult<Batches> {
         let explanation = slf.get();
         Ok(Batches {
@@ -152,12 +173,12 @@ impl Batches {
 }
 
 /// Names that all batches share.
-struct Names {
-    phases: ArrayData,
-    disks: ArrayData,
-    structures: ArrayData,
-    causes: ArrayData,
-    paths: ArrayData,
+pub struct Names {
+    pub phases: ArrayData,
+    pub disks: ArrayData,
+    pub structures: ArrayData,
+    pub causes: ArrayData,
+    pub paths: ArrayData,
 }
 
 impl Names {

@@ -14,6 +14,7 @@ mod recording;
 mod recovery;
 mod replay;
 mod requests;
+mod sums;
 mod wear;
 
 use crate::interruptible::interruptible;

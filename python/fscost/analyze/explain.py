@@ -7,7 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
@@ -15,6 +15,10 @@ from fscost import capture
 from fscost.analyze.rows import SCHEMA, parts
 from fscost.analyze.sums import Batches, Collector, Sum, grouped
 from fscost.errors import InputError
+
+if TYPE_CHECKING:
+    from fscost import _native
+    from fscost._native import Batch
 
 FORMATTING = ("before", "mkfs", "mount")
 """Intervals of a cell that precede its workload."""
@@ -30,6 +34,21 @@ class Mark:
     detail: Mapping[str, Any] = field(default_factory=dict)
 
 
+class NativeSums(Protocol):
+    """Sums of the native module, several times faster than sums of batches."""
+
+    def summed(self) -> Sequence[str]:
+        """Return the columns that bytes can be summed by."""
+
+    def sums(
+        self,
+        several: Sequence[Sequence[str]],
+        phases: Sequence[str] | None,
+        disks: Sequence[str] | None,
+    ) -> "Sequence[Batch]":
+        """Sum the bytes of the rows of these phases and disks by each list of columns."""
+
+
 @dataclass(frozen=True)
 class Explanation:
     """Explanation of a recording.
@@ -38,7 +57,7 @@ class Explanation:
     call, because they are never all in memory. `families`: kind of file system on each disk.
     `phases`: all intervals, in order. `end`: how the recording ends. `is_timed`: false if the
     source has no times. `punched_bytes`: bytes by phase that were written as zeroes and reached the
-    disk as a punched hole.
+    disk as a punched hole. `native` sums without batches, if it can.
     """
 
     batches: Batches
@@ -49,6 +68,8 @@ class Explanation:
     marks: Sequence[Mark] = ()
     is_timed: bool = True
     punched_bytes: Mapping[str, int] = field(default_factory=dict)
+    native: NativeSums | None = field(default=None, repr=False, compare=False)
+    _chosen: Mapping[str, Sequence[str]] = field(default_factory=dict, repr=False, compare=False)
     _sums: dict[tuple[str, ...], pa.Table] = field(default_factory=dict, repr=False, compare=False)
 
     @property
@@ -69,20 +90,20 @@ class Explanation:
                 f"its phases are {', '.join(self.phases)}",
             )
 
-        return replace(self, batches=self._only("phase", phases), _sums={})
+        return self._only("phase", phases)
 
     def on_disk(self, disk: str) -> "Explanation":
         """Restrict the explanation to this disk."""
-        return replace(
-            self, batches=self._only("disk", [disk]), families={disk: self.families[disk]}, _sums={}
-        )
+        return replace(self._only("disk", [disk]), families={disk: self.families[disk]})
 
-    def _only(self, column: str, names: Sequence[str]) -> Batches:
+    def _only(self, column: str, names: Sequence[str]) -> "Explanation":
         def kept() -> Iterator[pa.RecordBatch]:
             for batch in self.batches():
                 yield from parts(batch, column, names)
 
-        return kept
+        before = self._chosen.get(column, names)
+        chosen = {**self._chosen, column: [name for name in names if name in before]}
+        return replace(self, batches=kept, _chosen=chosen, _sums={})
 
     def sums(self, *keys: str) -> pa.Table:
         """Sum bytes by each combination of these columns' values: the keys, and `length_sum`. A
@@ -98,15 +119,42 @@ class Explanation:
         return min(finer, key=lambda known: self._sums[known].num_rows, default=None)
 
     def prepare(self, several: Iterable[tuple[str, ...]], *others: Collector) -> None:
-        """Compute several sums and run other collectors in one pass over the rows."""
-        sums = {
-            keys: Sum(keys)
-            for keys in several
+        """Compute several sums and run other collectors in one pass over the rows, beside the sums
+        of the native module."""
+        wanted = [
+            keys
+            for keys in dict.fromkeys(several)
             if keys not in self._sums and self._finer(keys) is None
+        ]
+        summed = set() if self.native is None else set(self.native.summed())
+        native = [keys for keys in wanted if summed.issuperset(keys)]
+        sums = {keys: Sum(keys) for keys in wanted if keys not in native}
+        with ExitStack() as stack:
+            beside = None
+            if native:
+                thread = stack.enter_context(ThreadPoolExecutor(1))
+                beside = thread.submit(self._natively, native)
+            found = self._collected([*sums.values(), *others])
+            tables = dict(zip(sums, found, strict=False))
+            if beside is not None:
+                tables |= beside.result()
+        for keys, table in tables.items():
+            self._sums[keys] = table if table is not None and table.num_rows else _no_sums(keys)
+
+    def _natively(self, several: Sequence[tuple[str, ...]]) -> dict[tuple[str, ...], pa.Table]:
+        assert self.native is not None
+        columns = [list(dict.fromkeys(keys)) for keys in several]
+        found = self.native.sums(columns, self._chosen.get("phase"), self._chosen.get("disk"))
+        batches = [pa.record_batch(each) for each in found]
+        return {
+            keys: pa.Table.from_batches([batch])
+            for keys, batch in zip(several, batches, strict=True)
         }
-        if not sums and not others:
-            return
-        collectors = (*sums.values(), *others)
+
+    def _collected(self, collectors: Sequence[Sum | Collector]) -> list[pa.Table | None]:
+        """Run the collectors in one pass over the rows; return the tables of the sums."""
+        if not collectors:
+            return []
         with ExitStack() as stack:
             # A thread each, so that no collector waits for a slower one, except with two batches.
             threads = [stack.enter_context(ThreadPoolExecutor(1)) for _ in collectors]
@@ -121,10 +169,12 @@ class Explanation:
                 before = adding
             for each in before:
                 each.result()
-            tables = [*map(lambda thread, each: thread.submit(each.table), threads, sums.values())]
-            for keys, table in zip(sums, tables, strict=True):
-                found = table.result()
-                self._sums[keys] = _no_sums(keys) if found is None else found
+            tables = [
+                thread.submit(each.table)
+                for thread, each in zip(threads, collectors, strict=True)
+                if isinstance(each, Sum)
+            ]
+            return [table.result() for table in tables]
 
 
 def explain(recording: Path, begun: capture.Explaining | None = None) -> Explanation:
@@ -151,7 +201,27 @@ def explain(recording: Path, begun: capture.Explaining | None = None) -> Explana
         # A dm-log-writes log has neither a beginning nor times.
         is_timed=facts["begin_unix_ns"] > 0,
         punched_bytes=native.punched_bytes(),
+        native=_Native(native, recording),
     )
+
+
+class _Native:
+    """The native module's sums of one recording, with errors for the user."""
+
+    def __init__(self, native: "_native.Explanation", recording: Path) -> None:
+        self._native, self._recording = native, recording
+
+    def summed(self) -> Sequence[str]:
+        return self._native.summed()
+
+    def sums(
+        self,
+        several: Sequence[Sequence[str]],
+        phases: Sequence[str] | None,
+        disks: Sequence[str] | None,
+    ) -> "Sequence[Batch]":
+        with capture.errors(self._recording):
+            return self._native.sums(several, phases, disks)
 
 
 def mark(at_ns: int, name: str, text: str | None) -> Mark:

@@ -140,12 +140,20 @@ def directories(sums: pa.Table) -> pa.Array:
     directory itself."""
     what = pc.coalesce(_texts(sums["home_structure"]), _texts(sums["structure"]))
     own = pc.is_in(what, value_set=pa.array(_OWN_BLOCKS))
-    # Directory names are computed once per path, because rows are many and paths few.
+    # Directory names are computed once per path, because rows are many and paths few; and they are
+    # compared once per directory, because paths are many and directories few.
     paths = _encoded(sums["path"])
-    texts, count = paths.dictionary, len(paths.dictionary)
-    names = pa.concat_arrays([texts, parents(texts), pa.array([NO_FILE])]).dictionary_encode()
-    of_path, of_parent = names.indices.slice(0, count), names.indices.slice(count, count)
-    numbers = pc.if_else(own, of_path.take(paths.indices), of_parent.take(paths.indices))
+    above = parents(paths.dictionary).dictionary_encode()
+    own_paths = paths.indices.filter(own).unique().drop_null()
+    own_texts = paths.dictionary.take(own_paths)
+    names = pa.concat_arrays([above.dictionary, own_texts, pa.array([NO_FILE])]).dictionary_encode()
+    of_above = names.indices.slice(0, len(above.dictionary)).take(above.indices)
+    of_own = names.indices.slice(len(above.dictionary), len(own_paths))
+    numbers = pc.if_else(
+        own,
+        of_own.take(pc.index_in(paths.indices, value_set=own_paths)),
+        of_above.take(paths.indices),
+    )
     return pa.DictionaryArray.from_arrays(numbers.fill_null(names.indices[-1]), names.dictionary)
 
 

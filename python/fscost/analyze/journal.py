@@ -22,7 +22,7 @@ BTRFS_SUPERBLOCK_OFFSET = 64 << 10
 _Numbers = NDArray[np.int64]
 _SUMMED = ("log", "copies", "checkpoint", "atime_copy", "atime_checkpoint", "items")
 _AGGREGATES = (
-    *(("time_ns", "min"), ("time_ns", "max"), ("commit_ns", "max")),
+    *(("first_ns", "min"), ("last_ns", "max"), ("commit_ns", "max")),
     *((name, "sum") for name in _SUMMED),
 )
 
@@ -169,20 +169,45 @@ class Journals:
         is_checkpoint = ~rows.is_log & (
             rows.transaction >= 0 if self._family == EXT else ~rows.is_data
         )
-        self._transactions.add(
-            _record(
-                transaction=np.where(is_own | (rows.transaction >= 0), rows.transaction, -1),
-                time_ns=pa.array(rows.time_ns, mask=~is_own),
-                commit_ns=np.where(rows.is_commit, rows.time_ns, 0),
-                log=rows.length * rows.is_log,
-                copies=rows.length * is_copy,
-                checkpoint=rows.length * is_checkpoint,
-                atime_copy=rows.length * (is_copy & rows.atime_alone),
-                atime_checkpoint=rows.length * (is_checkpoint & rows.atime_alone),
-                items=is_copy.astype(np.int64),
-            )
+        self._add(
+            rows.transaction,
+            (rows.time_ns, is_own, rows.is_commit),
+            log=rows.length * rows.is_log,
+            copies=rows.length * is_copy,
+            checkpoint=rows.length * is_checkpoint,
+            atime_copy=rows.length * (is_copy & rows.atime_alone),
+            atime_checkpoint=rows.length * (is_checkpoint & rows.atime_alone),
+            items=is_copy.astype(np.int64),
         )
         self._count_homes(rows, is_copy & (rows.home_offset >= 0))
+
+    def _add(
+        self,
+        transaction: _Numbers,
+        times: tuple[_Numbers, NDArray[np.bool_], NDArray[np.bool_]],
+        **summed: _Numbers,
+    ) -> None:
+        """Add rows, summed by runs of rows of one transaction. `times`: of each row, whether it
+        counts, and whether the row is a commit."""
+        time_ns, is_timed, is_commit = times
+        is_first = np.append(True, transaction[1:] != transaction[:-1])
+        begins = np.flatnonzero(is_first[: len(transaction)])
+
+        def reduced(how: np.ufunc, values: NDArray[Any]) -> NDArray[Any]:
+            return how.reduceat(values, begins) if len(begins) else values
+
+        limits, is_missing = np.iinfo(np.int64), ~reduced(np.logical_or, is_timed)
+        first = reduced(np.minimum, np.where(is_timed, time_ns, limits.max))
+        last = reduced(np.maximum, np.where(is_timed, time_ns, limits.min))
+        self._transactions.add(
+            _record(
+                transaction=transaction[begins],
+                first_ns=pa.array(first, mask=is_missing),
+                last_ns=pa.array(last, mask=is_missing),
+                commit_ns=reduced(np.maximum, np.where(is_commit, time_ns, 0)),
+                **{name: reduced(np.add, column) for name, column in summed.items()},
+            )
+        )
 
     def _count_homes(self, rows: "_Rows", chosen: NDArray[np.bool_]) -> None:
         columns = (rows.home_offset, rows.home, rows.transaction)
@@ -207,7 +232,7 @@ class Journals:
             fresh[~fresh] = ~np.isin(pairs[1][~fresh], known)
             newest = int(transaction[-1])
             older = known if newest == last else known[:0]
-            self._last_pairs = (newest, np.union1d(older, pairs[1][pairs[0] == newest]))
+            self._last_pairs = (newest, np.append(older, pairs[1][fresh & (pairs[0] == newest)]))
             offset, structure = pairs[1][fresh], structure[first][fresh]
         self._homes.add(
             _record(
@@ -239,14 +264,9 @@ class Journals:
         is_commit = is_superblock & ~is_sync
         is_tree = (rows.transaction >= 0) & ~rows.is_log & ~rows.is_data & ~is_sync
         none = dict.fromkeys(_SUMMED, np.zeros(len(rows.length), np.int64))
-        self._transactions.add(
-            _record(
-                transaction=np.where(is_tree, rows.transaction, -1),
-                time_ns=pa.array(rows.time_ns, mask=~is_tree),
-                commit_ns=np.where(is_commit, rows.time_ns, 0),
-                **none | {"log": rows.length * is_tree, "items": is_commit.astype(np.int64)},
-            )
-        )
+        summed = {"log": rows.length * is_tree, "items": is_commit.astype(np.int64)}
+        transaction = np.where(is_tree, rows.transaction, -1)
+        self._add(transaction, (rows.time_ns, is_tree, is_commit), **none | summed)
 
     def result(self) -> Journal | None:
         """Return the journal's activity; None if there was none."""
@@ -262,7 +282,7 @@ class Journals:
         if not len(found["transaction"]) and not self._log_syncs:
             return None
         why = reasons(
-            self._family, found["time_ns_min"], found["end_ns"], self._marks, self._is_timed
+            self._family, found["first_ns_min"], found["end_ns"], self._marks, self._is_timed
         )
         blocks = (
             found["copies_sum"] // max(self._block_bytes, 1)
@@ -274,7 +294,7 @@ class Journals:
         return Journal(
             family=self._family,
             numbers=found["transaction"],
-            begin_ns=found["time_ns_min"],
+            begin_ns=found["first_ns_min"],
             end_ns=found["end_ns"],
             transaction_bytes=found["log_sum"],
             transaction_blocks=blocks,
@@ -374,7 +394,7 @@ def _transactions(columns: dict[str, _Numbers], family: str) -> dict[str, _Numbe
         kept = (found["transaction"] >= 0) & (found["commit_ns_max"] > 0)
     found = {name: column[kept] for name, column in found.items()}
     found["end_ns"] = np.where(
-        found["commit_ns_max"] > 0, found["commit_ns_max"], found["time_ns_max"]
+        found["commit_ns_max"] > 0, found["commit_ns_max"], found["last_ns_max"]
     )
     return found
 

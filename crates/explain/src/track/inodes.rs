@@ -6,6 +6,9 @@ use crate::hash::HashMap;
 /// Base-2 logarithm of the number of inodes per chunk (`XFS_INODES_PER_CHUNK`).
 const CHUNK_LOG: u32 = 6;
 
+/// Number of values of a chunk that has few. A chunk with more takes the space of all at once.
+const FEW: usize = 8;
+
 /// Known inodes of one chunk, in order.
 #[derive(Debug)]
 struct Chunk<T> {
@@ -57,6 +60,11 @@ impl<T> Inodes<T> {
         let number = (chunk.known & below).count_ones() as usize;
         if chunk.known & bit == 0 {
             chunk.known |= bit;
+            if chunk.values.len() == chunk.values.capacity() {
+                let count = chunk.values.len();
+                let most = if count < FEW { FEW } else { 1 << CHUNK_LOG };
+                chunk.values.reserve_exact(most.saturating_sub(count));
+            }
             chunk.values.insert(number, new());
         }
         &mut chunk.values[number]

@@ -283,10 +283,13 @@ impl Names {
             }
             above = self.known_path(at);
         }
-        let mut text = above.map_or("", |above| paths.text(above)).to_owned();
-        if parts.len() + text.matches('/').count() > DEEPEST {
+        let above = above.map_or("", |above| paths.text(above));
+        if parts.len() + above.matches('/').count() > DEEPEST {
             return None;
         }
+        let more: usize = parts.iter().map(|part| part.len() + 1).sum();
+        let mut text = String::with_capacity(above.len() + more.max(1));
+        text.push_str(above);
         for part in parts.iter().rev() {
             text.push('/');
             text.push_str(part);

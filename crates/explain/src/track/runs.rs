@@ -27,15 +27,13 @@ impl<T: Copy> Runs<T> {
         }
         self.split(start);
         self.split(end);
-        let starts: Vec<u64> = self
-            .0
-            .range(start..end.max(start))
-            .map(|(&at, _)| at)
-            .collect();
-        let runs = starts
-            .into_iter()
-            .filter_map(|at| Some((at, self.0.remove(&at)?)));
-        runs.map(|(at, run)| (at, run.end, run.owner)).collect()
+        let mut taken = Vec::new();
+        while let Some((&at, _)) = self.0.range(start..end.max(start)).next()
+            && let Some(run) = self.0.remove(&at)
+        {
+            taken.push((at, run.end, run.owner));
+        }
+        taken
     }
 
     /// Splits the run that crosses `at`, if there is one.

@@ -97,25 +97,24 @@ impl Metadata {
         }
         let before = known.map(take).unwrap_or_default();
         let (gone, come) = changed(&before, &list);
-        let new = list[come].to_vec();
+        for extent in &before[gone] {
+            if let Some(block) = self.geometry.block(extent.fs_block) {
+                self.owners.drop_of(block, extent.blocks, inode);
+            }
+        }
+        for extent in &list[come] {
+            if matches!(holder, Holder::Leaf(_)) {
+                self.moved.push((*extent, holder, inode));
+            } else {
+                self.claim(extent, holder, inode, rows);
+            }
+        }
         if !list.is_empty() {
             let known = self.inodes.get_or_insert_with(inode, Inode::default);
             match holder {
                 Holder::Data => known.data = list,
                 Holder::Xattr => known.xattr = list,
                 Holder::Leaf(offset) => _ = self.leaf_extents.insert(offset, list),
-            }
-        }
-        for extent in &before[gone] {
-            if let Some(block) = self.geometry.block(extent.fs_block) {
-                self.owners.drop_of(block, extent.blocks, inode);
-            }
-        }
-        for extent in new {
-            if matches!(holder, Holder::Leaf(_)) {
-                self.moved.push((extent, holder, inode));
-            } else {
-                self.claim(&extent, holder, inode, rows);
             }
         }
     }

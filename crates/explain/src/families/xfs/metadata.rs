@@ -7,11 +7,11 @@ use super::inode::{Extent, leaf_extents};
 use super::owners::Owners;
 use super::superblock::Geometry;
 use super::version::Version;
-use crate::hash::HashMap;
+use crate::hash::{HashMap, HashSet};
 use crate::track::inodes::Inodes;
 use crate::track::names::{Entry, Names};
 use crate::{Causes, Rows, Structure};
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 
 /// Size of the regions in which metadata is remembered. The headers and first roots of a group take
 /// less.
@@ -123,7 +123,7 @@ impl Metadata {
             owners: Owners::default(),
             inodes: Inodes::default(),
             known: HashMap::default(),
-            regions: HashSet::new(),
+            regions: HashSet::default(),
             has_xattr_blocks: false,
             reads_short: false,
             is_unmounted: false,
@@ -163,8 +163,11 @@ impl Metadata {
     /// Records that a range of at most [`REGION_BYTES`], the largest buffer, holds metadata.
     pub(super) fn mark(&mut self, offset: u64, length: u64) {
         let last = offset.saturating_add(length.clamp(1, REGION_BYTES) - 1);
-        self.regions
-            .extend([offset / REGION_BYTES, last / REGION_BYTES]);
+        let (first, last) = (offset / REGION_BYTES, last / REGION_BYTES);
+        self.regions.insert(first);
+        if last != first {
+            self.regions.insert(last);
+        }
     }
 
     /// Returns whether a write to the range must be read because it may contain metadata. The log
