@@ -143,3 +143,17 @@ def test_a_program_whose_files_grow_under_fsync_may_write_over_zeros(
     [reason] = found.reasons
     assert "forced by fsync" in reason.words
     assert reason.remedy == remedy
+
+
+def test_padding_of_the_log_is_named_with_a_smaller_unit() -> None:
+    """Padding beyond a block in each checkpoint is that of a log stripe unit."""
+    item = row("log", "inode_chunk", home_offset=512, transaction=7, cause="times", length=1024)
+    for length, words, remedy in (
+        (3072, "75 %", ""),
+        (31 << 10, "97 %", "mkfs.xfs -l su=4096"),
+    ):
+        padding = row("log", transaction=7, cause="padding", length=length)
+        marks = [Mark(0, "run"), Mark(100 * S, "end")]
+        [reason] = analyze.why(explanation([item, padding], "xfs", marks)).reasons
+        assert f" ({words} padding)" in reason.words
+        assert reason.remedy == remedy

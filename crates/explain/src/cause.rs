@@ -21,11 +21,12 @@ catalogue! {
     Accounting "accounting" "counters, pointers and checksums that follow from other changes",
     Unknown "unknown" "not understood",
     LazyInit "lazy_init" "the kernel zeroed blocks that mkfs had left to it",
+    Padding "padding" "fills a record of the xfs log up to the log's unit",
 }
 
 /// Set of reasons for one write: a single one, or several (*mixed*).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Causes(u16);
+pub struct Causes(u32);
 
 impl Causes {
     /// The empty set.
@@ -76,19 +77,19 @@ impl Causes {
     }
 
     /// Returns whether access times alone made this write necessary, so that `noatime` would save
-    /// it. The log's own blocks do not count as another reason.
+    /// it. The log's own blocks and padding do not count as another reason.
     pub fn is_atime_alone(self) -> bool {
-        let log = Causes::one(Cause::Log);
+        let log = Causes::one(Cause::Log).with(Cause::Padding);
         self.has(Cause::Atime) && self.and(log) == Causes::one(Cause::Atime).and(log)
     }
 
     /// Returns the set as it is stored in a file.
-    pub(super) const fn bits(self) -> u16 {
+    pub(super) const fn bits(self) -> u32 {
         self.0
     }
 
     /// Restores causes from [`bits`](Self::bits).
-    pub(super) const fn from_bits(bits: u16) -> Causes {
+    pub(super) const fn from_bits(bits: u32) -> Causes {
         Causes(bits)
     }
 

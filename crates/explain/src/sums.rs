@@ -52,13 +52,13 @@ impl Key {
         match self {
             Key::Path => (0, 32),
             Key::Phase => (32, 32),
-            Key::Cause => (64, 16),
-            Key::Disk => (80, 16),
-            Key::Structure => (96, 8),
-            Key::HomeStructure => (104, 8),
-            Key::Copy => (112, 8),
-            Key::AtimeAlone => (120, 1),
-            Key::Doubtful => (121, 1),
+            Key::Cause => (64, 22),
+            Key::Disk => (86, 16),
+            Key::Structure => (102, 8),
+            Key::HomeStructure => (110, 8),
+            Key::Copy => (118, 8),
+            Key::AtimeAlone => (126, 1),
+            Key::Doubtful => (127, 1),
         }
     }
 
@@ -133,7 +133,7 @@ impl Sums {
             match key {
                 Key::HomeStructure if value == NO_STRUCTURE => None,
                 Key::Path if value == NO_PATH => None,
-                Key::Cause => Some(table.cause_set(Causes::from_bits(value as u16))),
+                Key::Cause => Some(table.cause_set(Causes::from_bits(value))),
                 _ => Some(value as usize),
             }
         })
@@ -181,7 +181,7 @@ fn code(row: &Row, phase: usize) -> u128 {
     let structure = |structure: Structure| structure as u32;
     Key::Path.put(row.path.map_or(NO_PATH, PathId::index))
         | Key::Phase.put(phase as u32)
-        | Key::Cause.put(row.causes.bits().into())
+        | Key::Cause.put(row.causes.bits())
         | Key::Disk.put(row.disk.into())
         | Key::Structure.put(structure(row.structure))
         | Key::HomeStructure.put(row.home.map_or(NO_STRUCTURE, structure))
@@ -202,7 +202,8 @@ mod tests {
             assert_eq!(seen & key.mask(), 0, "{key:?}");
             seen | key.mask()
         });
-        assert_eq!(all.count_ones(), 122);
+        assert_eq!(all.count_ones(), 128);
+        assert!(Cause::ALL.len() <= Key::Cause.place().1 as usize);
         assert_eq!(Key::of("inode"), None);
         assert!(Structure::ALL.len() < NO_STRUCTURE as usize);
     }
@@ -222,7 +223,7 @@ mod tests {
         let found = code(&row, 9);
         let values = Key::NAMED.map(|(_, key)| key.value(found));
         let (log, agf) = (Structure::Log as u32, Structure::Agf as u32);
-        let causes = u32::from(row.causes.bits());
+        let causes = row.causes.bits();
         assert_eq!(values, [9, 3, log, agf, causes, 1, 70_000, 2, 1]);
         let none = code(&Row::data(0, 1), 0);
         assert_eq!(Key::Path.value(none), NO_PATH);

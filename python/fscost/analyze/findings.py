@@ -38,6 +38,7 @@ _OF_CAUSE = {
     "unchanged": (
         "of the bytes were metadata rewritten with unchanged content, journal copies included"
     ),
+    "padding": "of the bytes only filled records of the log up to its stripe unit or sector",
     "lazy_init": (
         "of the bytes were zeros that mkfs had left to the kernel (ext4: -E"
         " lazy_itable_init=0,lazy_journal_init=0 makes mkfs write them, and -o noinit_itable leaves"

@@ -321,7 +321,7 @@ def carried_cause(name: str) -> str:
     """Cause of a row, or `MIXED`. A journal's own blocks count towards the cause they carry:
     `directory_entries+log` counts as `directory_entries` alone."""
     causes = name.split("+")
-    carried = [cause for cause in causes if cause != "log"] or causes
+    carried = [cause for cause in causes if cause not in ("log", "padding")] or causes
     return carried[0] if len(carried) == 1 else MIXED
 
 

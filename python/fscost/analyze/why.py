@@ -21,6 +21,9 @@ _OF_GROWTH = {"allocation", "size_or_extents"}
 _ZEROS = "a program that writes over zeros, for which fdatasync commits nothing"
 """Where a program writes over blocks that it wrote before, only times change. fdatasync does not
 wait for these (`ext4_fsync_journal` in fs/ext4/fsync.c, `xfs_fsync_seq` in fs/xfs/xfs_file.c)."""
+_LOG_UNIT = "mkfs.xfs -l su=4096"
+_BLOCK_BYTES = 4096
+"""The smallest log stripe unit is a block: more padding of each record is that of a larger unit."""
 _LAZY_INIT = "mkfs.ext4 -E lazy_itable_init=0,lazy_journal_init=0, or mount -o noinit_itable"
 
 
@@ -121,7 +124,9 @@ def _of_journal(journal: Journal, sums: list[tuple[Any, ...]], total: int) -> It
     fast_bytes = sum(length for name, *_, length in sums if name == _FAST_COMMIT)
     what, copied = ("commit", "blocks") if journal.family == EXT else ("checkpoint", "items")
     each = size((journal.bytes - fast_bytes) / journal.count)
-    commits = f"{counted(journal.count, what)} of {each}{' each' * (journal.count > 1)}"
+    padding = sum(length for _, cause, *_, length in sums if cause == "padding")
+    filled = f" ({share(padding, journal.bytes)} padding)" if padding else ""
+    commits = f"{counted(journal.count, what)} of {each}{' each' * (journal.count > 1)}{filled}"
     fast = f"{size(fast_bytes)} of fast commits, " if fast_bytes else ""
     is_fast_alone = fast_bytes > journal.bytes / 2
     which = "all" if forced == journal.count else f"{forced:,} of them"
@@ -132,6 +137,7 @@ def _of_journal(journal: Journal, sums: list[tuple[Any, ...]], total: int) -> It
         else ""
     )
     remedies = [_journal_remedy(journal, is_forced=is_forced)] if journal.family == EXT else []
+    remedies += [_LOG_UNIT] if padding > _BLOCK_BYTES * journal.count else []
     remedies += [_ZEROS] if is_forced and _is_growth(sums) else []
     part = f"{share(journal.bytes, total)} of its bytes went to the journal"
     words = f"{part}: {fast}{commits}{asked}{again}"
@@ -143,7 +149,7 @@ def _is_growth(sums: list[tuple[Any, ...]]) -> bool:
     """Return whether most of what the journal copied says that files have grown."""
     copied: Counter[bool] = Counter()
     for structure, cause, *_, length in sums:
-        if structure in _COPIES and cause != "log":
+        if structure in _COPIES and cause not in ("log", "padding"):
             copied[set(cause.split("+")) <= _OF_GROWTH] += length
     return copied[True] > copied[False]
 

@@ -23,13 +23,17 @@ pub struct Explanation {
 }
 
 impl Explanation {
-    /// Explanation of the log's own headers and padding.
+    /// Explanation of the log's own headers.
     pub const OWN: Explanation = Explanation {
         home: None,
         home_offset: None,
         causes: Causes::one(Cause::Log),
         inode: NO_INODE,
     };
+
+    /// Explanation of the bytes that fill a record up to the log's unit: a sector, or the log
+    /// stripe unit (`xlog_calc_iclog_size`, `l_iclog_roundoff`).
+    pub const PADDING: Explanation = Explanation::OWN.because(Cause::Padding);
 
     /// Explanation of parts that are not understood.
     pub const UNKNOWN: Explanation = Explanation::of(Structure::Unknown, Cause::Unknown);
@@ -40,7 +44,7 @@ impl Explanation {
     }
 
     /// Returns the explanation with `cause` as its only cause.
-    pub fn because(self, cause: Cause) -> Explanation {
+    pub const fn because(self, cause: Cause) -> Explanation {
         Explanation {
             causes: Causes::one(cause),
             ..self

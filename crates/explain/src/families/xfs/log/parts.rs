@@ -22,6 +22,13 @@ impl Slot {
     pub fn is_atime(&self) -> bool {
         self.explanation.is_some_and(|known| known.is_atime())
     }
+
+    /// Returns whether the part holds no item: headers and padding.
+    pub fn is_overhead(&self) -> bool {
+        let overhead = [Explanation::OWN, Explanation::PADDING];
+        self.explanation
+            .is_some_and(|known| overhead.contains(&known))
+    }
 }
 
 /// Record being read.
@@ -49,6 +56,19 @@ impl Parts {
         });
         parts.add(0..record.content_at, 0);
         parts
+    }
+
+    /// Adds the end of the record, which is padding.
+    pub fn pad(&mut self, range: Range<usize>, lsn: u64) {
+        if range.is_empty() {
+            return;
+        }
+        self.slots.push(Slot {
+            transaction: None,
+            lsn,
+            explanation: Some(Explanation::PADDING),
+        });
+        self.add(range, self.slots.len() - 1);
     }
 
     /// Begins or continues an item.
@@ -92,8 +112,8 @@ impl Parts {
 
     /// Attributes the padding of the record that ends a transaction, which is rounded up to `unit`.
     /// Without its access times, the record would be padded as well. Bytes of access times that
-    /// would have been padding anyway are charged to the log. Padding that only the access times
-    /// made necessary is charged to them.
+    /// would have been padding anyway count as padding. Padding that only the access times
+    /// made necessary is charged to them, the rest to padding.
     pub fn round(&mut self, used: usize, atime: usize, unit: usize) {
         let Some(padding) = self.ranges.pop() else {
             return;
@@ -124,7 +144,7 @@ impl Parts {
             let count = excess.min(range.len());
             excess -= count;
             let cut = range.end - count;
-            let shared = self.copy(slot, |item| item.because(Cause::Log));
+            let shared = self.copy(slot, |item| item.because(Cause::Padding));
             tail.push((cut..range.end, shared));
             tail.push((range.start..cut, slot));
         }

@@ -66,7 +66,7 @@ impl Transactions {
             at = operation.range.end;
             parts.add(operation.range, slot);
         }
-        parts.add(at..record.bytes.len(), 0);
+        parts.pad(at..record.bytes.len(), record.lsn);
         self.count(&parts);
         let of = |count: fn(&Transaction) -> usize| self.committed.iter().map(count).sum::<usize>();
         if of(|t| t.other) > 0 {
@@ -136,7 +136,7 @@ impl Transactions {
     fn count(&mut self, parts: &Parts) {
         for (range, slot) in &parts.ranges {
             let slot = parts.slots.get(*slot);
-            let Some(slot) = slot.filter(|s| s.explanation != Some(Explanation::OWN)) else {
+            let Some(slot) = slot.filter(|s| !s.is_overhead()) else {
                 continue;
             };
             let id = slot.transaction.unwrap_or_default();
