@@ -115,6 +115,7 @@ def test_optional_profiles_run_only_if_they_are_named(fscost: Fscost) -> None:
     """They check a file system of 1 TiB with e2fsck, in the phase mount."""
     for short in ("ext2_big", "ext3_big", "ext4_big"):
         assert study.load("nine-filesystems").profiles[short].after_mount == (
+            ("blockdev", "--setra", "256", "{disk.big}"),
             ("e2fsck", "-f", "-n", "{disk.big}"),
         )
     fsck = "fsck of ext2 (and ext3?) takes ages"
