@@ -15,7 +15,7 @@ from fscost.request.hooks import around
 from fscost.request.model import AUTO, Place, Request
 from fscost.request.prepare import prepared
 from fscost.request.request import absolute, with_range
-from fscost.results import RunResults
+from fscost.results import RunResults, how_to_fetch
 from fscost.results import load as _load
 from fscost.run import execute
 from fscost.view.breakdown import WRITTEN
@@ -63,7 +63,8 @@ class Run:
             return recorded[1]
         raise InputError(
             f"{self.results.folder} has no recording of {profile!r}",
-            "run `fscost compare` again: --keep one keeps a recording of each profile",
+            how_to_fetch(self.results.manifest.cells)
+            or "run `fscost compare` again: --keep one keeps a recording of each profile",
         )
 
     def explain(self, profile: str) -> analyze.Explanation:

@@ -33,6 +33,14 @@ def test_options_about_this_machine_are_refused(
     assert len(refused.stderr.splitlines()) == 2
 
 
+def test_a_store_is_for_the_machines_of_a_cluster(fscost: Run) -> None:
+    words = ("compare", "--lab", "fake:", "--on", "ext4", "--recordings-to")
+    refused = fscost(*words, "file:///mnt/runs", "--", "true", check=(2,))
+    assert "--recordings-to is about the machines of a cluster" in refused.stderr
+    refused = fscost(*words, "runs", "--on-cluster", "auto", "--", "true", check=(2,))
+    assert "runs is no URL" in refused.stderr
+
+
 def test_doctor_fetches_no_kernel_elsewhere(fscost: Run) -> None:
     refused = fscost("doctor", "--on-cluster", "auto", "--fetch", "6.12", check=(2,))
     assert "--fetch is about this machine" in refused.stderr

@@ -12,17 +12,20 @@ from typing import Any
 
 import pytest
 
-from fscost.errors import HostError
+from fscost.cli.recording import fetch
+from fscost.errors import FscostError, HostError, InputError
+from fscost.files import stores
 from fscost.lab.base import CellResult
 from fscost.lab.fake import FakeLab
 from fscost.lab.spec import LabSpec
 from fscost.matrix import repetitions
-from fscost.results import load
+from fscost.results import kept_recording, load, stored
 from fscost.run import RunOutcome, RunSpec, StoppingRule, execute
 from fscost.run.executor import survey, worker
 from fscost.run.executor.remote import Ended, Joined, Lost, LostError, Remote
 from fscost.run.executor.survey import Question, Report, Reports, agreed
 from fscost.run.measure import Task
+from fscost.view.kept import kept
 from fscost.view.run import view
 
 Make = Callable[..., RunSpec]
@@ -115,7 +118,8 @@ def run(tmp_path: Path, heard: Any) -> Run:
     def run(spec: RunSpec, machines: Machines, lab: str = "") -> RunOutcome:
         cells = tuple(next(repetitions(spec.profiles, spec.workload, spec.seed)))
         lock = f"fscost.test.{os.getpid()}.{tmp_path.name}"
-        question = Question(LabSpec("fake", fake=lab), lock, cells, spec.disk_size_bytes, 0)
+        lab_spec = LabSpec("fake", fake=lab)
+        question = Question(lab_spec, lock, cells, spec.disk_size_bytes, 0, spec.store)
         executor = Remote(machines, question, machines.said.append)
         return execute(spec, executor, heard, lock=None)
 
@@ -180,6 +184,76 @@ def test_a_run_comes_to_the_same_as_a_local_one(
     } == out
     assert {cell.machine for cell in cells} >= {*machines.names} - out
     assert outcome.results.manifest.state == "finished"
+
+
+def test_recordings_go_to_a_store_and_come_back(
+    spec: Make, run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shared = f"file://{tmp_path}/shared"
+    one = spec(profiles=spec().profiles[:1], keep="all", store=shared)
+    outcome = run(one, Machines())
+    cells = outcome.results.manifest.cells
+    assert [kept_recording(one.folder, cell) for cell in cells] == [None] * 3
+    assert {place.name for cell in cells if (place := stored(cell))} == {
+        f"{cell.cell}.fscost" for cell in cells
+    }
+    url = next(place.url for cell in cells if (place := stored(cell)))
+    assert url.startswith(f"{shared}/")
+    assert kept(outcome.results).missing == {
+        "ext4": f"its recording is in a store: `fscost recording fetch RUN --from {url}`"
+    }
+    fetch(one.folder, url, ["ext4"])
+    assert capsys.readouterr().out.count(": 4 B\n") == 3
+    for cell in load(one.folder).manifest.cells:
+        path = kept_recording(one.folder, cell)
+        assert path is not None
+        assert path.read_bytes() == b"fake"
+    fetch(one.folder, url)  # again: nothing to do
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    ("harm", "what"),
+    [
+        (lambda file: file.write_bytes(b"fakes"), "is not the file that the run wrote"),
+        (lambda file: file.write_bytes(b"face"), "is not the file that the run wrote"),
+        (lambda file: file.unlink(), "FileNotFoundError"),
+    ],
+)
+def test_a_recording_that_changed_in_its_store_is_refused(
+    spec: Make, run: Run, tmp_path: Path, harm: Callable[[Path], None], what: str
+) -> None:
+    once = {"profiles": spec().profiles[:1], "stopping": StoppingRule(1, 1)}
+    one = spec(keep="one", store=f"file://{tmp_path}/shared", **once)
+    cells = run(one, Machines()).results.manifest.cells
+    [place] = [place for cell in cells if (place := stored(cell))]
+    harm(Path(place.url.removeprefix("file://")) / place.name)
+    with pytest.raises(FscostError, match=what):
+        fetch(one.folder, place.url)
+    with pytest.raises(InputError, match="leads out of"):
+        stores.fetch(place.url, f"../{place.name}", tmp_path / "out", 4, place.sha256)
+    assert not (tmp_path / "out").exists()
+    assert not (one.folder / cells[0].recording).exists()
+
+
+@pytest.mark.parametrize(
+    ("url", "because"),
+    [
+        ("/mnt/shared", "is no URL"),
+        ("file:///proc/shared", "file:///proc/shared/"),
+        ("nonsense://a/b", "nonsense"),
+        ("ftp://me:secret@there/a", "holds a password"),
+    ],
+)
+def test_a_store_that_takes_nothing_runs_no_cell(
+    spec: Make, run: Run, url: str, because: str
+) -> None:
+    machines = Machines(("one",))
+    with pytest.raises(HostError, match="no machine of the cluster"):
+        run(spec(keep="one", store=url), machines)
+    [line] = machines.said
+    assert because in line
+    assert "secret" not in line
 
 
 def test_a_few_cells_run_a_second_time_on_another_machine(spec: Make, run: Run, heard: Any) -> None:

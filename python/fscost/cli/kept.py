@@ -54,7 +54,7 @@ def every_kept(source: Path, profiles: Sequence[str], *, trust: bool) -> list[Ke
             )
         return [Kept(source)]
     # `fscost explain RECORDING` needs none of the modules that read runs.
-    from fscost.results import kept_recording, load
+    from fscost.results import how_to_fetch, kept_recording, load
 
     manifest = load(source, trust=trust).manifest
     measured = _measured(manifest.workload)
@@ -78,8 +78,9 @@ def every_kept(source: Path, profiles: Sequence[str], *, trust: bool) -> list[Ke
     if not found:
         raise InputError(
             f"{source} has no recordings",
-            "run `fscost compare` again: --keep one keeps a recording of each profile, --keep all"
-            " keeps every recording",
+            how_to_fetch(manifest.cells)
+            or "run `fscost compare` again: --keep one keeps a recording of each profile,"
+            " --keep all keeps every recording",
         )
     if unknown := [name for name in profiles if name not in found]:
         without = (

@@ -37,6 +37,17 @@ OnCluster = Annotated[
         rich_help_panel=_HOW,
     ),
 ]
+RecordingsTo = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        help=(
+            "Let the machines of a cluster put the recordings here: file:///mnt/runs,"
+            " s3://bucket/runs."
+        ),
+        rich_help_panel=_HOW,
+    ),
+]
 Out = Annotated[
     Path | None,
     typer.Option(
@@ -248,6 +259,7 @@ class Options:
     )
     lab: Lab = AUTO
     on_cluster: OnCluster = None
+    recordings_to: RecordingsTo = None
     kernel: Repeated = _how(
         metavar="SERIES|host|VMLINUZ",
         help="Kernel of guests: Debian's (such as 6.12), this host's, or an image; repeat to compare.",

@@ -1,4 +1,4 @@
-"""`fscost recording info|verify|export|strip|import`: inspect or convert a recording."""
+"""`fscost recording info|verify|export|strip|fetch|import`: inspect or convert a recording."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -16,10 +16,11 @@ from fscost.cli.kept import every_kept
 from fscost.cli.usage import group, run_path, some_path
 from fscost.errors import FscostError, InputError
 from fscost.report import document
+from fscost.results import kept_recording, load, stored
 from fscost.view.grid import plain
 from fscost.view.units import human_bytes, slug
 
-app = group("Inspect, check, export, strip and import recordings.")
+app = group("Inspect, check, export, strip, fetch and import recordings.")
 
 Source = Annotated[
     Path,
@@ -224,6 +225,39 @@ def _strip(recording: Path, out: Path, names: Names) -> None:
     print(plain(f"{out}: {human_bytes(size)}, without the contents of files ({facts['stripped']})"))
     if facts["end"] != "finished":
         print("  it ends early, as the original does")
+
+
+@app.command(cls=Command)
+def fetch(
+    run: Annotated[
+        Path, typer.Argument(parser=run_path, metavar="RUN", help="The folder of a run.")
+    ],
+    store: Annotated[
+        str,
+        typer.Option("--from", metavar="URL", help="The store, as `fscost explain RUN` names it."),
+    ],
+    profile: shared.OnlyProfiles = None,
+    trust: shared.TrustRun = False,
+) -> None:
+    """Fetch the recordings that a run on a cluster put into a store (--recordings-to)."""
+    from fscost.files import stores
+
+    manifest = load(run, trust=trust).manifest
+    found = [(cell, place) for cell in manifest.cells if (place := stored(cell)) is not None]
+    if unknown := set(profile or ()) - {cell.profile for cell, _ in found}:
+        raise InputError(
+            f"{run}: no recording of {min(unknown)!r} is in a store", "name another --profile"
+        )
+    if not found:
+        raise InputError(f"{run}: no recording is in a store", "there is nothing to fetch")
+    for cell, place in found:
+        path = run / cell.recording
+        if (profile and cell.profile not in profile) or kept_recording(run, cell) is not None:
+            continue
+        if not path.parent.resolve().is_relative_to(run.resolve()):
+            raise InputError(f"{path} leads out of {run}", "do not use this run: it was edited")
+        stores.fetch(store, place.name, path, place.size_bytes, place.sha256)
+        print(plain(f"{path}: {human_bytes(place.size_bytes)}"))
 
 
 @app.command("import", cls=Command)

@@ -22,6 +22,19 @@ from fscost.run import slug
 from fscost.view.changes import Condition, compared
 
 DEFAULT = Path("fscost.toml")
+_Resume = Annotated[
+    Path | None,
+    typer.Option(
+        parser=some_path,
+        metavar="DIR",
+        help="Resume the interrupted suite that was run with --out DIR.",
+        rich_help_panel="Output",
+    ),
+]
+_Brief = Annotated[
+    bool,
+    typer.Option("--brief", help="Print each workload's answer alone.", rich_help_panel="Output"),
+]
 
 
 def run(
@@ -40,16 +53,9 @@ def run(
     ] = None,
     lab: options.Lab = AUTO,
     on_cluster: options.OnCluster = None,
+    recordings_to: options.RecordingsTo = None,
     out: options.Out = None,
-    resume: Annotated[
-        Path | None,
-        typer.Option(
-            parser=some_path,
-            metavar="DIR",
-            help="Resume the interrupted suite that was run with --out DIR.",
-            rich_help_panel="Output",
-        ),
-    ] = None,
+    resume: _Resume = None,
     against: Annotated[
         Path | None,
         typer.Option(
@@ -63,12 +69,7 @@ def run(
     wait: options.Wait = False,
     dry_run: options.DryRun = False,
     json: options.Json = False,
-    brief: Annotated[
-        bool,
-        typer.Option(
-            "--brief", help="Print each workload's answer alone.", rich_help_panel="Output"
-        ),
-    ] = False,
+    brief: _Brief = False,
 ) -> None:
     """Run the workloads of a suite file (fscost.toml), and compare them.
 
@@ -87,7 +88,14 @@ def run(
     if resume is not None and out is not None:
         raise InputError("--resume and --out cannot be combined", "drop --out")
     place = Place(
-        where, out, resume, trust=trust, dry_run=dry_run, wait=wait, on_cluster=on_cluster
+        where,
+        out,
+        resume,
+        trust=trust,
+        dry_run=dry_run,
+        wait=wait,
+        on_cluster=on_cluster,
+        recordings_to=recordings_to,
     )
     judge = _judge({name: suite.conditions(found, name) for name in chosen}, against, trust=trust)
     outputs = Outputs(json, is_brief=brief)

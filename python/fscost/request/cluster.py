@@ -4,8 +4,9 @@ from collections.abc import Callable
 
 from fscost import matrix
 from fscost.errors import InputError
+from fscost.files import stores
 from fscost.lab.spec import LabSpec
-from fscost.request.model import Request
+from fscost.request.model import Place, Request
 from fscost.run import Executor, RunSpec
 
 DEFAULT_LAB = "vm"
@@ -28,6 +29,18 @@ def refuse_local(asked: Request, *, crash: bool) -> None:
             )
 
 
+def check_store(place: Place) -> None:
+    """Check the store for recordings, before anything runs."""
+    if place.recordings_to is None:
+        return
+    if place.on_cluster is None:
+        raise InputError(
+            "--recordings-to is about the machines of a cluster",
+            "leave it out: the run's folder holds the recordings (--out, --keep)",
+        )
+    stores.check(place.recordings_to)
+
+
 def executor(
     address: str, lab: LabSpec, lock: str, spec: RunSpec, say: Callable[[str], None]
 ) -> Executor:
@@ -39,5 +52,5 @@ def executor(
 
     cells = next(matrix.repetitions(spec.profiles, spec.workload, spec.seed))
     written = spec.workload.write_bytes_estimate or 0
-    question = Question(lab, lock, tuple(cells), spec.disk_size_bytes, written)
+    question = Question(lab, lock, tuple(cells), spec.disk_size_bytes, written, spec.store)
     return Remote(RayCluster(address, say), question, say)

@@ -85,7 +85,8 @@ class Request:
 @dataclass(frozen=True)
 class Place:
     """Place of a run, and permissions there. `crash`: also cut the power of its profiles.
-    `on_cluster`: address of the cluster whose machines run the cells. `max_cells`: refuse runs that
+    `on_cluster`: address of the cluster whose machines run the cells. `recordings_to`: URL of the
+    store that receives their recordings. `max_cells`: refuse runs that
     could take more cells in all."""
 
     lab: str
@@ -98,5 +99,6 @@ class Place:
     wait: bool = False
     crash: bool = False
     on_cluster: str | None = None
+    recordings_to: str | None = None
     max_cells: int | None = None
     show_output: bool = False

@@ -34,6 +34,7 @@ def prepared(
     user."""
     if place.on_cluster is not None:
         cluster.refuse_local(asked, crash=place.crash)
+    cluster.check_store(place)
     claimed = real_device(asked.device, place.erase_device, place.force, say)
     spec = to_spec(
         asked,
@@ -53,6 +54,7 @@ def prepared(
         say(f"{same}: any difference between them is noise")
     lock = lock_of(place.lab)
     if place.on_cluster is not None:
+        spec = replace(spec, store=place.recordings_to or "")
         name = cluster.DEFAULT_LAB if place.lab == AUTO else place.lab
         lab = choose_lab(name, spec, modules=asked.modules, say=say)
         return Prepared(spec, cluster.executor(place.on_cluster, lab, lock, spec, say), lock)

@@ -15,6 +15,7 @@ from fscost.results.load import (
 from fscost.results.manifest import CellRecord, Manifest, Skipped
 from fscost.results.metrics import METRICS, Combine, Metric
 from fscost.results.store import RunStore
+from fscost.results.stored import STORED, Stored, how_to_fetch, stored
 from fscost.results.table import SCHEMA, TOTAL, SampleRow, to_table, with_totals
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "METRICS",
     "SAMPLES",
     "SCHEMA",
+    "STORED",
     "TOTAL",
     "CellRecord",
     "Combine",
@@ -34,9 +36,12 @@ __all__ = [
     "RunStore",
     "SampleRow",
     "Skipped",
+    "Stored",
+    "how_to_fetch",
     "kept_recording",
     "load",
     "salvaged",
+    "stored",
     "to_table",
     "with_totals",
     "worn",

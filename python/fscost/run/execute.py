@@ -299,7 +299,8 @@ class _Run:
         _make_cell_dir(options.cell_dir)
         spec = self.spec
         machine = None if self.site.is_same_everywhere else _machine(store, cell.repetition)
-        return Task(cell, options, keep, spec.ssd, spec.wear_device, spec.replay, machine)
+        url = spec.store and f"{spec.store.rstrip('/')}/{_name_in_store(store)}"
+        return Task(cell, options, keep, spec.ssd, spec.wear_device, spec.replay, url, machine)
 
     def _undisturbed(self, store: RunStore, ran: Ran | Gone, starts: Starts) -> Ran | Gone:
         """Repeat a cell that other programs disturbed, as far as the stopping rule allows."""
@@ -370,6 +371,11 @@ def _make_cell_dir(folder: Path) -> None:
             f"{folder} cannot be made: {error.strerror}",
             "find out why fscost cannot write there, then continue with --resume",
         ) from error
+
+
+def _name_in_store(store: RunStore) -> str:
+    """Name of a run's folder in a store, which other runs use, too."""
+    return run_folder.slug(f"{store.manifest.started_utc}-{store.folder.absolute().name}")
 
 
 def _machine(store: RunStore, repetition: int) -> str | None:

@@ -24,6 +24,8 @@ class Task:
     ssd: str = ""
     wear_device: Device | None = None
     replay: Mapping[str, str] = field(default_factory=dict)
+    store: str = ""
+    """URL of the store that receives a kept recording; empty: the run's folder does."""
     machine: str | None = None
     """Machine that must run the cell (empty: the one that holds the results); None: any."""
 

@@ -6,7 +6,7 @@ from fscost import files
 from fscost.errors import InputError
 from fscost.lab.base import CellResult
 from fscost.matrix import Cell
-from fscost.results import TOTAL, CellRecord, SampleRow, with_totals
+from fscost.results import CELLS, STORED, TOTAL, CellRecord, SampleRow, with_totals
 from fscost.run.after import explained
 from fscost.run.executor import Ran
 
@@ -24,6 +24,11 @@ def record(ran: Ran, folder: Path) -> tuple[CellRecord, list[SampleRow]]:
     if result.status == "done" and (different := explained.differences(result.samples)):
         explained.fail(result, different)
     done = result.status == "done"
+    stored = result.facts.get(STORED)
+    # Where `fscost recording fetch` puts it.
+    recording = (
+        f"{CELLS}/{cell.id}/recording.fscost" if stored else _inside(result.recording, folder)
+    )
     kept = CellRecord(
         cell=cell.id,
         profile=cell.profile.name,
@@ -34,14 +39,15 @@ def record(ran: Ran, folder: Path) -> tuple[CellRecord, list[SampleRow]]:
         duration_s=round(ran.duration_s, 3),
         because=result.because,
         kind=result.kind,
-        recording=_inside(result.recording, folder),
+        recording=recording,
         output=_inside(result.output, folder),
         facts=result.facts,
         files_sha256={
             _inside(path, folder): files.seal(path)
             for path in (result.recording, result.output)
             if path is not None and path.exists()
-        },
+        }
+        | ({recording: stored["sha256"]} if stored else {}),
         machine=ran.machine,
     )
     return kept, rows(cell, result) if done else []

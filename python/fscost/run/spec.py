@@ -106,6 +106,8 @@ class RunSpec:
     """Text of each device model that a disk names, as TOML."""
     replay: Mapping[str, str] = field(default_factory=dict)
     """Device model of each disk on which the recordings are replayed afterwards."""
+    store: str = ""
+    """URL of the store that receives the recordings; empty: the folder does."""
     resume: bool = False
     trust: bool = False  # use a folder that others own or can write to
     name: str = ""

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from fscost import analyze
 from fscost.errors import FscostError
-from fscost.results import CellRecord, RunResults, kept_recording
+from fscost.results import CellRecord, RunResults, how_to_fetch, kept_recording
 from fscost.view.grid import plain
 from fscost.view.units import slug
 
@@ -71,6 +71,8 @@ def _missing_reason(results: RunResults, profile: str) -> str:
     cells = [cell for cell in results.manifest.done if cell.profile == profile]
     if not cells:
         return "none of its cells has finished"
+    if command := how_to_fetch(cells):
+        return f"its recording is in a store: {command}"
     if any(cell.recording for cell in cells):
         return "its recording is no longer there"
     return "its recording was not kept (`fscost compare --keep one` keeps one of each profile)"

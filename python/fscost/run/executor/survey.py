@@ -6,6 +6,7 @@ from typing import Any
 
 from fscost import host, profile
 from fscost.errors import FscostError, HostError
+from fscost.files import stores
 from fscost.lab.base import LabOptions
 from fscost.lab.spec import LabSpec
 from fscost.matrix import Cell
@@ -14,13 +15,15 @@ from fscost.profile.model import Profile
 
 @dataclass(frozen=True)
 class Question:
-    """What a run needs of a machine. `cells`: one of each profile."""
+    """What a run needs of a machine. `cells`: one of each profile. `store`: URL of the store for
+    its recordings."""
 
     lab: LabSpec
     lock: str
     cells: tuple[Cell, ...]
     disk_size_bytes: int
     write_bytes: int
+    store: str = ""
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,8 @@ Reports = Mapping[str, Report | str]
 def answer(question: Question) -> Report | str:
     """Answer for this machine."""
     try:
+        if question.store:
+            stores.check(question.store)
         lab = question.lab.make()
         lab.check()
         reasons = {

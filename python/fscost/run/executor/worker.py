@@ -13,7 +13,9 @@ from pathlib import Path
 
 from fscost import files
 from fscost.errors import FscostError, HostError
+from fscost.files import stores
 from fscost.lab.base import CellResult
+from fscost.results import STORED, Stored
 from fscost.run.executor.survey import Question
 from fscost.run.lock import exclusive
 from fscost.run.measure import Task, measure
@@ -74,6 +76,7 @@ class Worker:
             options = replace(task.options, cell_dir=folder)
             begin = time.monotonic()
             result = measure(self._lab, replace(task, cell=cell, options=options), lambda _: None)
+            _store(result, task)
             duration_s = time.monotonic() - begin
             sent = _files(folder)
         except HostError as error:
@@ -134,6 +137,18 @@ def _own_folder() -> Iterator[Path]:
             yield folder
         finally:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _store(result: CellResult, task: Task) -> None:
+    """Move a recording to the run's store, if it has one."""
+    if not task.store or result.recording is None:
+        return
+    name = f"{task.cell.id}.fscost"
+    size_bytes, sha256 = result.recording.stat().st_size, files.seal(result.recording)
+    stores.put(result.recording, task.store, name)
+    result.recording.unlink()
+    result.recording = None
+    result.facts[STORED] = Stored(task.store, name, size_bytes, sha256).fact()
 
 
 def _files(folder: Path) -> dict[str, bytes | int]:

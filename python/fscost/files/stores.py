@@ -1,0 +1,76 @@
+"""Files in a store that many machines reach: a shared folder or an object store, by a URL that
+fsspec understands (https://filesystem-spec.readthedocs.io)."""
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from typing import Any
+from urllib.parse import urlsplit
+
+from fscost.errors import FscostError, HostError, InputError
+from fscost.files.write import creating
+
+_PIECE_BYTES = 8 << 20
+_AS = "name a folder that all machines share as file:///mnt/runs, or a store as s3://bucket/runs"
+
+
+def check(url: str) -> None:
+    """Check a URL, and that this machine has what its kind of store needs. Nothing is written."""
+    with _errors(url):
+        _opened(url)
+
+
+def put(path: Path, url: str, name: str) -> None:
+    """Copy a file to this name below the URL. HostError if the store does not take all of it."""
+    with _errors(url):
+        store, root = _opened(url)
+        place = f"{root.rstrip('/')}/{name}"
+        store.makedirs(str(PurePosixPath(place).parent), exist_ok=True)
+        store.put_file(str(path), place)
+        if store.size(place) != path.stat().st_size:
+            raise HostError(f"{url}: {name} is incomplete there", "free some space in the store")
+
+
+def fetch(url: str, name: str, path: Path, size_bytes: int, sha256: str) -> None:
+    """Copy the file of this name below the URL to a new file, if it has this size and digest."""
+    if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
+        raise InputError(f"{name!r} leads out of {url}", "do not use this run: it was edited")
+    digest, left = hashlib.sha256(), size_bytes
+    with creating(path) as out, _errors(url):
+        store, root = _opened(url)
+        with store.open(f"{root.rstrip('/')}/{name}", "rb") as file:
+            while left >= 0 and (piece := file.read(_PIECE_BYTES)):
+                left -= len(piece)
+                digest.update(piece)
+                out.write(piece)
+        if left or digest.hexdigest() != sha256:
+            raise InputError(f"{url}: {name} is not the file that the run wrote", "run it again")
+
+
+def _opened(url: str) -> tuple[Any, str]:
+    """Return the store of a URL, and the place there."""
+    if "://" not in url:
+        raise InputError(f"{url} is no URL", _AS)
+    if urlsplit(url).password is not None:
+        raise InputError(
+            "the URL of a store holds a password, which results would keep",
+            "give it by the store's environment variables or configuration file",
+        )
+    try:
+        import fsspec
+    except ImportError:
+        raise HostError("fsspec is missing", "`pip install 'fscost[ray]'`") from None
+    store, place = fsspec.core.url_to_fs(url)
+    return store, place
+
+
+@contextmanager
+def _errors(url: str) -> Iterator[None]:
+    try:
+        yield
+    except FscostError:
+        raise
+    except Exception as error:  # Each kind of store raises errors of its own.
+        what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        raise HostError(f"{url}: {what}", _AS) from error
