@@ -80,6 +80,20 @@ impl Explanation {
         crate::sums::batches(py, self, &names, &several, phases, disks)
     }
 
+    /// Return two batches about the log: the sums of the rows by transaction, structure, home
+    /// structure and `atime_alone`, with their first and last time; and how many transactions
+    /// copied each block or inode of the disk, by its offset.
+    #[pyo3(signature = (phases=None, disks=None))]
+    fn logged(
+        &self,
+        py: Python<'_>,
+        phases: Option<Vec<String>>,
+        disks: Option<Vec<String>>,
+    ) -> PyResult<(Batch, Batch)> {
+        let names = Names::of(self)?;
+        crate::sums::of_log(py, self, &names, phases, disks)
+    }
+
     /// Return the columns that `sums` can sum by.
     #[staticmethod]
     fn summed() -> Vec<&'static str> {
@@ -285,6 +299,6 @@ fn number(value: impl TryInto<i32>) -> i32 {
     value.try_into().unwrap_or(-1)
 }
 
-fn wide(value: Option<u64>) -> i64 {
+pub fn wide(value: Option<u64>) -> i64 {
     value.and_then(|v| i64::try_from(v).ok()).unwrap_or(-1)
 }

@@ -1,14 +1,16 @@
 //! Sums of an explained recording as columns.
 
 use crate::{
-    arrow::{Batch, column, flags, named},
+    arrow::{Batch, column, flags, named, nullable},
     detached,
-    explanation::{Explanation, Names},
+    explanation::{Explanation, Names, wide},
     refused,
 };
 use arrow_data::ArrayData;
-use arrow_schema::DataType::{Int32, UInt8, UInt64};
-use fscost_explain::{Chosen, Key, Sums, Table, sums};
+use arrow_schema::DataType::{Int32, Int64, UInt8, UInt64};
+use fscost_explain::{
+    Chosen, Copied, Key, Logged, Share, Shared, Structure, Sums, Table, logged, sums,
+};
 use pyo3::prelude::*;
 
 /// Sums the bytes of the chosen rows by each of several lists of columns.
@@ -20,18 +22,11 @@ pub fn batches(
     phases: Option<Vec<String>>,
     disks: Option<Vec<String>>,
 ) -> PyResult<Vec<Batch>> {
-    let table = &explanation.table;
+    let (table, chosen) = (&explanation.table, choice(explanation, phases, disks));
     let keys: Vec<Vec<Key>> = several
         .iter()
         .map(|columns| columns.iter().map(|name| key(name)).collect())
         .collect::<PyResult<_>>()?;
-    let chosen = Chosen {
-        phases: phases.map(|chosen| numbers(table.timeline.names(), &chosen).collect()),
-        disks: disks.map(|chosen| {
-            let numbers = numbers(&explanation.disks, &chosen);
-            numbers.map(|number| number as u16).collect()
-        }),
-    };
     let found = detached(py, || sums(table, &chosen, &keys))?;
     let tables = found.iter().zip(several.iter().zip(&keys));
     tables
@@ -40,10 +35,84 @@ pub fn batches(
             for (name, key) in columns.iter().zip(keys) {
                 batch.push((name.as_str(), values(sums, *key, table, names)?));
             }
-            batch.push(("length_sum", column(UInt64, sums.bytes().collect::<Vec<_>>())?));
+            batch.push((
+                "length_sum",
+                column(UInt64, sums.bytes().collect::<Vec<_>>())?,
+            ));
             Batch::new(batch)
         })
         .collect()
+}
+
+/// Sums the chosen rows by transaction, and counts the copies of each block in the log.
+pub fn of_log(
+    py: Python<'_>,
+    explanation: &Explanation,
+    names: &Names,
+    phases: Option<Vec<String>>,
+    disks: Option<Vec<String>>,
+) -> PyResult<(Batch, Batch)> {
+    let (table, chosen) = (&explanation.table, choice(explanation, phases, disks));
+    let (found, copied) = detached(py, || {
+        let found = logged(table, &chosen)?;
+        let copied = found.copied();
+        Ok((found, copied))
+    })?;
+    Ok((transactions(&found, names)?, copies(&copied)?))
+}
+
+fn transactions(found: &Logged, names: &Names) -> PyResult<Batch> {
+    let shares = || found.shares().iter().map(|(share, _)| share);
+    let sums = |of: fn(&Shared) -> u64| -> PyResult<ArrayData> {
+        let sums = found.shares().iter().map(|(_, sums)| of(sums));
+        column(UInt64, sums.collect())
+    };
+    let kinds = |of: fn(&Share) -> Option<Structure>| -> PyResult<ArrayData> {
+        let numbers = shares().map(|share| of(share).map_or(-1, |kind| kind as i32));
+        named(Int32, numbers.collect::<Vec<_>>(), &names.structures)
+    };
+    let numbers = shares().map(|share| wide(share.transaction));
+    let is_alone: Vec<_> = shares().map(|share| share.is_atime_alone).collect();
+    Batch::new([
+        ("transaction", nullable(Int64, numbers.collect::<Vec<_>>())?),
+        ("structure", kinds(|share| Some(share.structure))?),
+        ("home_structure", kinds(|share| share.home)?),
+        ("atime_alone", flags(&is_alone)?),
+        ("rows", sums(|sums| sums.rows)?),
+        ("length", sums(|sums| sums.bytes)?),
+        ("first_ns", sums(|sums| sums.first_ns)?),
+        ("last_ns", sums(|sums| sums.last_ns)?),
+    ])
+}
+
+fn copies(copied: &[Copied]) -> PyResult<Batch> {
+    let homes = copied.iter().map(|each| each.home as i64);
+    Batch::new([
+        (
+            "home_offset",
+            column(UInt64, copied.iter().map(|c| c.offset).collect())?,
+        ),
+        (
+            "copies",
+            column(UInt64, copied.iter().map(|c| c.transactions).collect())?,
+        ),
+        ("structure", column(Int64, homes.collect::<Vec<_>>())?),
+    ])
+}
+
+fn choice(
+    explanation: &Explanation,
+    phases: Option<Vec<String>>,
+    disks: Option<Vec<String>>,
+) -> Chosen {
+    let names = explanation.table.timeline.names();
+    Chosen {
+        phases: phases.map(|chosen| numbers(names, &chosen).collect()),
+        disks: disks.map(|chosen| {
+            let numbers = numbers(&explanation.disks, &chosen);
+            numbers.map(|number| number as u16).collect()
+        }),
+    }
 }
 
 fn key(column: &str) -> PyResult<Key> {

@@ -51,5 +51,5 @@ pub use recovery::{Recovery, recovery};
 pub use row::{NO_INODE, Row, Shift};
 pub use rows::{RowIter, Rows, SortedRows};
 pub use structure::Structure;
-pub use sums::{Chosen, Key, Sums, sums};
+pub use sums::{Chosen, Copied, Key, Logged, Share, Shared, Sums, logged, sums};
 pub use table::{Table, Timeline};

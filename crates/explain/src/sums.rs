@@ -105,7 +105,11 @@ impl Sums {
 
     fn add(&mut self, code: u128, bytes: u64) {
         let code = code & self.mask;
-        if self.groups.get(self.last).is_none_or(|group| group.0 != code) {
+        if self
+            .groups
+            .get(self.last)
+            .is_none_or(|group| group.0 != code)
+        {
             let halves = (code as u64, (code >> 64) as u64);
             let next = self.groups.len();
             // A recording has fewer rows than u32 can count in memory.
@@ -156,23 +160,174 @@ impl Chosen {
     }
 }
 
+impl Table {
+    /// Passes the chosen rows and the numbers of their intervals to `visit`.
+    fn chosen(&self, chosen: &Chosen, mut visit: impl FnMut(&Row, usize)) -> Result<()> {
+        let (mut event, mut phase) = (None, 0);
+        for row in self.explained.rows.iter() {
+            let row = row?;
+            if event != Some(row.event) {
+                (event, phase) = (Some(row.event), self.timeline.interval(row.event));
+            }
+            if chosen.has(row.disk, phase) {
+                visit(&row, phase);
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Sums the bytes of the chosen rows by each of these combinations of keys.
 pub fn sums(table: &Table, chosen: &Chosen, several: &[Vec<Key>]) -> Result<Vec<Sums>> {
     let mut found: Vec<Sums> = several.iter().map(|keys| Sums::new(keys)).collect();
-    let (mut event, mut phase) = (None, 0);
-    for row in table.explained.rows.iter() {
-        let row = row?;
-        if event != Some(row.event) {
-            (event, phase) = (Some(row.event), table.timeline.interval(row.event));
-        }
-        if !chosen.has(row.disk, phase) {
-            continue;
-        }
-        let code = code(&row, phase);
+    table.chosen(chosen, |row, phase| {
+        let code = code(row, phase);
         for sums in &mut found {
             sums.add(code, row.length);
         }
+    })?;
+    Ok(found)
+}
+
+/// Part of what a transaction or checkpoint wrote: rows that agree in these columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Share {
+    /// The transaction, if known.
+    pub transaction: Option<u64>,
+    /// Kind of the blocks.
+    pub structure: Structure,
+    /// Kind of the copied blocks.
+    pub home: Option<Structure>,
+    /// True if access times were the only reason.
+    pub is_atime_alone: bool,
+}
+
+/// Sums of the rows of a [`Share`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shared {
+    /// Number of rows.
+    pub rows: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Time of the first one.
+    pub first_ns: u64,
+    /// Time of the last one.
+    pub last_ns: u64,
+}
+
+/// Block or inode that a log copied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Copied {
+    /// Byte offset on the main disk.
+    pub offset: u64,
+    /// Number of transactions that copied it.
+    pub transactions: u64,
+    /// Kind of the block.
+    pub home: Structure,
+}
+
+/// Activity of a log whose items each describe one block or inode.
+#[derive(Debug, Default)]
+pub struct Logged {
+    numbers: HashMap<Share, usize>,
+    shares: Vec<(Share, Shared)>,
+    last: usize,
+    copied: HashMap<u64, Copies>,
+}
+
+/// Number of transactions that the kernel may write at once: their items take turns.
+const AT_ONCE: usize = 4;
+
+/// Transactions that copied one block or inode.
+#[derive(Debug)]
+struct Copies {
+    home: Structure,
+    transactions: u64,
+    /// The last ones.
+    recent: [Option<u64>; AT_ONCE],
+}
+
+impl Copies {
+    fn add(&mut self, home: Structure, transaction: u64) {
+        self.home = self.home.max(home);
+        if !self.recent.contains(&Some(transaction)) {
+            self.recent[self.transactions as usize % AT_ONCE] = Some(transaction);
+            self.transactions += 1;
+        }
     }
+}
+
+impl Logged {
+    fn add(&mut self, row: &Row, time_ns: u64) {
+        let share = Share {
+            transaction: row.transaction,
+            structure: row.structure,
+            home: row.home,
+            is_atime_alone: row.causes.is_atime_alone(),
+        };
+        if self
+            .shares
+            .get(self.last)
+            .is_none_or(|(of, _)| *of != share)
+        {
+            let next = self.shares.len();
+            self.last = *self.numbers.entry(share).or_insert(next);
+            if self.last == next {
+                let none = Shared {
+                    rows: 0,
+                    bytes: 0,
+                    first_ns: time_ns,
+                    last_ns: time_ns,
+                };
+                self.shares.push((share, none));
+            }
+        }
+        if let Some((_, sums)) = self.shares.get_mut(self.last) {
+            sums.rows += 1;
+            sums.bytes = sums.bytes.wrapping_add(row.length);
+            sums.first_ns = sums.first_ns.min(time_ns);
+            sums.last_ns = sums.last_ns.max(time_ns);
+        }
+        if row.structure == Structure::Log
+            && let (Some(home), Some(offset)) = (row.home, row.home_offset)
+            && let Some(transaction) = row.transaction
+        {
+            let none = || Copies {
+                home,
+                transactions: 0,
+                recent: [None; AT_ONCE],
+            };
+            let copies = self.copied.entry(offset).or_insert_with(none);
+            copies.add(home, transaction);
+        }
+    }
+
+    /// Returns the shares of all transactions, in the order of their first rows.
+    pub fn shares(&self) -> &[(Share, Shared)] {
+        &self.shares
+    }
+
+    /// Returns the blocks and inodes that the log copied, by offset.
+    pub fn copied(&self) -> Vec<Copied> {
+        let copied = self.copied.iter();
+        let mut copied: Vec<_> = copied
+            .map(|(&offset, copies)| Copied {
+                offset,
+                transactions: copies.transactions,
+                home: copies.home,
+            })
+            .collect();
+        copied.sort_unstable_by_key(|each| each.offset);
+        copied
+    }
+}
+
+/// Sums the chosen rows by transaction, and counts the copies in the log.
+pub fn logged(table: &Table, chosen: &Chosen) -> Result<Logged> {
+    let mut found = Logged::default();
+    table.chosen(chosen, |row, _| {
+        found.add(row, table.timeline.time_ns(row.event));
+    })?;
     Ok(found)
 }
 
@@ -246,6 +401,43 @@ mod tests {
         let disks: Vec<_> = disks.collect();
         assert_eq!(disks, [2, 1, 2]);
         assert!(sums.bytes().eq([2 + 4, 2 + 32, 2]));
+    }
+
+    #[test]
+    fn a_block_counts_once_in_each_transaction() {
+        let mut logged = Logged::default();
+        let item = |transaction, offset, home| Row {
+            structure: Structure::Log,
+            home: Some(home),
+            home_offset: Some(offset),
+            transaction: Some(transaction),
+            ..Row::data(0, 10)
+        };
+        let (agf, agi) = (Structure::Agf, Structure::Agi);
+        // The transactions take turns.
+        let items = [(7, 512, agf), (8, 512, agf), (7, 512, agi), (7, 0, agi)];
+        for (number, (transaction, offset, home)) in items.into_iter().enumerate() {
+            logged.add(&item(transaction, offset, home), 100 - number as u64);
+        }
+        logged.add(&Row::data(0, 5), 50);
+        let copied = logged.copied().into_iter();
+        let copied: Vec<_> = copied.map(|c| (c.offset, c.transactions, c.home)).collect();
+        assert_eq!(copied, [(0, 1, agi), (512, 2, agi)]);
+        let shares = logged.shares().iter();
+        let found = shares.map(|(share, sums)| (share.transaction, share.home, *sums));
+        let of = |rows, bytes, first_ns, last_ns| Shared {
+            rows,
+            bytes,
+            first_ns,
+            last_ns,
+        };
+        let expected = [
+            (Some(7), Some(agf), of(1, 10, 100, 100)),
+            (Some(8), Some(agf), of(1, 10, 99, 99)),
+            (Some(7), Some(agi), of(2, 20, 97, 98)),
+            (None, None, of(1, 5, 50, 50)),
+        ];
+        assert!(found.eq(expected));
     }
 
     #[test]

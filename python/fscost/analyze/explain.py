@@ -7,7 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
@@ -47,6 +47,25 @@ class NativeSums(Protocol):
         disks: Sequence[str] | None,
     ) -> "Sequence[Batch]":
         """Sum the bytes of the rows of these phases and disks by each list of columns."""
+
+    def logged(
+        self, phases: Sequence[str] | None, disks: Sequence[str] | None
+    ) -> "tuple[Batch, Batch]":
+        """Sum the rows by transaction, and count the transactions that copied each block."""
+
+
+@runtime_checkable
+class NativeCollector(Collector, Protocol):
+    """Collector that may need no batches."""
+
+    @property
+    def is_native(self) -> bool:
+        """True if `collect` takes the place of `add`."""
+
+    def collect(
+        self, native: NativeSums, phases: Sequence[str] | None, disks: Sequence[str] | None
+    ) -> None:
+        """Collect what the rows of these phases and disks add up to."""
 
 
 @dataclass(frozen=True)
@@ -127,22 +146,29 @@ class Explanation:
             if keys not in self._sums and self._finer(keys) is None
         ]
         summed = set() if self.native is None else set(self.native.summed())
-        native = [keys for keys in wanted if summed.issuperset(keys)]
-        sums = {keys: Sum(keys) for keys in wanted if keys not in native}
-        with ExitStack() as stack:
-            beside = None
-            if native:
-                thread = stack.enter_context(ThreadPoolExecutor(1))
-                beside = thread.submit(self._natively, native)
-            found = self._collected([*sums.values(), *others])
-            tables = dict(zip(sums, found, strict=False))
-            if beside is not None:
-                tables |= beside.result()
+        natively = [keys for keys in wanted if summed.issuperset(keys)]
+        sums = {keys: Sum(keys) for keys in wanted if keys not in natively}
+        alone = [each for each in others if isinstance(each, NativeCollector) and each.is_native]
+        alone = [] if self.native is None else alone
+        in_batches = [*sums.values(), *(each for each in others if each not in alone)]
+        with ThreadPoolExecutor(1 + len(alone)) as threads:
+            native_sums = threads.submit(self._natively, natively)
+            collecting = [threads.submit(self._collect, each) for each in alone]
+            found = self._collected(in_batches)
+            tables: dict[tuple[str, ...], pa.Table | None] = dict(zip(sums, found, strict=False))
+            for each in collecting:
+                each.result()
+            tables |= native_sums.result()
         for keys, table in tables.items():
             self._sums[keys] = table if table is not None and table.num_rows else _no_sums(keys)
 
-    def _natively(self, several: Sequence[tuple[str, ...]]) -> dict[tuple[str, ...], pa.Table]:
+    def _collect(self, collector: NativeCollector) -> None:
         assert self.native is not None
+        collector.collect(self.native, self._chosen.get("phase"), self._chosen.get("disk"))
+
+    def _natively(self, several: Sequence[tuple[str, ...]]) -> dict[tuple[str, ...], pa.Table]:
+        if self.native is None or not several:
+            return {}
         columns = [list(dict.fromkeys(keys)) for keys in several]
         found = self.native.sums(columns, self._chosen.get("phase"), self._chosen.get("disk"))
         batches = [pa.record_batch(each) for each in found]
@@ -222,6 +248,12 @@ class _Native:
     ) -> "Sequence[Batch]":
         with capture.errors(self._recording):
             return self._native.sums(several, phases, disks)
+
+    def logged(
+        self, phases: Sequence[str] | None, disks: Sequence[str] | None
+    ) -> "tuple[Batch, Batch]":
+        with capture.errors(self._recording):
+            return self._native.logged(phases, disks)
 
 
 def mark(at_ns: int, name: str, text: str | None) -> Mark:

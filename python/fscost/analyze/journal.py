@@ -1,7 +1,7 @@
 """Activity of the journal or log: transactions, the blocks they copied and copied again, and the
 causes of commits."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fscost.analyze.commits import Reasons, Why, reasons
-from fscost.analyze.explain import Explanation
+from fscost.analyze.explain import Explanation, NativeSums
 from fscost.analyze.rows import numbers
 from fscost.analyze.sums import Sum, largest_row
 
@@ -163,6 +163,34 @@ class Journals:
             # Descriptors, commits and copies are whole blocks of the journal.
             whole = rows.length[rows.is_log & (rows.transaction >= 0)]
             self._block_bytes = int(np.gcd.reduce(whole)) if self._family == EXT else 1
+        is_copy = self._add_kinds(rows, rows.time_ns, rows.time_ns, np.ones_like(rows.length))
+        self._count_homes(rows, is_copy & (rows.home_offset >= 0))
+
+    @property
+    def is_native(self) -> bool:
+        """True if `collect` takes the place of `add`: items of xfs's log need no batches."""
+        return self._family == XFS
+
+    def collect(
+        self, native: NativeSums, phases: Sequence[str] | None, disks: Sequence[str] | None
+    ) -> None:
+        """Add the sums of all rows."""
+        shares, copied = (pa.record_batch(each) for each in native.logged(phases, disks))
+        kinds = _Kinds(shares, XFS)
+        first_ns, last_ns, items = (
+            numbers(shares.column(name)) for name in ("first_ns", "last_ns", "rows")
+        )
+        self._homes_of = kinds.homes
+        self._add_kinds(kinds, first_ns, last_ns, items)
+        self._homes.add(
+            _record(**{name: numbers(copied.column(name)) for name in copied.schema.names})
+        )
+
+    def _add_kinds(
+        self, rows: "_Kinds", first_ns: _Numbers, last_ns: _Numbers, items: _Numbers
+    ) -> NDArray[np.bool_]:
+        """Add rows, or sums of rows of a kind: `items` rows between two times. Return which are
+        copies."""
         is_own = rows.is_log & (rows.transaction >= 0)
         is_copy = is_own & (rows.home >= 0)
         # Blocks that an ext transaction wrote in place carry its number; xfs does not record it.
@@ -171,40 +199,33 @@ class Journals:
         )
         self._add(
             rows.transaction,
-            (rows.time_ns, is_own, rows.is_commit),
+            _Times(first_ns, last_ns, is_own, rows.is_commit),
             log=rows.length * rows.is_log,
             copies=rows.length * is_copy,
             checkpoint=rows.length * is_checkpoint,
             atime_copy=rows.length * (is_copy & rows.atime_alone),
             atime_checkpoint=rows.length * (is_checkpoint & rows.atime_alone),
-            items=is_copy.astype(np.int64),
+            items=items * is_copy,
         )
-        self._count_homes(rows, is_copy & (rows.home_offset >= 0))
+        return is_copy
 
-    def _add(
-        self,
-        transaction: _Numbers,
-        times: tuple[_Numbers, NDArray[np.bool_], NDArray[np.bool_]],
-        **summed: _Numbers,
-    ) -> None:
-        """Add rows, summed by runs of rows of one transaction. `times`: of each row, whether it
-        counts, and whether the row is a commit."""
-        time_ns, is_timed, is_commit = times
+    def _add(self, transaction: _Numbers, times: "_Times", **summed: _Numbers) -> None:
+        """Add rows, summed by runs of rows of one transaction."""
         is_first = np.append(True, transaction[1:] != transaction[:-1])
         begins = np.flatnonzero(is_first[: len(transaction)])
 
         def reduced(how: np.ufunc, values: NDArray[Any]) -> NDArray[Any]:
             return how.reduceat(values, begins) if len(begins) else values
 
-        limits, is_missing = np.iinfo(np.int64), ~reduced(np.logical_or, is_timed)
-        first = reduced(np.minimum, np.where(is_timed, time_ns, limits.max))
-        last = reduced(np.maximum, np.where(is_timed, time_ns, limits.min))
+        limits, is_missing = np.iinfo(np.int64), ~reduced(np.logical_or, times.is_timed)
+        first = reduced(np.minimum, np.where(times.is_timed, times.first_ns, limits.max))
+        last = reduced(np.maximum, np.where(times.is_timed, times.last_ns, limits.min))
         self._transactions.add(
             _record(
                 transaction=transaction[begins],
                 first_ns=pa.array(first, mask=is_missing),
                 last_ns=pa.array(last, mask=is_missing),
-                commit_ns=reduced(np.maximum, np.where(is_commit, time_ns, 0)),
+                commit_ns=reduced(np.maximum, np.where(times.is_commit, times.last_ns, 0)),
                 **{name: reduced(np.add, column) for name, column in summed.items()},
             )
         )
@@ -266,7 +287,8 @@ class Journals:
         none = dict.fromkeys(_SUMMED, np.zeros(len(rows.length), np.int64))
         summed = {"log": rows.length * is_tree, "items": is_commit.astype(np.int64)}
         transaction = np.where(is_tree, rows.transaction, -1)
-        self._add(transaction, (rows.time_ns, is_tree, is_commit), **none | summed)
+        times = _Times(rows.time_ns, rows.time_ns, is_tree, is_commit)
+        self._add(transaction, times, **none | summed)
 
     def result(self) -> Journal | None:
         """Return the journal's activity; None if there was none."""
@@ -332,7 +354,17 @@ class Journals:
         return again, again_bytes, most["copies_sum"], self._homes_of[most["structure_max"]].as_py()
 
 
-class _Rows:
+@dataclass(frozen=True)
+class _Times:
+    """Times of rows, whether they count, and whether the rows are commits."""
+
+    first_ns: _Numbers
+    last_ns: _Numbers
+    is_timed: NDArray[np.bool_]
+    is_commit: NDArray[np.bool_]
+
+
+class _Kinds:
     """Columns of a batch as numbers; missing values are -1."""
 
     def __init__(self, batch: pa.RecordBatch, family: str) -> None:
@@ -341,11 +373,8 @@ class _Rows:
         self.structure = numbers(structure.indices)
         self.homes = batch.column("home_structure").dictionary
         self.home = numbers(batch.column("home_structure").indices)
-        self.home_offset = numbers(batch.column("home_offset"))
         self.transaction = numbers(batch.column("transaction"))
-        self.length, self.offset, self.time_ns = (
-            numbers(batch.column(name)) for name in ("length", "offset", "time_ns")
-        )
+        self.length = numbers(batch.column("length"))
         self.atime_alone = np.asarray(
             batch.column("atime_alone").fill_null(False).to_numpy(zero_copy_only=False), bool
         )
@@ -364,6 +393,16 @@ class _Rows:
         """Return the number of a structure; -2 if no row can have it."""
         place: int = self.structures.index(structure).as_py()
         return place if place >= 0 else -2
+
+
+class _Rows(_Kinds):
+    """Columns of rows."""
+
+    def __init__(self, batch: pa.RecordBatch, family: str) -> None:
+        super().__init__(batch, family)
+        self.home_offset, self.offset, self.time_ns = (
+            numbers(batch.column(name)) for name in ("home_offset", "offset", "time_ns")
+        )
 
 
 def _record(**columns: Any) -> pa.RecordBatch:

@@ -20,11 +20,11 @@ pub(super) struct Limits {
 }
 
 impl Default for Limits {
-    /// Limits that together take less than 250 MiB. Rows of half a gigabyte of log stay in memory.
+    /// Limits that together take less than 150 MiB.
     fn default() -> Self {
         Self {
             kept_rows: 1 << 20,
-            run_rows: 1 << 20,
+            run_rows: 1 << 18,
         }
     }
 }

@@ -82,6 +82,16 @@ impl Pages {
         self.failed.take().map_or(Ok(()), Err)
     }
 
+    /// Takes all rows out, as pages, if none was moved to the file.
+    pub fn take_from_memory(&mut self) -> Option<Vec<Vec<Row>>> {
+        if self.file.is_some() || self.failed.is_some() || self.places.contains(&IN_FILE) {
+            return None;
+        }
+        let places = std::mem::take(&mut self.places).into_iter();
+        let rows = places.map(|slot| std::mem::take(&mut self.slots[slot as usize].rows));
+        Some(rows.collect())
+    }
+
     /// Takes all rows out, page by page in the order of their numbers, and passes each page's rows
     /// to `visit`.
     pub fn drain(

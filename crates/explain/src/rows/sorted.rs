@@ -1,5 +1,6 @@
-//! Sorted rows that can be read repeatedly. Runs are sorted separately, and merged while they are
-//! read.
+//! Sorted rows that can be read repeatedly. Rows that all fit in memory stay where they are, and are
+//! read in the order of their numbers' sorted list. Others are sorted as separate runs, which are
+//! merged while they are read.
 
 use super::pages::{PAGE_ROWS, Pages, read, write};
 use crate::{Causes, Row};
@@ -23,6 +24,9 @@ pub struct SortedRows {
 
 #[derive(Debug, Default)]
 struct Runs {
+    /// Pages of all rows, if none is in the file, and the order of the rows' numbers.
+    pages: Vec<Vec<Row>>,
+    order: Vec<u32>,
     /// Last or only run, which needs no file.
     last: Vec<Row>,
     stored: Vec<StoredRun>,
@@ -38,7 +42,37 @@ struct StoredRun {
 }
 
 impl SortedRows {
-    pub(super) fn new(pages: Pages, run_rows: usize) -> Result<SortedRows> {
+    pub(super) fn new(mut pages: Pages, run_rows: usize) -> Result<SortedRows> {
+        match pages.take_from_memory() {
+            Some(pages) => Ok(SortedRows::of_memory(pages)),
+            None => SortedRows::of_file(pages, run_rows),
+        }
+    }
+
+    /// Finishes and sorts rows that are all in memory.
+    fn of_memory(mut pages: Vec<Vec<Row>>) -> SortedRows {
+        let (mut cause_sets, mut last) = (BTreeSet::new(), None);
+        let mut keys = Vec::with_capacity(pages.len() * PAGE_ROWS);
+        for row in pages.iter_mut().flatten() {
+            if last.replace(row.causes) != Some(row.causes) {
+                cause_sets.insert(row.causes);
+            }
+            *row = row.finished();
+            keys.push((place(row), keys.len() as u32));
+        }
+        keys.sort();
+        SortedRows {
+            runs: Arc::new(Runs {
+                order: keys.into_iter().map(|(_, number)| number).collect(),
+                pages,
+                ..Runs::default()
+            }),
+            cause_sets: cause_sets.into_iter().collect(),
+        }
+    }
+
+    /// Finishes and sorts rows of which some are in the file.
+    fn of_file(pages: Pages, run_rows: usize) -> Result<SortedRows> {
         // Runs consist of whole pages. A sorted run is stored in the place of its rows as soon as
         // they have been read.
         let run_rows = run_rows.next_multiple_of(PAGE_ROWS);
@@ -87,6 +121,7 @@ impl SortedRows {
             heads: heads.collect(),
             cursors: (0..=runs.stored.len()).map(|_| Cursor::default()).collect(),
             runs,
+            taken: 0,
             held: None,
             bytes: Vec::new(),
         }
@@ -112,6 +147,8 @@ fn sort(run: &mut Vec<Row>) {
 #[derive(Debug)]
 pub struct RowIter {
     runs: Arc<Runs>,
+    /// Number of rows taken from memory.
+    taken: usize,
     cursors: Vec<Cursor>,
     /// Next row of each run, by its place in the order. Ties go to the row that was pushed first.
     heads: BinaryHeap<Reverse<((u64, u64), usize)>>,
@@ -151,6 +188,16 @@ impl RowIter {
 
     /// Removes and returns the next row of all runs, before neighbours are merged.
     fn pop(&mut self) -> Result<Option<Row>> {
+        if let Some(&number) = self.runs.order.get(self.taken) {
+            self.taken += 1;
+            let (page, place) = (number as usize / PAGE_ROWS, number as usize % PAGE_ROWS);
+            return Ok(self
+                .runs
+                .pages
+                .get(page)
+                .and_then(|rows| rows.get(place))
+                .copied());
+        }
         let Some(&Reverse((_, run))) = self.heads.peek() else {
             return Ok(None);
         };
