@@ -39,8 +39,8 @@ def padding_of_records(log: bytes, written: Collection[int]) -> int:
         [size] = struct.unpack_from(">I", log, at + 320)
         headers = max(1, size // (32 << 10))
         words = [log[at + 44 : at + 44 + 256]]
-        for extra in range(1, headers):
-            words.append(log[at + extra * SECTOR + 4 : at + extra * SECTOR + 260])
+        starts = range(at + SECTOR + 4, at + headers * SECTOR, SECTOR)
+        words.extend(log[start : start + 256] for start in starts)
         kept = b"".join(words)
         begin = at + headers * SECTOR
         content = bytearray(log[begin : begin + length])

@@ -21,6 +21,8 @@ catalogue! {
     Accounting "accounting" "counters, pointers and checksums that follow from other changes",
     Unknown "unknown" "not understood",
     LazyInit "lazy_init" "the kernel zeroed blocks that mkfs had left to it",
+    Relocation "relocation" "a balance or a cleaner moved it to another place",
+    Defragmentation "defragmentation" "data was moved to have fewer extents",
     Padding "padding" "fills a record of the xfs log up to the log's unit",
 }
 

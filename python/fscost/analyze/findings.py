@@ -38,6 +38,8 @@ _OF_CAUSE = {
     "unchanged": (
         "of the bytes were metadata rewritten with unchanged content, journal copies included"
     ),
+    "relocation": "of the bytes were moved by the file system itself (a balance or a cleaner)",
+    "defragmentation": "of the bytes were file data that was moved to have fewer extents",
     "padding": "of the bytes only filled records of the log up to its stripe unit or sector",
     "lazy_init": (
         "of the bytes were zeros that mkfs had left to the kernel (ext4: -E"

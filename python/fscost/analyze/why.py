@@ -24,6 +24,10 @@ wait for these (`ext4_fsync_journal` in fs/ext4/fsync.c, `xfs_fsync_seq` in fs/x
 _LOG_UNIT = "mkfs.xfs -l su=4096"
 _BLOCK_BYTES = 4096
 """The smallest log stripe unit is a block: more padding of each record is that of a larger unit."""
+_MOVES = {
+    "relocation": "of its bytes were moved by the file system itself (a balance or a cleaner)",
+    "defragmentation": "of its bytes were file data that was moved to have fewer extents",
+}
 _LAZY_INIT = "mkfs.ext4 -E lazy_itable_init=0,lazy_journal_init=0, or mount -o noinit_itable"
 
 
@@ -83,6 +87,9 @@ def _of_sums(explanation: Explanation, sums: list[tuple[Any, ...]], total: int) 
         atime, f"access-time updates caused {share(atime, total)} of its bytes", "-o noatime"
     )
     yield _of_copies(explanation, sums, total)
+    for cause, words in _MOVES.items():
+        moved = sum(length for _, each, _, _, length in sums if each == cause)
+        yield Reason(moved, f"{share(moved, total)} {words}")
     late = sum(length for _, cause, _, _, length in sums if cause == "lazy_init")
     yield Reason(
         late,

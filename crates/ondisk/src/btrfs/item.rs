@@ -173,6 +173,10 @@ pub struct FileExtent {
     pub disk_bytes: u64,
     /// Byte of the extent at which the part that the item describes begins.
     offset: u64,
+    /// Bytes of the part.
+    pub bytes: u64,
+    /// True if the extent holds data, and not only space for it.
+    pub is_written: bool,
     is_plain: bool,
 }
 
@@ -190,9 +194,26 @@ impl FileExtent {
             disk_bytenr: le64(item, 21)?,
             disk_bytes: le64(item, 29)?,
             offset: le64(item, 37)?,
+            bytes: le64(item, 45)?,
+            is_written: byte(item, 20) == Some(1),
             is_plain: is_plain(item),
         };
         (!is_inline(item) && extent.disk_bytenr != 0).then_some(extent)
+    }
+
+    /// Returns whether this is the data of `old` at another place: only its address differs.
+    pub fn is_moved_from(&self, old: &FileExtent) -> bool {
+        let there = FileExtent {
+            disk_bytenr: self.disk_bytenr,
+            ..*old
+        };
+        *self == there && self.disk_bytenr != old.disk_bytenr
+    }
+
+    /// Returns the logical address of the part that the item describes, if it is stored as it is.
+    pub fn plain_address(&self) -> Option<u64> {
+        let address = self.disk_bytenr.checked_add(self.offset);
+        address.filter(|_| self.is_plain && self.is_written)
     }
 
     /// Returns the offset in the file of byte `at` of the extent, if the item is at `key_offset`.

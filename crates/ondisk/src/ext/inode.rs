@@ -40,6 +40,15 @@ impl<'a> Inode<'a> {
         u64::from(le32(self.0, 0x6C)) << 32 | u64::from(le32(self.0, 4))
     }
 
+    /// Returns whether the modification or change time differs, or the creation of the inode.
+    pub fn is_changed_since(self, old: Inode<'_>) -> bool {
+        // ctime and mtime, their high parts, and the generation.
+        let fields = [(0xC, 0x14), (0x84, 0x8C), (0x64, 0x68)];
+        let differs =
+            |&(from, to): &(usize, usize)| part(self.0, from, to) != part(old.0, from, to);
+        fields.iter().any(differs)
+    }
+
     /// Returns whether the inode is a directory.
     pub fn is_directory(self) -> bool {
         self.format() == DIRECTORY

@@ -18,6 +18,8 @@ pub struct Summary {
     /// True if the partial segment has only data, of an fdatasync, and no inodes
     /// (`NILFS_SS_SYNDT`).
     pub has_data_alone: bool,
+    /// True if the cleaner asked for the partial segment (`NILFS_SS_GC`).
+    pub is_of_cleaner: bool,
     /// True if the last block is a super root.
     pub has_super_root: bool,
     /// Files, in the order of their blocks.
@@ -28,6 +30,9 @@ pub struct Summary {
 pub struct FileBlocks {
     /// Inode number of the file.
     pub inode: u64,
+    /// Checkpoint that the blocks belong to; 0 for metadata files. It is an earlier one than the
+    /// partial segment's for blocks that the cleaner moved (`nilfs_segctor_end_finfo`).
+    pub checkpoint: u64,
     /// Number of all blocks.
     pub blocks: u64,
     /// Number of data blocks.
@@ -52,6 +57,7 @@ impl Summary {
             total: u64::from(le32(content, 40)),
             blocks: bytes.div_ceil(block_bytes) as u64,
             has_data_alone: flags & 0x8 != 0,
+            is_of_cleaner: flags & 0x10 != 0,
             has_super_root: flags & 0x4 != 0,
             files: Vec::new(),
         };
@@ -83,12 +89,20 @@ impl Summary {
             }
             summary.files.push(FileBlocks {
                 inode,
+                checkpoint: le64(content, at + 8),
                 blocks,
                 data_blocks,
                 offsets,
             });
         }
         Some(summary)
+    }
+}
+
+impl Summary {
+    /// Returns whether the cleaner moved the blocks of this file.
+    pub fn has_moved(&self, file: &FileBlocks) -> bool {
+        self.is_of_cleaner && file.checkpoint != 0 && file.checkpoint != self.checkpoint
     }
 }
 
@@ -119,10 +133,12 @@ mod tests {
         let mut content = [0; 1024];
         content[8..12].copy_from_slice(&MAGIC.to_le_bytes());
         // ss_bytes, ss_flags, ss_seq, ss_nblocks, ss_nfinfo, ss_sumbytes, ss_cno
-        (content[12], content[14], content[16], content[40]) = (64, 4, 11, 9);
+        (content[12], content[14], content[16], content[40]) = (64, 0x14, 11, 9);
         (content[44], content[48], content[56]) = (2, 168, 12);
         // A plain file with one block and one node; the ifile, with one block, which is its fifth.
         (content[64], content[80], content[84]) = (13, 2, 1);
+        // The cleaner moved the blocks of the plain file, which checkpoint 7 has.
+        content[72] = 7;
         let ifile = 64 + FILE_BYTES + 16 + 8;
         (content[ifile], content[ifile + 16], content[ifile + 20]) =
             (super::super::IFILE as u8, 1, 1);
@@ -131,6 +147,10 @@ mod tests {
         assert_eq!((summary.sequence, summary.checkpoint), (11, 12));
         assert_eq!((summary.total, summary.blocks), (9, 1));
         assert!(summary.has_super_root);
+        let moved: Vec<_> = (summary.files.iter())
+            .map(|file| summary.has_moved(file))
+            .collect();
+        assert_eq!(moved, [true, false]);
         let files: Vec<_> = (summary.files.iter())
             .map(|file| (file.inode, file.blocks, file.data_blocks, &file.offsets[..]))
             .collect();

@@ -31,6 +31,7 @@ struct Found {
     file_offset: Option<u64>,
     copy: u8,
     generation: Option<u64>,
+    cause: Cause,
 }
 
 impl Found {
@@ -41,7 +42,11 @@ impl Found {
         let is_cache = self.tree == tree::ROOT;
         let (structure, cause) = match is_cache {
             true => (Structure::FreeSpaceCache, Cause::Allocation),
-            false => (Structure::FileData, Cause::Data),
+            // Balance wrote the data before it updated the file.
+            false if row.causes == Causes::one(Cause::Relocation) => {
+                (Structure::FileData, Cause::Relocation)
+            }
+            false => (Structure::FileData, self.cause),
         };
         row.structure = structure;
         because_written(row, cause);
@@ -155,6 +160,7 @@ impl Follower {
                 break;
             }
             let mut path = None;
+            let mut cause = None;
             let mut at = 0;
             while at < bytes {
                 let logical = extent.disk_bytenr.saturating_add(at);
@@ -173,6 +179,11 @@ impl Follower {
                     if path.is_none() {
                         path = Some(self.path(step, owner, key.objectid)?);
                     }
+                    let why = match cause {
+                        Some(why) => why,
+                        None => self.why_written(step, owner, key, &extent)?,
+                    };
+                    cause = Some(why);
                     let found = Found {
                         tree: owner,
                         inode: key.objectid,
@@ -180,6 +191,7 @@ impl Follower {
                         file_offset: extent.file_offset(key.offset, at),
                         copy: spot.copy,
                         generation: Some(extent.generation).filter(|&g| g >= since),
+                        cause: why,
                     };
                     let numbers = self.pending.take(disk, spot.offset, run, step.rows);
                     for &number in &numbers {
@@ -269,6 +281,9 @@ impl Follower {
             if owner.tree == tree::DATA_RELOCATION {
                 // Keep waiting until balance updates the files, however many commits that takes: it
                 // moves one block group at a time.
+                if let Some(row) = step.rows.get_mut(waiting.row) {
+                    because_written(row, Cause::Relocation);
+                }
                 self.pending.renew(disk, waiting);
                 return Ok(run);
             }
@@ -279,6 +294,7 @@ impl Follower {
                 file_offset: owner.file_offset,
                 copy: place.copy,
                 generation: None,
+                cause: Cause::Data,
             };
             let numbers = self.pending.take(disk, offset, run, step.rows);
             settled.add(numbers, found, offset);
@@ -327,6 +343,7 @@ mod tests {
             file_offset: Some(0),
             copy: 0,
             generation: None,
+            cause: Cause::Data,
         };
         let mut settled = Settled::default();
         settled.add(vec![3], found(7), 0);

@@ -85,6 +85,8 @@ pub struct Step<'a, 'd> {
     pub snapshots: HashSet<u64>,
     /// Range of logical addresses that contains all data waiting for an owner.
     pub waiting_within: Range<u64>,
+    /// Whether the times of an inode of a tree are as they were, where that is known.
+    pub untouched: HashMap<(u64, u64), bool>,
     /// Causes of the primary changes.
     primary: Causes,
     /// Rows of blocks whose writes only follow from other changes.
@@ -108,6 +110,7 @@ impl<'a, 'd> Step<'a, 'd> {
             logged: HashMap::default(),
             snapshots: HashSet::default(),
             waiting_within: 0..u64::MAX,
+            untouched: HashMap::default(),
             primary: Causes::NONE,
             following: Vec::new(),
         }
@@ -261,7 +264,9 @@ impl Follower {
             owner => owner,
         };
         let mut reasons = Reasons::new(owner);
-        if header.level > 0 || owner == tree::LOG {
+        if header.is_relocated() || matches!(owner, tree::RELOCATION | tree::DATA_RELOCATION) {
+            reasons.causes = Causes::one(Cause::Relocation);
+        } else if header.level > 0 || owner == tree::LOG {
             reasons.causes = Causes::one(Cause::Accounting);
         } else {
             self.compare(step, block, owner, &mut reasons)?;
@@ -277,7 +282,7 @@ impl Follower {
         if reasons.reshaped && !follows && own.and(TIMES) == TIMES {
             reasons.causes = own.with(Cause::Accounting);
         }
-        if is_fs_tree(owner) {
+        if is_fs_tree(owner) || own.has(Cause::Relocation) {
             step.primary = step.primary.and(own);
         }
         let inode = reasons.inode();

@@ -1,6 +1,6 @@
 //! Structures of trees, and causes of changed items.
 
-use super::item::{Key, inode, is_fs_tree, is_inline, kind, tree};
+use super::item::{FileExtent, Key, inode, is_fs_tree, is_inline, kind, tree};
 use crate::{Cause, Causes, Structure};
 
 /// Returns the structure of the blocks of a tree.
@@ -106,10 +106,20 @@ impl Reasons {
             {
                 Cause::Accounting
             }
+            (kind::EXTENT_DATA, _) if is_moved(old, new) => Cause::Relocation,
             (kind::EXTENT_DATA, _) => Cause::SizeOrExtents,
             _ => Cause::Accounting,
         }
     }
+}
+
+/// Returns whether two versions of an extent are the same data at another place: balance moves
+/// extents without a new generation (`replace_file_extents`).
+fn is_moved(old: Option<&[u8]>, new: Option<&[u8]>) -> bool {
+    let parse = |item: Option<&[u8]>| FileExtent::parse(item?);
+    parse(old)
+        .zip(parse(new))
+        .is_some_and(|(old, new)| new.is_moved_from(&old))
 }
 
 /// Returns the cause of a change in the tree of roots: names of subvolumes, inodes of free space

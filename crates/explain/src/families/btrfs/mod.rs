@@ -10,6 +10,7 @@ mod devices;
 mod items;
 mod logged;
 mod metadata;
+mod moved;
 mod owner;
 mod paths;
 mod pending;

@@ -89,6 +89,7 @@ impl Running {
         self.pending.committed();
         self.take_effect(&applied, rows);
         self.reused(&applied, rows);
+        self.mark_moved(&applied, self.first(), rows);
         if let (Some(&first), Some(&last)) = (own.first(), own.last()) {
             self.open.next(first, last);
         }

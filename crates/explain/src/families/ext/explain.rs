@@ -71,6 +71,9 @@ impl State {
         update: &mut Update<'_, '_>,
     ) {
         self.life(number, old, new, why);
+        if new.is_changed_since(old) || !new.lives() {
+            update.applied.moves.exclude(number);
+        }
         if let Some(parent) = inode::inline_parent(new) {
             self.names.see_parent(number, parent);
         }

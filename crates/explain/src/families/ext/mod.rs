@@ -13,6 +13,7 @@ mod journal;
 mod journaled;
 mod links;
 mod metadata;
+mod moved;
 mod names;
 mod naming;
 mod ownership;

@@ -168,6 +168,7 @@ impl State {
         let file_block = self.file_block_of(mapper, &claim);
         self.space.map(claim.start, claim.length, used, file_block);
         update.applied.claimed.push((claim.start, claim.length));
+        update.applied.moves.come(mapper.inode, claim);
         let mut written = self.no_longer_unmapped(claim.start, claim.length);
         // Content written long before may belong to a file that is gone.
         if claim.kind.is_node() && claim.kind != NODE_OF_NAMES {

@@ -42,6 +42,7 @@ impl State {
                 continue;
             }
             self.space.release(start, length, used);
+            update.applied.moves.leave(inode, claim);
             update.applied.released.push(Released {
                 start,
                 length,

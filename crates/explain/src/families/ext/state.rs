@@ -12,6 +12,7 @@ use super::{
     change::Change,
     directory::Entry,
     layout::Group,
+    moved::Moves,
     names::Names,
     rounds::{Round, Rounds},
     superblock::Superblock,
@@ -47,6 +48,8 @@ pub struct Applied {
     pub claimed: Vec<(u64, u64)>,
     /// Mappers in the applied blocks: inodes that may map blocks, and nodes.
     pub mappers: Vec<Mapper>,
+    /// Data that may have moved.
+    pub(super) moves: Moves,
     /// Inodes that were reused by other files.
     pub remade: HashSet<u32>,
     /// Newest versions of released blocks; the disk may still hold older versions.

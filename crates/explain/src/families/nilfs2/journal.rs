@@ -42,8 +42,15 @@ impl Nilfs2 {
             true => self.payload.end * block_bytes,
             false => (block + 1) * block_bytes,
         };
-        let length = length.min(end - write.offset);
+        let (is_moved, until) = self.moved_until(block);
+        let length = length.min(end.min(until.saturating_mul(block_bytes)) - write.offset);
+        let first = now.rows.next();
         self.files.add_owned(&write.part(0, length), now.rows);
+        for number in (first..now.rows.next()).filter(|_| is_moved) {
+            if let Some(row) = now.rows.get_mut(number) {
+                row.causes = Causes::one(Cause::Relocation);
+            }
+        }
         if structure == Structure::Checkpoint && inode == NO_INODE {
             // The super root: all earlier blocks have been submitted.
             self.open.clear();
@@ -51,6 +58,17 @@ impl Nilfs2 {
             self.files.commit(1, now.rows);
         }
         Ok(length)
+    }
+
+    /// Returns whether the cleaner moved this block, and the next block for which the answer may
+    /// differ.
+    fn moved_until(&self, block: u64) -> (bool, u64) {
+        let next = self.moved.iter().find(|moved| moved.end > block);
+        match next {
+            Some(moved) if moved.contains(&block) => (true, moved.end),
+            Some(moved) => (false, moved.start),
+            None => (false, u64::MAX),
+        }
     }
 
     /// Returns the summary that begins at this block, if any. Data may look like a summary, but is
@@ -69,6 +87,7 @@ impl Nilfs2 {
         self.files.are_new = !summary.has_data_alone;
         self.payload = block + summary.blocks..block + summary.total;
         self.offsets.clear();
+        self.moved.clear();
         let block_bytes = self.geometry.block_bytes;
         let mut at = self.payload.start;
         let mut give = |files: &mut Files, count: u64, inode: u64, structure: Structure| {
@@ -92,6 +111,7 @@ impl Nilfs2 {
                 }
             };
             let data = give(&mut self.files, file.data_blocks, inode, structure);
+            let data_from = data.start;
             let placed = data.zip(file.offsets.iter().copied());
             if self.kinds.get(&file.inode) != Some(&Structure::FileData) {
                 self.offsets.extend(placed.clone());
@@ -108,7 +128,10 @@ impl Nilfs2 {
                 _ => Structure::ExtentMap,
             };
             let nodes = file.blocks.saturating_sub(file.data_blocks);
-            give(&mut self.files, nodes, inode, structure);
+            let nodes = give(&mut self.files, nodes, inode, structure);
+            if summary.has_moved(file) {
+                self.moved.push(data_from..nodes.end);
+            }
         }
         if summary.has_super_root {
             let last = self.payload.end.saturating_sub(1) * block_bytes;

@@ -36,6 +36,7 @@ pub fn detect(
             files: Files::new(ROOT, Structure::Unknown),
             layout: Layout::new(geometry.block_bytes, geometry.inode_bytes),
             payload: 0..0,
+            moved: Vec::new(),
             sequence: 0,
             offsets: HashMap::new(),
             kinds: HashMap::new(),
@@ -54,6 +55,8 @@ struct Nilfs2 {
     layout: Layout,
     /// Blocks of the last partial segment, after its summary.
     payload: Range<u64>,
+    /// Blocks of `payload` that the cleaner moved.
+    moved: Vec<Range<u64>>,
     /// Sequence number of the last partial segment.
     sequence: u64,
     /// Places in the file of blocks that belong to the ifile, or that may belong to a directory.
