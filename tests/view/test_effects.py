@@ -25,13 +25,14 @@ def a_run(
     """Return a run: values by profile and metric, and the facts of each profile's cells."""
     rows: list[SampleRow] = []
     cells = []
+    units = ("bytes", "s")
     for profile, metrics in values.items():
         for repetition in range(len(metrics[WRITTEN])):
             name = f"{profile}.{repetition}"
             about = (name, profile, repetition, 0, 0, "run", True, "")
             rows += with_totals(
                 [
-                    SampleRow(*about, metric, "bytes", found[repetition])
+                    SampleRow(*about, metric, units[metric[-2:] == "_s"], found[repetition])
                     for metric, found in metrics.items()
                 ]
             )
@@ -183,3 +184,34 @@ def test_ranges_of_wear_are_told() -> None:
     assert "2.00 to 7.00" in legend
     assert "0.90 instead of 2.00" in legend
     assert "ext4: Assumed" not in legend
+
+
+@pytest.mark.parametrize(
+    ("second", "command_s", "settled", "is_said"),
+    [
+        ({"type": "xfs"}, 1.0, 0.99, True),
+        ({"mount_options": "lazytime"}, 1.0, 0.99, True),
+        ({"mkfs_flags": ["-O", "^has_journal"]}, 1.0, 0.99, True),
+        # Times alone do not depend on a timer.
+        ({"mount_options": "noatime"}, 1.0, 0.99, False),
+        # A commit by a call or a timer falls into the command.
+        ({"type": "xfs"}, 1.0, 0.5, False),
+        ({"type": "xfs"}, 6.0, 0.99, False),
+    ],
+)
+def test_a_run_that_only_its_sync_wrote_is_cautioned(
+    second: dict[str, Any], command_s: float, settled: float, is_said: bool
+) -> None:
+    metrics = {
+        WRITTEN: [100 * KIB] * 2,
+        "settle_write_bytes": [settled * 100 * KIB] * 2,
+        "command_s": [command_s] * 2,
+    }
+    found = a_run({"first": metrics, "second": metrics}, {"second": second}, {})
+    cautions = [line for line in view(found).cautions if "before any timer" in line]
+    expected = (
+        "The command ended after 1.00 s, before any timer (ext: 5 s, others: 30 s): at least 99 %"
+        " of the bytes are those of the sync and the unmount after it. A longer workload shows what"
+        " the timers write."
+    )
+    assert cautions == ([expected] if is_said else [])

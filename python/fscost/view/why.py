@@ -9,6 +9,7 @@ from fscost.stats import MINIMUM_SIZE, Row, Verdict
 from fscost.view.breakdown import WRITTEN, difference, explained_totals
 from fscost.view.grid import plain
 from fscost.view.reported import unreported
+from fscost.view.short import too_short
 from fscost.view.summary import Ranking
 from fscost.view.units import human_bytes
 from fscost.view.work import AMPLIFICATION, unequal
@@ -100,6 +101,7 @@ def cautions(results: RunResults, rows: Sequence[Row], found: Ranking) -> list[s
         *_commits(results, found, totals),
         *_inline(results, found, totals),
         *_deferred(results, found, totals),
+        *too_short(results, rows, found),
     ]
     return [plain(line) for line in [*lines, *_fresh(results, found, totals)]]
 
