@@ -22,8 +22,9 @@ _ZEROS = "a program that writes over zeros, for which fdatasync commits nothing"
 """Where a program writes over blocks that it wrote before, only times change. fdatasync does not
 wait for these (`ext4_fsync_journal` in fs/ext4/fsync.c, `xfs_fsync_seq` in fs/xfs/xfs_file.c)."""
 _LOG_UNIT = "mkfs.xfs -l su=4096"
-_BLOCK_BYTES = 4096
-"""The smallest log stripe unit is a block: more padding of each record is that of a larger unit."""
+_ROUNDED_BYTES = 8192
+"""The smallest log stripe unit is a block, and a checkpoint has one record or a few: more padding
+is that of a larger unit."""
 _MOVES = {
     "relocation": "of its bytes were moved by the file system itself (a balance or a cleaner)",
     "defragmentation": "of its bytes were file data that was moved to have fewer extents",
@@ -144,7 +145,7 @@ def _of_journal(journal: Journal, sums: list[tuple[Any, ...]], total: int) -> It
         else ""
     )
     remedies = [_journal_remedy(journal, is_forced=is_forced)] if journal.family == EXT else []
-    remedies += [_LOG_UNIT] if padding > _BLOCK_BYTES * journal.count else []
+    remedies += [_LOG_UNIT] if padding > _ROUNDED_BYTES * journal.count else []
     remedies += [_ZEROS] if is_forced and _is_growth(sums) else []
     part = f"{share(journal.bytes, total)} of its bytes went to the journal"
     words = f"{part}: {fast}{commits}{asked}{again}"

@@ -6,6 +6,9 @@ from fscost import stats
 from fscost.results import CellRecord, Manifest, RunResults
 from fscost.run.spec import StoppingRule
 
+_ENOUGH_EQUAL = 2
+_DEFAULT_LEAST = StoppingRule.min_repetitions
+_EXACT_UNITS = ("bytes", "count")
 _USELESS = 1.0
 """Half-width of an interval, relative to its median, above which messages give no exact
 percentage."""
@@ -43,9 +46,36 @@ def why_stop(
             f" {rule.max_minutes:g} minutes (--resume RUN --max-minutes N continues)"
         )
         return f"{done}; {_precision(rule, results, running)}"
+    if _may_stop_early(rule, repetitions) and are_equal(results, running):
+        return f"n = {repetitions}, equal to the byte"
     if repetitions >= rule.min_repetitions and narrow(rule, results, running):
         return _precision(rule, results, running)
     return None
+
+
+def _may_stop_early(rule: StoppingRule, repetitions: int) -> bool:
+    """True after the second repetition if the bounds are the default, or as low as that."""
+    is_open = rule.min_repetitions < rule.max_repetitions
+    return is_open and repetitions >= _ENOUGH_EQUAL and rule.min_repetitions <= _DEFAULT_LEAST
+
+
+def are_equal(results: RunResults, running: Sequence[str]) -> bool:
+    """True if all repetitions of each profile, in emulated guests, have the same bytes and
+    requests. Only such guests execute the same instructions in each repetition (docs/vm.md)."""
+    samples = results.samples
+    units = samples["unit"].to_pylist()
+    if "virtual_s" not in units:
+        return False
+    columns = (samples[name].to_pylist() for name in ("profile", "phase", "disk", "metric"))
+    keys = zip(*columns, strict=True)
+    values: dict[tuple[str, ...], list[float]] = {}
+    for key, unit, value in zip(keys, units, samples["value"].to_pylist(), strict=True):
+        if unit in _EXACT_UNITS and key[0] in running:
+            values.setdefault(key, []).append(value)
+    most = max((len(found) for found in values.values()), default=0)
+    return most >= _ENOUGH_EQUAL and all(
+        len(found) == most and len(set(found)) == 1 for found in values.values()
+    )
 
 
 def narrow(rule: StoppingRule, results: RunResults, running: Sequence[str]) -> bool:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from fscost import files, stats
 from fscost.errors import InputError, did_you_mean
-from fscost.results import TOTAL, CellRecord, Manifest, RunResults, worn, written
+from fscost.results import TOTAL, CellRecord, RunResults, worn, written
 from fscost.stats import Row
 from fscost.view import elsewhere, outside
 from fscost.view.breakdown import WRITTEN, Breakdown, breakdown, way_on
@@ -24,6 +24,7 @@ from fscost.view.per import Per, parse_per
 from fscost.view.phases import phases
 from fscost.view.power_cut import verdicts
 from fscost.view.repetition import Repeated, widest
+from fscost.view.single import judged, reason
 from fscost.view.summary import SPACE, Ranking, headline, label, legend, ranking, table
 from fscost.view.sweep import Sweep, pareto, sweeps
 from fscost.view.sweep import grid as effects_of
@@ -96,7 +97,7 @@ def view(results: RunResults, choice: Choice = Choice()) -> View:
     has_models = any(models(results, name) for name in manifest.profile_names)
     with_disks = choice.is_by_disk or has_models
     samples = _without_empty(results.samples)
-    every = _summarised(manifest, _in_tables(samples), baseline, by_disk=with_disks)
+    every = _summarised(results, _in_tables(samples), baseline, by_disk=with_disks)
     rows = [row for row in every if not row.disk]
     per = choice.per or _per(results)
     found = ranking(results, rows, _metric(results, rows, choice.metric, per), baseline)
@@ -108,7 +109,11 @@ def view(results: RunResults, choice: Choice = Choice()) -> View:
     cut, cut_line = verdicts(results)
     summary = table(results, rows, shown_first, per, cut, is_wide=choice.is_wide)
     by_life = shown_first.profiles != found.profiles
-    read = [*legend(found, rows, is_wide=choice.is_wide), *_worn(rows, by_life=by_life)]
+    why_one = reason(results, rows, baseline)
+    read = [
+        *legend(found, rows, is_wide=choice.is_wide, why_one=why_one),
+        *_worn(rows, by_life=by_life),
+    ]
     read += _space(summary)
     read += filter(None, [cut_line])
     swept = sweeps(results, found.metric)
@@ -140,7 +145,7 @@ def view(results: RunResults, choice: Choice = Choice()) -> View:
         sweeps=swept,
         effects=[effects_of(sweep, is_wide=choice.is_wide) for sweep in swept],
         pareto=pareto(results, found.metric, choice.pareto) if choice.pareto else None,
-        summarised=lambda: _summarised(manifest, samples, baseline, by_disk=choice.is_by_disk),
+        summarised=lambda: _summarised(results, samples, baseline, by_disk=choice.is_by_disk),
         why_title=why_title(results, found, is_wide=choice.is_wide),
         power_cut={plain(name): plain(verdict) for name, verdict in cut.items()},
         power_cut_line=plain(cut_line),
@@ -148,17 +153,18 @@ def view(results: RunResults, choice: Choice = Choice()) -> View:
 
 
 def _summarised(
-    manifest: Manifest, samples: pa.Table, baseline: str, *, by_disk: bool
+    results: RunResults, samples: pa.Table, baseline: str, *, by_disk: bool
 ) -> list[Row]:
-    place = {name: place for place, name in enumerate(manifest.profile_names)}
-    found = stats.summarise(samples, baseline, by_disk=by_disk)
+    place = {name: place for place, name in enumerate(results.manifest.profile_names)}
+    found = judged(results, stats.summarise(samples, baseline, by_disk=by_disk), baseline)
     return sorted(found, key=lambda row: place[row.profile])
 
 
 def answer(results: RunResults) -> str:
     """Return the headline alone."""
     baseline, samples = results.manifest.baseline, results.samples
-    rows = stats.summarise(samples.filter(pc.equal(samples["phase"], TOTAL)), baseline)
+    totals = samples.filter(pc.equal(samples["phase"], TOTAL))
+    rows = judged(results, stats.summarise(totals, baseline), baseline)
     metric = _metric(results, rows, "", _per(results))
     return _headline(results, rows, ranking(results, rows, metric, baseline))
 

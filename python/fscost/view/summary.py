@@ -128,8 +128,9 @@ def headline(found: Ranking) -> str:
         )
     of_metric = "" if is_written else f" {found.label}"
     if max(row.n for row in found.rows) == 1:
-        because = "One repetition, so no difference can be reported."
-        return f"{because} Lowest{of_metric}: {first.profile}, {value}."
+        is_told = any(row.ratio_low is not None for row in found.rows)
+        because = "" if is_told else "One repetition, so no difference can be reported. "
+        return f"{because}Lowest{of_metric}: {first.profile}, {value}{_against(first, found)}."
     if all(_is_near(row, first) for row in found.rows):
         return _all_alike(found)
     near = [row.profile for row in found.rows if row.profile in found.ties and _is_near(row, first)]
@@ -369,8 +370,9 @@ def _interval(row: Row | None, baseline: str) -> tuple[str, str, str]:
     return human_ratio(row.ratio), f"{row.ratio_low:.3g} to {row.ratio_high:.3g}", word
 
 
-def legend(found: Ranking, rows: Sequence[Row], *, is_wide: bool) -> list[str]:
-    """Explain how to read the table, limited to what it contains."""
+def legend(found: Ranking, rows: Sequence[Row], *, is_wide: bool, why_one: str = "") -> list[str]:
+    """Explain how to read the table, limited to what it contains. `why_one` says why a single
+    repetition is a result."""
     counts = sorted({row.n for row in found.rows})
     if not counts:
         return []
@@ -381,6 +383,8 @@ def legend(found: Ranking, rows: Sequence[Row], *, is_wide: bool) -> list[str]:
     if len(found.rows) == 1:
         return lines
     if counts[-1] == 1:
+        if why_one:
+            return [why_one, "In brackets: not significant."]
         return [
             *lines,
             "In brackets: not significant; a single repetition has no interval.",
