@@ -69,6 +69,22 @@ def test_nothing_of_a_real_run_is_cut_off_or_covered(real: Browser, size: tuple[
     real.resize(*DESK)
 
 
+@pytest.mark.root
+@pytest.mark.slow
+def test_the_totals_show_what_decides_without_scrolling(real: Browser) -> None:
+    """The table has more columns than fit; the verdict and the costs come first."""
+    real.resize(*DESK)
+    real.settle()
+    ends = real.driver.execute_script(
+        "const table = document.querySelector('#table-summary');"
+        "const room = table.closest('.scroll').getBoundingClientRect().right;"
+        "return Object.fromEntries([...table.querySelectorAll('thead th')].map((th) =>"
+        " [th.innerText.split('\u00a0')[0].trim(), room - th.getBoundingClientRect().right]))"
+    )
+    decisive = ("written", "ratio", "verdict", "time", "CPU", "requests", "flushes", "fsync p99")
+    assert {name: ends[name] >= 0 for name in decisive} == dict.fromkeys(decisive, True)
+
+
 def test_hostile_names_do_nothing(hostile: Browser) -> None:
     assert hostile.driver.title.startswith("run </script>"), "the run's own name, as text"
     assert hostile.all("img") == []

@@ -68,11 +68,12 @@ def summary(rows: Sequence[Row], power_cut: Mapping[str, str]) -> Table:
         columns[metric] = [row and row.median for row in found]
         if metric == WRITTEN:
             columns["ratio"] = [row and row.ratio for row in found]
+            columns["verdict"] = [row and row.verdict for row in found]
             if power_cut:
                 columns["power_cut"] = [power_cut.get(profile) for profile in profiles]
     if WRITTEN in shown:
         found = [totals.get((profile, WRITTEN)) for profile in profiles]
-        for name in ("ratio_low", "ratio_high", "verdict", "n"):
+        for name in ("ratio_low", "ratio_high", "n"):
             columns[name] = [None if row is None else getattr(row, name) for row in found]
     units = {metric: METRICS[metric].unit for metric in shown}
     units |= dict.fromkeys(("ratio", "ratio_low", "ratio_high"), "times")
