@@ -6,7 +6,7 @@ use super::{
     journaled::for_log,
     pieces::{blocks_of, push_merged},
     running::{Checkpoint, Running},
-    state::{Applied, Blocks, Explanation, Trust},
+    state::{Applied, Blocks, Explanation, State, Trust},
 };
 use crate::track::{
     newer::{Age, Newer},
@@ -94,6 +94,24 @@ impl Running {
             self.open.next(first, last);
         }
         Ok(())
+    }
+
+    /// Sets the cause of rows from `first` on that hold data which the transaction moved. In
+    /// ordered mode, this data is on the disk before the transaction is complete.
+    pub(super) fn mark_moved(&self, applied: &Applied, first: usize, rows: &mut Rows) {
+        let moved = applied.moves.moved();
+        if moved.is_empty() {
+            return;
+        }
+        let data = Causes::one(Cause::Data);
+        for number in first..rows.next() {
+            let Some(row) = rows.get_mut(number).filter(|row| row.causes == data) else {
+                continue;
+            };
+            if moved.iter().any(|&run| contains(&self.state, run, row)) {
+                row.causes = Causes::one(Cause::Defragmentation);
+            }
+        }
     }
 
     fn reused(&mut self, applied: &Applied, rows: &mut Rows) {
@@ -239,6 +257,17 @@ impl Running {
         }
         self.commit(disks, rows)
     }
+}
+
+/// Returns whether all of a row lies in a run of blocks of an inode.
+fn contains(state: &State, (inode, start, length): (u32, u64, u64), row: &Row) -> bool {
+    let (from, to) = (
+        state.offset_of(start),
+        state.offset_of(start.saturating_add(length)),
+    );
+    row.inode == u64::from(inode)
+        && from <= row.offset
+        && row.offset.saturating_add(row.length) <= to
 }
 
 /// Returns the explanation of the next home write of a block: all copies since the last home write,

@@ -6,14 +6,8 @@
 
 use std::collections::BTreeMap;
 
-use super::{
-    blocks::is_data,
-    map::Claim,
-    running::Running,
-    state::{Applied, State},
-};
+use super::{blocks::is_data, map::Claim};
 use crate::hash::HashSet;
-use crate::{Cause, Causes, Row, Rows};
 
 /// Data that inodes map no longer, or from now on, without a change of their times.
 #[derive(Debug, Default)]
@@ -76,36 +70,6 @@ impl Moves {
         });
         moved
     }
-}
-
-impl Running {
-    /// Sets the cause of rows from `first` on that hold data which the transaction moved. In
-    /// ordered mode, this data is on the disk before the transaction is complete.
-    pub(super) fn mark_moved(&self, applied: &Applied, first: usize, rows: &mut Rows) {
-        let moved = applied.moves.moved();
-        if moved.is_empty() {
-            return;
-        }
-        let data = Causes::one(Cause::Data);
-        for number in first..rows.next() {
-            let Some(row) = rows.get_mut(number).filter(|row| row.causes == data) else {
-                continue;
-            };
-            if moved.iter().any(|&run| contains(&self.state, run, row)) {
-                row.causes = Causes::one(Cause::Defragmentation);
-            }
-        }
-    }
-}
-
-fn contains(state: &State, (inode, start, length): (u32, u64, u64), row: &Row) -> bool {
-    let (from, to) = (
-        state.offset_of(start),
-        state.offset_of(start.saturating_add(length)),
-    );
-    row.inode == u64::from(inode)
-        && from <= row.offset
-        && row.offset.saturating_add(row.length) <= to
 }
 
 #[cfg(test)]
