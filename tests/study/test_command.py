@@ -130,6 +130,24 @@ def test_optional_profiles_run_only_if_they_are_named(fscost: Fscost) -> None:
     assert fsck not in named.stderr
 
 
+def test_only_the_profiles_that_the_study_names_wear_its_device(
+    fscost: Fscost, tmp_path: Path
+) -> None:
+    words = ("run", "nine-filesystems", "--lab", "fake", "--min-repetitions", "1")
+    few = ("--max-repetitions", "1", "--set", "files=1", "--set", "big_mib=1")
+    fscost(*words, *few, "--profile", "ext4_round", "--profile", "nilfs2_round", "--out", "worn")
+    fscost(*words, *few, "--profile", "ext4", "--out", "usual")
+    worn, usual = (
+        json.loads((tmp_path / name / "manifest.json").read_text()) for name in ("worn", "usual")
+    )
+    assert worn["options"]["wear_device"]["name"] == "first-generation-block-map-32gb"
+    assert [disk["size_bytes"] for found in worn["profiles"] for disk in found["disks"]] == [
+        512 << 20,
+        512 << 20,
+    ]
+    assert "wear_device" not in usual["options"]
+
+
 def test_a_run_on_another_source_goes_on_with_it(fscost: Fscost, tmp_path: Path) -> None:
     with tarfile.open(tmp_path / "mine.tar", "w") as tar:
         tar.add(__file__, "mine/a.c")

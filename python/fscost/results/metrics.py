@@ -229,6 +229,11 @@ METRICS: dict[str, Metric] = {
             Combine.ONLY,
             "lifetime of the --ssd device, for runs back to back at the speed of the baseline",
         ),
+        _count("freed_segments", "segments that a log-structured file system's cleaner freed"),
+        _count(
+            "freed_oldest_segments",
+            "the part of freed_segments that was as old as the oldest equally many",
+        ),
         _bytes("lifetime_counter_bytes", "growth of ext4's own counter of bytes written"),
         Metric(
             "outcome",
@@ -242,5 +247,5 @@ METRICS: dict[str, Metric] = {
 """All metrics by name. A new metric needs an entry here and samples of its name
 (lab/cell/samples.py, run/after/explained.py). Metrics of bytes written by structure or cause come
 from the classifier's names."""
-SAID = frozenset(("lifetime_counter_bytes", "outcome"))
+SAID = frozenset(("freed_oldest_segments", "freed_segments", "lifetime_counter_bytes", "outcome"))
 """Metrics that a step may print about itself."""

@@ -114,6 +114,8 @@ class _Reader:
             ),
             probe_interval_ms=workload.get("probe_interval_ms"),
             ssd=workload.get("ssd", ""),
+            wear=workload.get("wear", {}).get("device", ""),
+            worn=frozenset(workload.get("wear", {}).get("profiles", ())),
             replay=workload.get("replay", {}),
             has_activity=table.get("has_activity", False),
             sums={name: tuple(parts) for name, parts in table.get("sums", {}).items()},
@@ -127,6 +129,7 @@ class _Reader:
             tables=tuple(self._a_table(entry) for entry in table.get("tables", ())),
             claims=tuple(self._claim(entry) for entry in table["claims"]),
         )
+        self._check_profiles("wear", *study.worn)
         for formula in _formulas(study):
             self._check_profiles(
                 f"'{formula.text}'", *(reference.profile for reference in formula.references)

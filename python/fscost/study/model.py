@@ -152,6 +152,9 @@ class Study:
     probe_interval_ms: int | None
     ssd: str
     """Device of the catalogue on which each disk's requests are timed; empty for none."""
+    wear: str
+    """Device of the catalogue that the writes of the profiles `worn` wear; empty for none."""
+    worn: frozenset[str]
     replay: Mapping[str, str]
     """Device model of each disk on which the recordings are replayed, for `modelled_s`."""
     has_activity: bool

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from fscost import profile, workload
+from fscost import profile, wear, workload
 from fscost.errors import HostError, InputError, did_you_mean
 from fscost.profile import Profile
 from fscost.run import RunSpec, StoppingRule, device_models
@@ -79,6 +79,7 @@ def plan(
         disk_size_bytes=scale.disk_mib << 20,
         probe_interval_ms=study.probe_interval_ms,
         ssd=study.ssd,
+        wear_device=_wear_device(study, chosen),
         replay=study.replay,
         resume=resume,
         trust=trust,
@@ -106,6 +107,12 @@ def _chosen(study: Study, only: Sequence[str]) -> list[Profile]:
             raise InputError(f"study {study.name} has no profile '{name}'", remedy)
     wanted = frozenset(only) or study.profiles.keys() - study.optional
     return [found for name, found in study.profiles.items() if name in wanted]
+
+
+def _wear_device(study: Study, chosen: Sequence[Profile]) -> wear.Device | None:
+    """Return the device to wear if a profile that runs is one of those that wear it."""
+    is_worn = any(study.profiles[name] in chosen for name in study.worn)
+    return wear.find(study.wear) if is_worn else None
 
 
 def missing(needs: Sequence[Need]) -> list[Need]:
