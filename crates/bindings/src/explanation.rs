@@ -1,9 +1,11 @@
 //! An explained recording as columns.
 
 use crate::{
-    arrow::{Batch, column, flags, named, nullable, texts},
+    arrow::{Batch, column, flags, named, nullable},
+    columns::{Names, wide},
     detached,
     intervals::{MarkTexts, mark_texts},
+    sums,
     wear::grouping,
 };
 use arrow_data::ArrayData;
@@ -76,8 +78,9 @@ impl Explanation {
         phases: Option<Vec<String>>,
         disks: Option<Vec<String>>,
     ) -> PyResult<Vec<Batch>> {
-        let names = Names::of(self)?;
-        crate::sums::batches(py, self, &names, &several, phases, disks)
+        let names = Names::of(&self.table, &self.disks)?;
+        let chosen = sums::choice(&self.table, phases, (&self.disks, disks));
+        sums::batches(py, &self.table, &names, &several, &chosen)
     }
 
     /// Return two batches about the log: the sums of the rows by transaction, structure, home
@@ -90,8 +93,9 @@ impl Explanation {
         phases: Option<Vec<String>>,
         disks: Option<Vec<String>>,
     ) -> PyResult<(Batch, Batch)> {
-        let names = Names::of(self)?;
-        crate::sums::of_log(py, self, &names, phases, disks)
+        let names = Names::of(&self.table, &self.disks)?;
+        let chosen = sums::choice(&self.table, phases, (&self.disks, disks));
+        sums::of_log(py, &self.table, &names, &chosen)
     }
 
     /// Return the columns that `sums` can sum by.
@@ -104,7 +108,7 @@ impl Explanation {
         let explanation = slf.get();
         Ok(Batches {
             rows: explanation.table.explained.rows.iter(),
-            names: Names::of(explanation)?,
+            names: Names::of(&explanation.table, &explanation.disks)?,
             explanation: slf.unbind(),
         })
     }
@@ -183,28 +187,6 @@ impl Batches {
         let (table, rows, names) = (&self.explanation.get().table, &mut self.rows, &self.names);
         let columns = detached(py, || Columns::of(table, rows))?;
         columns.map(|each| each.into_batch(names)).transpose()
-    }
-}
-
-/// Names that all batches share.
-pub struct Names {
-    pub phases: ArrayData,
-    pub disks: ArrayData,
-    pub structures: ArrayData,
-    pub causes: ArrayData,
-    pub paths: ArrayData,
-}
-
-impl Names {
-    fn of(explanation: &Explanation) -> PyResult<Self> {
-        let (explained, timeline) = (&explanation.table.explained, &explanation.table.timeline);
-        Ok(Self {
-            phases: texts(timeline.names())?,
-            disks: texts(&explanation.disks)?,
-            structures: texts(Structure::ALL.iter().map(|s| s.name()))?,
-            causes: texts(explained.rows.cause_sets().iter().map(ToString::to_string))?,
-            paths: texts(explained.paths.texts())?,
-        })
     }
 }
 
@@ -297,8 +279,4 @@ impl Columns {
 
 fn number(value: impl TryInto<i32>) -> i32 {
     value.try_into().unwrap_or(-1)
-}
-
-pub fn wide(value: Option<u64>) -> i64 {
-    value.and_then(|v| i64::try_from(v).ok()).unwrap_or(-1)
 }

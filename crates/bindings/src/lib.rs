@@ -4,6 +4,7 @@
 
 mod array;
 mod arrow;
+mod columns;
 mod crash;
 mod explanation;
 mod interruptible;

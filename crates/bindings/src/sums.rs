@@ -2,9 +2,8 @@
 
 use crate::{
     arrow::{Batch, column, flags, named, nullable},
-    detached,
-    explanation::{Explanation, Names, wide},
-    refused,
+    columns::{Names, wide},
+    detached, refused,
 };
 use arrow_data::ArrayData;
 use arrow_schema::DataType::{Int32, Int64, UInt8, UInt64};
@@ -16,18 +15,16 @@ use pyo3::prelude::*;
 /// Sums the bytes of the chosen rows by each of several lists of columns.
 pub fn batches(
     py: Python<'_>,
-    explanation: &Explanation,
+    table: &Table,
     names: &Names,
     several: &[Vec<String>],
-    phases: Option<Vec<String>>,
-    disks: Option<Vec<String>>,
+    chosen: &Chosen,
 ) -> PyResult<Vec<Batch>> {
-    let (table, chosen) = (&explanation.table, choice(explanation, phases, disks));
     let keys: Vec<Vec<Key>> = several
         .iter()
         .map(|columns| columns.iter().map(|name| key(name)).collect())
         .collect::<PyResult<_>>()?;
-    let found = detached(py, || sums(table, &chosen, &keys))?;
+    let found = detached(py, || sums(table, chosen, &keys))?;
     let tables = found.iter().zip(several.iter().zip(&keys));
     tables
         .map(|(sums, (columns, keys))| {
@@ -47,14 +44,12 @@ pub fn batches(
 /// Sums the chosen rows by transaction, and counts the copies of each block in the log.
 pub fn of_log(
     py: Python<'_>,
-    explanation: &Explanation,
+    table: &Table,
     names: &Names,
-    phases: Option<Vec<String>>,
-    disks: Option<Vec<String>>,
+    chosen: &Chosen,
 ) -> PyResult<(Batch, Batch)> {
-    let (table, chosen) = (&explanation.table, choice(explanation, phases, disks));
     let (found, copied) = detached(py, || {
-        let found = logged(table, &chosen)?;
+        let found = logged(table, chosen)?;
         let copied = found.copied();
         Ok((found, copied))
     })?;
@@ -100,16 +95,17 @@ fn copies(copied: &[Copied]) -> PyResult<Batch> {
     ])
 }
 
-fn choice(
-    explanation: &Explanation,
+/// Returns the choice of rows by names of phases, and of all disks.
+pub fn choice(
+    table: &Table,
     phases: Option<Vec<String>>,
-    disks: Option<Vec<String>>,
+    (all, disks): (&[String], Option<Vec<String>>),
 ) -> Chosen {
-    let names = explanation.table.timeline.names();
+    let names = table.timeline.names();
     Chosen {
         phases: phases.map(|chosen| numbers(names, &chosen).collect()),
         disks: disks.map(|chosen| {
-            let numbers = numbers(&explanation.disks, &chosen);
+            let numbers = numbers(all, &chosen);
             numbers.map(|number| number as u16).collect()
         }),
     }
