@@ -1,6 +1,7 @@
 """Profiles as people write them: the parsed result, and one clear error for everything else."""
 
 import itertools
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -265,3 +266,13 @@ def test_an_option_reaches_the_profiles_that_have_the_disk() -> None:
 def test_what_is_no_disk_is_refused(text: str) -> None:
     with pytest.raises(InputError):
         parse_disk(text)
+
+
+def test_a_name_before_a_spelling_is_the_profiles_name() -> None:
+    plain = resolve("ext4 -o commit=30")
+    assert resolve("late=ext4 -o commit=30") == replace(plain, name="late")
+    assert resolve("quiet=ext4-noatime").name == "quiet"
+    with pytest.raises(InputError, match="xfs is already a file system or profile"):
+        resolve("xfs=ext4")
+    with pytest.raises(InputError, match="no file system or profile is called 'nothing'"):
+        resolve("late=nothing")

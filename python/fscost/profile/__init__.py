@@ -1,5 +1,8 @@
 """Profiles: from their spelling to what is formatted and mounted."""
 
+import re
+from dataclasses import replace
+
 from fscost.errors import InputError, did_you_mean
 from fscost.profile.array import on_array, without_array
 from fscost.profile.braces import Expansion, expand
@@ -45,9 +48,23 @@ def catalogue() -> list[Profile]:
     return list(load_catalogue())
 
 
+_LABEL = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9_.-]*)=(\S.*)", re.DOTALL)
+"""A name of the user's, and the spelling that it stands for."""
+
+
 def resolve(text: str) -> Profile:
     """Parse the spelling of a profile: a name of the catalogue or a type, then flags of its mkfs,
-    `-o` mount options, and `on md` with an array."""
+    `-o` mount options, and `on md` with an array. `NAME=` before it names the profile in
+    tables."""
+    if (labelled := _LABEL.match(text)) is not None:
+        label, spelled = labelled.groups()
+        known = {profile.name for profile in catalogue()} | set(known_types())
+        if label in known:
+            raise InputError(
+                f"profile '{text}': {label} is already a file system or profile",
+                f"choose another name, as in my-{label}={spelled}",
+            )
+        return replace(resolve(spelled), name=label)
     words = split_words(text)
     first, rest = words[0], words[1:]
     named = {profile.name: profile for profile in catalogue()}

@@ -123,7 +123,7 @@ def to_spec(
         baseline=(
             ""
             if request.baseline is None
-            else profile.on_kernels(profile.resolve(request.baseline), request.kernel)[0].name
+            else profile.on_kernels(_baseline(request.baseline, profiles), request.kernel)[0].name
         ),
         stopping=StoppingRule(**{name: getattr(request, name) for name in STOPPING}),
         disk_size_bytes=device_bytes or _size_bytes(request),
@@ -163,6 +163,12 @@ def _profiles(request: Request) -> tuple[Profile, ...]:
     ]
     found = list(profile.with_run_disks(found, [profile.parse_disk(each) for each in request.disk]))
     return tuple(each for one in found for each in profile.on_kernels(one, request.kernel))
+
+
+def _baseline(text: str, profiles: Sequence[Profile]) -> Profile:
+    """Return the profile with this spelling, or with this name before its spelling."""
+    named = (each for each in profiles if each.name == text and not each.kernel)
+    return next(named, None) or profile.resolve(text)
 
 
 def _ssd(request: Request) -> wear.Device | None:
