@@ -215,3 +215,5 @@ def test_a_run_that_only_its_sync_wrote_is_cautioned(
         " the timers write."
     )
     assert cautions == ([expected] if is_said else [])
+    found.manifest.request["workload"] = "small-files"
+    assert not [line for line in view(found).cautions if "before any timer" in line]
