@@ -56,6 +56,23 @@ impl Found {
         row.copy = self.copy;
         row.transaction = self.generation;
     }
+
+    /// Completes these rows.
+    fn complete_all(&self, numbers: &[usize], offset: u64, rows: &mut Rows) {
+        for &number in numbers {
+            if let Some(row) = rows.get_mut(number) {
+                self.complete(row, offset);
+            }
+        }
+    }
+}
+
+/// Returns an extent that touches a range of logical addresses, and its bytes.
+fn extent_within(item: &[u8], within: &Range<u64>) -> Option<(FileExtent, u64)> {
+    let extent = FileExtent::parse(item)?;
+    let bytes = extent.disk_bytes.min(MAX_EXTENT_BYTES);
+    let end = extent.disk_bytenr.saturating_add(bytes);
+    (extent.disk_bytenr < within.end && end > within.start).then_some((extent, bytes))
 }
 
 /// Rows whose owner was found. They are completed in row order, not in disk order, because they may
@@ -148,19 +165,13 @@ impl Follower {
         let since = committed.saturating_sub(COMMITS_TO_WAIT.into());
         let mut spots = Vec::new();
         for (key, item) in leaf.items_of(kind::EXTENT_DATA) {
-            let Some(extent) = FileExtent::parse(item) else {
+            let Some((extent, bytes)) = extent_within(item, &within) else {
                 continue;
             };
-            let bytes = extent.disk_bytes.min(MAX_EXTENT_BYTES);
-            let end = extent.disk_bytenr.saturating_add(bytes);
-            if extent.disk_bytenr >= within.end || end <= within.start {
-                continue;
-            }
             if self.pending.is_empty() {
                 break;
             }
-            let mut path = None;
-            let mut cause = None;
+            let mut known = None;
             let mut at = 0;
             while at < bytes {
                 let logical = extent.disk_bytenr.saturating_add(at);
@@ -176,29 +187,25 @@ impl Follower {
                     else {
                         continue;
                     };
-                    if path.is_none() {
-                        path = Some(self.path(step, owner, key.objectid)?);
-                    }
-                    let why = match cause {
-                        Some(why) => why,
-                        None => self.why_written(step, owner, key, &extent)?,
+                    let (path, cause) = match known {
+                        Some(known) => known,
+                        None => (
+                            self.path(step, owner, key.objectid)?,
+                            self.why_written(step, owner, key, &extent)?,
+                        ),
                     };
-                    cause = Some(why);
+                    known = Some((path, cause));
                     let found = Found {
                         tree: owner,
                         inode: key.objectid,
-                        path: path.flatten(),
+                        path,
                         file_offset: extent.file_offset(key.offset, at),
                         copy: spot.copy,
                         generation: Some(extent.generation).filter(|&g| g >= since),
-                        cause: why,
+                        cause,
                     };
                     let numbers = self.pending.take(disk, spot.offset, run, step.rows);
-                    for &number in &numbers {
-                        if let Some(row) = step.rows.get_mut(number) {
-                            found.complete(row, spot.offset);
-                        }
-                    }
+                    found.complete_all(&numbers, spot.offset, step.rows);
                     if !step.full {
                         self.keep_logged(step, owner, key.objectid, &numbers)?;
                     }
