@@ -34,8 +34,11 @@ impl Content {
 pub struct Named {
     /// First cluster.
     pub cluster: u64,
-    /// Length in bytes if the clusters are contiguous; otherwise the chain is in the table.
+    /// Length in bytes if the clusters are contiguous; otherwise the chain is in the table. Clusters
+    /// that were never written do not count.
     pub contiguous: Option<u64>,
+    /// Length of the chain in bytes, if the entry has it (exFAT).
+    pub chained: Option<u64>,
     /// Content of the clusters.
     pub content: Content,
     /// Byte offset of the entry that has the cluster.
@@ -101,6 +104,7 @@ fn named_fat(entries: &[u8], before: usize) -> Vec<Named> {
                 cluster,
                 at: number * ENTRY,
                 contiguous: None,
+                chained: None,
                 content: Content::of_attributes(attributes),
                 name,
             });
@@ -143,6 +147,7 @@ fn named_ex_fat(entries: &[u8]) -> Vec<Named> {
         let of = |content, contiguous| Named {
             cluster: u64::from(le32(entry, 20)),
             contiguous,
+            chained: None,
             content,
             at: number * ENTRY,
             name: None,
@@ -162,11 +167,20 @@ fn named_ex_fat(entries: &[u8]) -> Vec<Named> {
                 }
                 let length = usize::from(entry[3]);
                 let name = units.get(..length).map(String::from_utf16_lossy);
+                // The clusters of a file beyond its valid length hold what others left there.
+                let bytes = match content {
+                    Some(Content::Data) => bytes.min(Some(le64(entry, 8))),
+                    _ => bytes,
+                };
                 // NoFatChain
-                let bytes = bytes.filter(|_| entry[1] & 0x02 != 0);
+                let is_contiguous = entry[1] & 0x02 != 0;
                 named.push(Named {
                     name,
-                    ..of(content.unwrap_or(Content::Data), bytes)
+                    chained: bytes.filter(|_| !is_contiguous),
+                    ..of(
+                        content.unwrap_or(Content::Data),
+                        bytes.filter(|_| is_contiguous),
+                    )
                 });
             }
             _ => {}
@@ -282,5 +296,26 @@ mod tests {
         entry[1] = b'.';
         assert!(!names_itself(&entry, 9, Kind::Fat16));
         assert!(!names_itself(&[], 0, Kind::Fat16));
+    }
+
+    #[test]
+    fn clusters_of_an_ex_fat_file_beyond_its_valid_length_are_left_out() {
+        let lengths = |attributes: u8, flags: u8| {
+            let mut entries = [0; 3 * ENTRY];
+            (entries[0], entries[4]) = (0x85, attributes);
+            let stream = &mut entries[ENTRY..];
+            (stream[0], stream[1], stream[3]) = (0xc0, flags, 1);
+            stream[8..16].copy_from_slice(&5000_u64.to_le_bytes());
+            stream[20..24].copy_from_slice(&9_u32.to_le_bytes());
+            stream[24..32].copy_from_slice(&8192_u64.to_le_bytes());
+            (entries[2 * ENTRY], entries[2 * ENTRY + 2]) = (0xc1, b'a');
+            let named = named(&entries, 0, Kind::ExFat);
+            let found = named.iter().map(|n| (n.cluster, n.contiguous, n.chained));
+            found.collect::<Vec<_>>()
+        };
+        let (file, directory) = (0x20, 0x10);
+        assert_eq!(lengths(file, 3), [(9, Some(5000), None)]);
+        assert_eq!(lengths(file, 1), [(9, None, Some(5000))]);
+        assert_eq!(lengths(directory, 3), [(9, Some(8192), None)]);
     }
 }

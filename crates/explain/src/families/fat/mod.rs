@@ -16,7 +16,7 @@ use directory::{Content, ENTRY, MOST, Named};
 use fscost_ondisk::fat::{directory, layout};
 use fscost_recording::{Image, Result};
 use layout::{FIXED_ROOT, Kind, Layout};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use table::Table;
 
 /// Returns the family that follows `disk` if the disk holds a vfat or exFAT file system. `image` is
@@ -31,6 +31,9 @@ pub fn detect(
     Ok(layout.map(|layout| Box::new(Fat::new(disk, layout)) as Box<dyn Family>))
 }
 
+/// `MAX_EXFAT_DENTRIES`, in bytes.
+const MOST_DIRECTORY_BYTES: u64 = 256 << 20;
+
 struct Fat {
     disk: u16,
     layout: Layout,
@@ -43,6 +46,8 @@ struct Fat {
     /// First clusters of the files that are known to be chained by the table. A contiguous exFAT
     /// file may become chained when it grows.
     linked: HashSet<u64>,
+    /// Lengths in bytes of chained exFAT files, by their first cluster.
+    chains: HashMap<u64, u64>,
     /// Offset of the previous cluster of the same directory, by the offset of each of its clusters.
     /// `after` is the inverse map.
     before: HashMap<u64, u64>,
@@ -142,6 +147,7 @@ impl Fat {
             nameless: HashSet::new(),
             directory_like: HashSet::new(),
             linked: HashSet::new(),
+            chains: HashMap::new(),
             before: HashMap::new(),
             after: HashMap::new(),
             layout,
@@ -165,6 +171,7 @@ impl Fat {
         let begin = (from - self.layout.table) * 8;
         let first = begin.div_ceil(bits);
         let last = ((write.offset + write.length - self.layout.table) * 8).div_ceil(bits);
+        let mut chained = BTreeSet::new();
         for cluster in first.max(2)..last.min(self.layout.end_cluster()) {
             let next = self.layout.entry(&bytes, cluster * bits - begin);
             if next == 0 && self.chained.is_new(cluster) {
@@ -181,6 +188,10 @@ impl Fat {
                 && let Some(at) = self.layout.offset(cluster)
                 && let Some(owner) = self.files.owner(at, 1).0
             {
+                if self.layout.kind == Kind::ExFat && owner.structure == Structure::FileData {
+                    chained.insert(owner.inode);
+                    continue;
+                }
                 let begin = Begin {
                     before: Some(at),
                     ..Begin::new(next, owner)
@@ -188,7 +199,7 @@ impl Fat {
                 self.follow(begin, now)?;
             }
         }
-        Ok(())
+        self.follow_files(chained, now)
     }
 
     /// Explains part of a write to clusters, all of the same owner or without one.
@@ -235,6 +246,7 @@ impl Fat {
                 && self.layout.offset(named.cluster).is_some()
             {
                 let entry = (name.as_bytes(), named.cluster);
+                self.chains.remove(&named.cluster);
                 self.files.unname(owner.inode, entry, now.rows);
             }
         }
@@ -255,10 +267,16 @@ impl Fat {
                 false => self.linked.remove(&begin.cluster),
             };
             for (offset, length) in self.chain(&begin, is_new) {
-                self.files.own(offset, length, owner, now.rows);
                 if owner.structure != Structure::Directory {
+                    self.files.own(offset, length, owner, now.rows);
                     continue;
                 }
+                if self.layout.kind == Kind::ExFat && !self.holds_entries(offset, length, now)? {
+                    // What waits there is of another file; the directory's entries may follow.
+                    self.files.expect(offset, length, owner);
+                    continue;
+                }
+                self.files.own(offset, length, owner, now.rows);
                 if let Some(before) = before.replace(offset + length - self.layout.cluster_bytes) {
                     self.before.insert(offset, before);
                     self.after.insert(before, offset);
@@ -281,11 +299,23 @@ impl Fat {
             return parts;
         };
         if let Some(bytes) = begin.contiguous {
+            let is_directory = owner.structure == Structure::Directory;
+            let bytes = if is_directory {
+                bytes.min(MOST_DIRECTORY_BYTES)
+            } else {
+                bytes
+            };
             let whole = bytes.div_ceil(cluster_bytes).saturating_mul(cluster_bytes);
             let end = offset.saturating_add(whole).min(self.layout.end);
             let mut at = offset;
             while at < end {
-                let (before, length) = self.files.owner(at, end - at);
+                // Directory clusters are read one by one.
+                let most = if is_directory {
+                    cluster_bytes
+                } else {
+                    end - at
+                };
+                let (before, length) = self.files.owner(at, most);
                 // File data is doubtful until its owner is confirmed, so clusters that the owner
                 // already has are included again.
                 if before != Some(owner) || owner.structure == Structure::FileData {
@@ -297,7 +327,13 @@ impl Fat {
         }
         let all = all || self.layout.kind == Kind::ExFat && begin.before.is_none();
         let (mut cluster, mut seen) = (cluster, HashSet::new());
+        // exFAT does not clear the entries of freed clusters: those beyond the length are of
+        // earlier chains.
+        let most = begin
+            .chained
+            .map_or(u64::MAX, |bytes| bytes.div_ceil(cluster_bytes));
         while let Some(offset) = self.layout.offset(cluster)
+            && (seen.len() as u64) < most
             && seen.insert(cluster)
         {
             let has = self.files.owner(offset, 1).0 == Some(owner);
@@ -349,8 +385,13 @@ impl Fat {
                 inode,
                 structure: structure_of(named.content),
             };
+            match named.chained {
+                Some(bytes) => self.chains.insert(inode, bytes),
+                None => self.chains.remove(&inode),
+            };
             begins.push(Begin {
                 contiguous: named.contiguous,
+                chained: named.chained,
                 ..Begin::new(named.cluster, owner)
             });
         }
@@ -418,6 +459,8 @@ struct Begin {
     cluster: u64,
     /// Length in bytes if the clusters are contiguous.
     contiguous: Option<u64>,
+    /// Length in bytes of the chain in the table, if known.
+    chained: Option<u64>,
     owner: Owner,
     /// Offset of the preceding cluster of the same owner.
     before: Option<u64>,
@@ -428,6 +471,7 @@ impl Begin {
         Begin {
             cluster,
             contiguous: None,
+            chained: None,
             owner,
             before: None,
         }

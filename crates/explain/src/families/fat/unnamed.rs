@@ -85,6 +85,41 @@ impl Fat {
             }
         }
     }
+
+    /// Follows the chains of exFAT files of which a cluster's entry has changed. A removed file
+    /// keeps its clusters, but their new chain is another file's, which its own entry names.
+    pub(super) fn follow_files(
+        &mut self,
+        files: BTreeSet<u64>,
+        now: &mut Now<'_, '_>,
+    ) -> Result<()> {
+        for inode in files {
+            if let Some(&bytes) = self.chains.get(&inode) {
+                let owner = Owner {
+                    inode,
+                    structure: Structure::FileData,
+                };
+                let begin = Begin {
+                    chained: Some(bytes),
+                    ..Begin::new(inode, owner)
+                };
+                self.follow(begin, now)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns whether a cluster holds what may be a directory's entries.
+    pub(super) fn holds_entries(
+        &self,
+        offset: u64,
+        length: u64,
+        now: &mut Now<'_, '_>,
+    ) -> Result<bool> {
+        let mut content = vec![0; length as usize];
+        now.read(offset, &mut content)?;
+        Ok(directory::are_entries(&content, self.layout.kind))
+    }
 }
 
 #[cfg(test)]
