@@ -1,6 +1,6 @@
-//! Sorted rows that can be read repeatedly. Rows that all fit in memory stay where they are, and are
-//! read in the order of their numbers' sorted list. Others are sorted as separate runs, which are
-//! merged while they are read.
+//! Sorted rows that can be read repeatedly. Rows that all fit in memory stay where they are, and
+//! are read in the order of their numbers' sorted list. Others are sorted as separate runs, which
+//! are merged while they are read.
 
 use super::pages::{PAGE_ROWS, Pages, read, write};
 use crate::{Causes, Row};
