@@ -34,8 +34,8 @@ impl Content {
 pub struct Named {
     /// First cluster.
     pub cluster: u64,
-    /// Length in bytes if the clusters are contiguous; otherwise the chain is in the table. Clusters
-    /// that were never written do not count.
+    /// Length in bytes if the clusters are contiguous; otherwise the chain is in the table.
+    /// Clusters that were never written do not count.
     pub contiguous: Option<u64>,
     /// Length of the chain in bytes, if the entry has it (exFAT).
     pub chained: Option<u64>,
