@@ -8,7 +8,6 @@ use crate::{
     sums,
     wear::grouping,
 };
-use arrow_data::ArrayData;
 use arrow_schema::DataType::{Int32, Int64, UInt8, UInt64};
 use fscost_explain::{Key, NO_INODE, Row, RowIter, Structure, Table};
 use fscost_recording::{self as recording, Output, Packer};

@@ -4,7 +4,7 @@ use crate::hash::HashMap;
 use crate::{Causes, PathId, Row, Structure, Table};
 use fscost_recording::Result;
 
-/// Column that bytes can be summed by. Each has its own bits in the [`code`] of a row.
+/// Column that bytes can be summed by. Each has bits of its own in a row's code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Key {
     /// Name of the interval.
