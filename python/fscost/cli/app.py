@@ -64,7 +64,7 @@ COMMANDS = {
     "study": (
         "Repeat published experiments, compare the values, and give a verdict for each claim."
     ),
-    "recording": "Inspect, check, export, strip and import recordings.",
+    "recording": "Inspect, check, export, strip, fetch and import recordings.",
 }
 """Command names, each a module of this package, with the first line of their help."""
 
