@@ -16,7 +16,6 @@ from fscost.cli.kept import every_kept
 from fscost.cli.usage import group, run_path, some_path
 from fscost.errors import FscostError, InputError
 from fscost.report import document
-from fscost.results import kept_recording, load, stored
 from fscost.view.grid import plain
 from fscost.view.units import human_bytes, slug
 
@@ -241,6 +240,7 @@ def fetch(
 ) -> None:
     """Fetch the recordings that a run on a cluster put into a store (--recordings-to)."""
     from fscost.files import stores
+    from fscost.results import kept_recording, load, stored
 
     manifest = load(run, trust=trust).manifest
     found = [(cell, place) for cell in manifest.cells if (place := stored(cell)) is not None]
