@@ -129,8 +129,13 @@ def test_one_workload_shows_its_own_table(fscost: Run, tmp_path: Path) -> None:
         ("= 1", "fscost.toml: Invalid", "docs/suites.md"),
         (
             "version = 1\n[workloads.a]\n",
-            "workloads.a sets neither command nor builtin",
-            "give exactly one",
+            "workloads.a sets no command",
+            "give one of command, steps, builtin",
+        ),
+        (
+            "version = 1\n[workloads.a]\ncommand='x'\nsteps = {b = 'y'}",
+            "workloads.a sets command and steps",
+            "give one of command, steps, builtin",
         ),
         (
             "version = 1\n[workloads.a]\ncomand = 'x'",
@@ -214,7 +219,7 @@ def test_every_option_of_a_comparison_is_a_field() -> None:
     model = schemas.MODELS["suite"].model_fields
     entry = json.loads(document.schema("suite"))["$defs"]["WorkloadEntry"]["properties"]
     known = {*entry, *json.loads(document.schema("suite"))["$defs"]["Stop"]["properties"]}
-    named = {"on": "profiles", "workload": "builtin"}
+    named = {"on": "profiles", "workload": "builtin", "step": "steps"}
     assert "fail_if" in entry
     missing = {named.get(each, each) for each in Request.__dataclass_fields__} - known
     assert missing == {"device", "name"}
@@ -293,6 +298,59 @@ def test_commands_around_a_run_and_in_its_cells(fscost: Run, tmp_path: Path) -> 
     ]
     # Late writes of the measured command are charged to it, not to the next step.
     assert steps[1]["settle"] == "remount"
+
+
+def test_several_commands_are_phases_of_their_own(fscost: Run, tmp_path: Path) -> None:
+    options = ("--lab", "fake", "-r", "1", "--on", "ext4", "-L", "rows", "10,20", "-o", "out")
+    steps = ("--step", "load=./load {rows}", "--step", "query-all=./query; exit 1")
+    around = ("--prepare", "mkdir x", "--conclude", "rm -r x", "--ignore-failure")
+    fscost("compare", *options, *around, *steps)
+    workload = load(tmp_path / "out/rows-20").manifest.workload
+    assert workload["name"] == "load, query-all"
+    assert [(step["name"], step["measured"], step["settle"]) for step in workload["steps"]] == [
+        ("prepare", False, "sync"),
+        ("load", True, "sync"),
+        ("query-all", True, "remount"),
+        ("conclude", False, "sync"),
+    ]
+    assert workload["steps"][1]["shell"] == "( ./load 20\n) || true"
+    shown = fscost("show", "out/rows-20").stdout
+    assert shown.startswith("rows=20: commands of your own\n")
+
+
+def test_steps_of_a_suite(fscost: Run, tmp_path: Path) -> None:
+    (tmp_path / "fscost.toml").write_text(
+        "version = 1\nprofiles = ['ext4']\nstop = {repetitions = 1}\n"
+        "[workloads.db]\nsteps = {load = '{here}/load {mode}', query = 'true'}\n"
+        "lists = {mode = ['a', 'b']}\n"
+    )
+    fscost("run", "--lab", "fake", "-o", "out")
+    found = load(tmp_path / "out/db-mode-b").manifest.workload["steps"]
+    assert [(step["name"], step["shell"]) for step in found] == [
+        ("load", f"{tmp_path}/load b"),
+        ("query", "true"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "cause"),
+    [
+        (["--step", "load"], "--step 'load' is not NAME=COMMAND"),
+        (["--step", "load= "], "--step load= is empty"),
+        (["--step", "a=x", "--step", "a=y"], "--step a is given twice"),
+        (["--step", "Load=x"], "--step 'Load' cannot name a phase"),
+        (["--step", "total=x"], "--step 'total' cannot name a phase"),
+        (["--step", "conclude-1=x"], "--step 'conclude-1' cannot name a phase"),
+        (["--step", "a=x", "--warmup", "2"], "--warmup repeats one command"),
+        (["--step", "a=x", "--scale", "2"], "--scale requires a built-in workload"),
+        (["--step", "a=x", "--run", "b=y"], "--run already gives the commands"),
+        (["--step", "a=x", "--", "true"], "--step and a command after -- cannot be combined"),
+    ],
+)
+def test_steps_that_cannot_be_measured(fscost: Run, arguments: list[str], cause: str) -> None:
+    said = fscost("compare", "--lab", "fake", *arguments, check=(2,)).stderr
+    assert cause in said
+    assert len(said.splitlines()) == 2
 
 
 def test_cleanup_follows_a_failure_and_not_a_failed_setup(fscost: Run, tmp_path: Path) -> None:

@@ -175,6 +175,13 @@ class Options:
         metavar="COMMAND",
         help="Run this shell command on this machine, once before the run; repeatable.",
     )
+    step: Repeated = _what(
+        metavar="NAME=COMMAND",
+        help=(
+            "Measure this shell command as a phase of its own, in place of the one after --;"
+            " repeatable, in order."
+        ),
+    )
     prepare: Repeated = _what(
         metavar="COMMAND",
         help=(

@@ -18,9 +18,10 @@ LONGEST_BYTES = 1 << 20
 MOST_WORKLOADS = 256
 SEPARATOR = ", "
 """Between the name of a workload and the values of its lists, in the name of a run."""
-_RENAMED = {"profiles": "on", "builtin": "workload"}
+_RENAMED = {"profiles": "on", "builtin": "workload", "steps": "step"}
+_ONE_OF = ("command", "steps", "builtin")
 _BOUNDS = ("min_repetitions", "max_repetitions")
-_HERE = ("command", "prepare", "setup", "conclude", "cleanup", "env")
+_HERE = ("command", "steps", "prepare", "setup", "conclude", "cleanup", "env")
 """Fields in which {here} is the folder of the suite file."""
 
 
@@ -118,6 +119,8 @@ class WorkloadEntry(_Options):
 
     command: str | None = None
     """Command for the shell, run on the file system; {here} is the folder of the suite file."""
+    steps: dict[str, str] | None = Field(None, min_length=1)
+    """Commands that are measured one after another, by the names of their phases."""
     builtin: str | None = None
     """A built-in workload, as after --workload."""
     scale: float | None = None
@@ -209,11 +212,11 @@ def requests(suite: Suite, path: Path) -> dict[str, Request]:
     """Return the request of each run, by name: a workload, or a workload with values of its lists.
     Relative paths are relative to the folder of the suite's file, `path`."""
     for name, entry in suite.workloads.items():
-        if (entry.command is None) == (entry.builtin is None):
-            there = "neither command nor" if entry.command is None else "both command and"
+        given = [key for key in _ONE_OF if getattr(entry, key) is not None]
+        if len(given) != 1:
+            there = f"sets {' and '.join(given)}" if given else "sets no command"
             raise InputError(
-                f"{path}: workloads.{name} sets {there} builtin",
-                "give exactly one of them",
+                f"{path}: workloads.{name} {there}", f"give one of {', '.join(_ONE_OF)}"
             )
     folder = path.absolute().parent
     found: dict[str, Request] = {}
@@ -267,7 +270,7 @@ def _request(suite: Suite, name: str, entry: WorkloadEntry, folder: Path) -> Req
 
 
 def _value(key: str, value: Any, folder: Path) -> Any:
-    if key in ("env", "set"):
+    if key in ("env", "set", "steps"):
         value = [f"{name}={each}" for name, each in value.items()]
     elif key == "command":
         value = [value]

@@ -58,9 +58,9 @@ def _named(settings: Sequence[Expansion], values: Sequence[tuple[str, str]]) -> 
 def _commands(asked: Request, runs: Sequence[str]) -> dict[str, Request]:
     if not runs:
         return {"": asked}
-    if asked.command or asked.workload is not None:
+    if asked.command or asked.step or asked.workload is not None:
         raise InputError(
-            "--run already gives the commands", "drop the command after --, or --workload"
+            "--run already gives the commands", "drop the command after --, --step or --workload"
         )
     found = {}
     for text in runs:

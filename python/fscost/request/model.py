@@ -21,6 +21,7 @@ class Request:
     baseline: str | None = None
     workload: str | None = None
     command: tuple[str, ...] = ()
+    step: tuple[str, ...] = ()
     setup: tuple[str, ...] = ()
     prepare: tuple[str, ...] = ()
     conclude: tuple[str, ...] = ()

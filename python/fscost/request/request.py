@@ -208,18 +208,17 @@ def _name(request: Request) -> str:
 
 
 def _workload(request: Request) -> Workload:
+    if request.command or request.step:
+        _refuse_for_commands(request)
+    if request.step:
+        return workload.steps(
+            _steps(request.step),
+            prepare=list(request.prepare),
+            conclude=list(request.conclude),
+            env=_env(request.env),
+            ignore_failure=request.ignore_failure,
+        )
     if request.command:
-        for option, value in (
-            ("--workload", request.workload),
-            ("--source", request.source),
-            ("--set", request.set),
-            ("--scale", request.scale),
-        ):
-            if value not in (None, ()):
-                raise InputError(
-                    f"{option} requires a built-in workload, not a command after --",
-                    "leave one of the two out",
-                )
         if not request.command[0].strip():
             raise InputError(
                 "the command is empty", "write it after --, as in: fscost compare -- make -j2"
@@ -252,6 +251,39 @@ def _workload(request: Request) -> Workload:
         source=None if request.source is None else Path(request.source),
         options=parse_options(request.set),
     )
+
+
+def _refuse_for_commands(request: Request) -> None:
+    for option, value in (
+        ("--workload", request.workload),
+        ("--source", request.source),
+        ("--set", request.set),
+        ("--scale", request.scale),
+    ):
+        if value not in (None, ()):
+            raise InputError(
+                f"{option} requires a built-in workload, not a command after -- or --step",
+                "leave one of the two out",
+            )
+    if request.command and request.step:
+        raise InputError(
+            "--step and a command after -- cannot be combined",
+            "name the command, too: --step NAME='COMMAND'",
+        )
+    if request.step and request.warmup:
+        raise InputError("--warmup repeats one command, and --step gives several", "drop --warmup")
+
+
+def _steps(texts: Sequence[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for text in texts:
+        name, equals, command = text.partition("=")
+        if not equals:
+            raise InputError(f"--step {text!r} is not NAME=COMMAND", "write --step NAME='COMMAND'")
+        if name in found:
+            raise InputError(f"--step {name} is given twice", "give each step a name of its own")
+        found[name] = command
+    return found
 
 
 def _words_or_shell(command: Sequence[str], *, is_prepared: bool) -> str | list[str]:
@@ -292,6 +324,7 @@ def absolute(asked: Request) -> Request:
     return replace(
         asked,
         command=_with_here(asked.command),
+        step=_with_here(asked.step),
         setup=_with_here(asked.setup),
         prepare=_with_here(asked.prepare),
         conclude=_with_here(asked.conclude),

@@ -11,7 +11,7 @@ from fscost.workload.fill import filled
 from fscost.workload.load import Builtin, load_builtins
 from fscost.workload.model import Recipe, Step, Workload
 from fscost.workload.options import Option
-from fscost.workload.resolve import from_builtin, from_command
+from fscost.workload.resolve import from_builtin, from_command, from_steps
 
 __all__ = [
     "Builtin",
@@ -26,6 +26,7 @@ __all__ = [
     "filled",
     "inputs",
     "resolve",
+    "steps",
 ]
 
 
@@ -54,6 +55,19 @@ def resolve(
             f"no workload is called '{name}'", f"{remedy} (`fscost workloads` lists all)"
         )
     return from_builtin(builtins[name], scale, seed, source, options or {})
+
+
+def steps(
+    commands: Mapping[str, str],
+    *,
+    prepare: Sequence[str] = (),
+    conclude: Sequence[str] = (),
+    env: Mapping[str, str] | None = None,
+    ignore_failure: bool = False,
+) -> Workload:
+    """Build a workload from several shell commands, each of which is a measured phase of its own,
+    by name and in this order."""
+    return from_steps(commands, prepare, conclude, env or {}, ignore_failure=ignore_failure)
 
 
 def command(

@@ -110,10 +110,14 @@ def _check_option(place: str, name: str, option: Option) -> None:
 
 
 def _check_step(place: str, step: StepText, options: dict[str, Option]) -> None:
-    can_name = _NAME.fullmatch(step.name) and step.name not in RESERVED
-    _require(bool(can_name), f"{place}.name", "cannot name a phase")
+    _require(is_phase_name(step.name), f"{place}.name", "cannot name a phase")
     unknown = sorted({*re.findall(r"@(\w+)@", step.shell)} - {*options, "seed"})
     _require(not unknown, f"{place}.shell", f"uses undeclared options: {', '.join(unknown)}")
+
+
+def is_phase_name(name: str) -> bool:
+    """Return whether a step may have this name."""
+    return bool(_NAME.fullmatch(name)) and name not in RESERVED
 
 
 def _require(holds: bool, place: str, what: str) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from fscost.errors import InputError
-from fscost.workload.load import Builtin, StepText
+from fscost.workload.load import RESERVED, Builtin, StepText, is_phase_name
 from fscost.workload.model import Recipe, Step, Workload
 from fscost.workload.options import Value, added_mib, growth, read_options
 from fscost.workload.source import check_source, source_bytes
@@ -18,6 +18,8 @@ _LARGEST_SCALE = 1e6
 _MOST_WARMUPS = 100
 _LONGEST_NAME = 200
 """Maximum length of a command in titles and tables; the step holds the whole command."""
+
+_UNMEASURED = re.compile(r"(prepare|conclude)(-[0-9]+)?")
 
 # Sorting, messages and dates must not depend on the user's settings.
 _ENV = (("LC_ALL", "C"), ("TZ", "UTC"))
@@ -86,22 +88,14 @@ def from_command(
         raise InputError(
             "the command is empty", "write it after --, as in: fscost compare -- make -j2"
         )
-    for option, texts in (("--prepare", prepare), ("--conclude", conclude)):
-        if not all(text.strip() for text in texts):
-            raise InputError(f"{option} '' is empty", "give a shell command, or leave it out")
-    for text in (shell, *prepare, *conclude):
-        if "\0" in text:
-            raise InputError(
-                "the command contains a NUL character", "remove it: commands cannot contain NUL"
-            )
+    _check_commands([shell], prepare, conclude)
     if not 0 <= warmup <= _MOST_WARMUPS:
         raise InputError(
             f"--warmup {warmup} is out of range", f"give a number from 0 to {_MOST_WARMUPS}"
         )
     variables = tuple(env.items())
     name = shell if len(shell) <= _LONGEST_NAME else f"{shell[:_LONGEST_NAME]}…"
-    # The command runs in a subshell, so that its `exit` ends only the command.
-    text = f"( {shell}\n) || true" if ignore_failure else shell
+    text = _tolerant(shell) if ignore_failure else shell
     run = Step("run", text, settle="remount" if conclude else "sync", env=variables)
     steps = (
         *_unmeasured("prepare", prepare, variables),
@@ -110,6 +104,64 @@ def from_command(
         *_unmeasured("conclude", conclude, variables),
     )
     return Workload(name=name, steps=steps, summary="a command of your own", disk_bytes=0)
+
+
+def from_steps(
+    commands: Mapping[str, str],
+    prepare: Sequence[str],
+    conclude: Sequence[str],
+    env: Mapping[str, str],
+    *,
+    ignore_failure: bool,
+) -> Workload:
+    """Build a workload from several of the user's commands, by the names of their phases: they run
+    in this order, and each is measured. If unmeasured steps follow, the last ends with a remount.
+    """
+    for name, text in commands.items():
+        if not is_phase_name(name) or _UNMEASURED.fullmatch(name):
+            raise InputError(
+                f"--step {name!r} cannot name a phase",
+                "use lower-case words joined by '-', but not prepare, conclude, or a name of fscost"
+                f" ({', '.join(sorted(RESERVED))})",
+            )
+        if not text.strip():
+            raise InputError(f"--step {name}= is empty", f"write --step {name}='COMMAND'")
+    _check_commands(list(commands.values()), prepare, conclude)
+    variables = tuple(env.items())
+    last = list(commands)[-1]
+    steps = (
+        *_unmeasured("prepare", prepare, variables),
+        *(
+            Step(
+                name,
+                _tolerant(text) if ignore_failure else text,
+                settle="remount" if conclude and name == last else "sync",
+                env=variables,
+            )
+            for name, text in commands.items()
+        ),
+        *_unmeasured("conclude", conclude, variables),
+    )
+    names = ", ".join(commands)
+    title = names if len(names) <= _LONGEST_NAME else f"{names[:_LONGEST_NAME]}…"
+    return Workload(name=title, steps=steps, summary="commands of your own", disk_bytes=0)
+
+
+def _check_commands(
+    commands: Sequence[str], prepare: Sequence[str], conclude: Sequence[str]
+) -> None:
+    for option, texts in (("--prepare", prepare), ("--conclude", conclude)):
+        if not all(text.strip() for text in texts):
+            raise InputError(f"{option} '' is empty", "give a shell command, or leave it out")
+    if any("\0" in text for text in (*commands, *prepare, *conclude)):
+        raise InputError(
+            "the command contains a NUL character", "remove it: commands cannot contain NUL"
+        )
+
+
+def _tolerant(shell: str) -> str:
+    """Return the command in a subshell, so that its `exit` ends only the command."""
+    return f"( {shell}\n) || true"
 
 
 def _unmeasured(
