@@ -48,6 +48,13 @@ def test_it_is_of_two_profiles_of_one_run(fscost: Run, more: tuple[str, ...]) ->
     assert "--diff compares two profiles of one run" in said
 
 
+def test_a_folder_that_is_not_there_is_no_profile(fscost: Run) -> None:
+    fscost("compare", "-o", "before", "-r", "1", "--lab", "fake", "--on", "ext4", "true")
+    said = fscost("explain", "before", "after", "--diff", "ext4", check=(2,)).stderr
+    assert "after is neither a run nor a profile of before" in said
+    assert "one of ext4" in said
+
+
 @pytest.mark.root
 def test_one_profile_of_two_runs(fscost: Run, tmp_path: Path) -> None:
     """The second run fsyncs a second file of 64 KiB six times: each table names it first."""

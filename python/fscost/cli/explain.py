@@ -342,7 +342,7 @@ def _tell_difference(asked: Asked, profile: str) -> None:
     from fscost.report.terminal import print_parts
     from fscost.view.difference import difference
 
-    sides = _sides(asked.sources, profile)
+    sides = _sides(asked, profile)
     of_runs = sides[0][0] == sides[1][0]
     first, second = (
         _all_groups(asked, first_kept(source, [name], trust=asked.trust)[0])
@@ -372,14 +372,22 @@ def _names(runs: Sequence[Path]) -> list[str]:
     return names if len(set(names)) == len(names) else [str(each) for each in runs]
 
 
-def _sides(sources: Sequence[Path], profile: str) -> list[tuple[str, Path]]:
+def _sides(asked: Asked, profile: str) -> list[tuple[str, Path]]:
     """Return the profile and the run of both sides. The other profile follows `--diff PROFILE`, so
     it is parsed like a run."""
-    runs = [each for each in sources if each.exists()]
-    if len(runs) == 1:
-        [other] = (each for each in sources if each != runs[0])
-        return [(profile, runs[0]), (str(other), runs[0])]
-    return [(profile, each) for each in sources]
+    from fscost.results import load
+
+    runs = [each for each in asked.sources if each.exists()]
+    if len(runs) != 1:
+        return [(profile, each) for each in asked.sources]
+    [run], [other] = runs, [str(each) for each in asked.sources if each != runs[0]]
+    known = load(run, trust=asked.trust).manifest.profile_names if run.is_dir() else [other]
+    if other not in known:
+        raise InputError(
+            f"{other} is neither a run nor a profile of {run}",
+            f"name a run's folder, or one of {', '.join(known)}",
+        )
+    return [(profile, run), (other, run)]
 
 
 def _all_groups(asked: Asked, kept: Kept) -> "analyze.Report":
