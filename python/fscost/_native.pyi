@@ -3,7 +3,7 @@ module (stubtest)."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Literal, Self, TypedDict, final, type_check_only
+from typing import Any, Literal, Self, TypedDict, final, type_check_only
 
 from typing_extensions import CapsuleType
 
@@ -338,6 +338,9 @@ class TracedRequests:
 def trace_workloads(
     path: str | os.PathLike[str], device: Mapping[str, object], form: str | None = None
 ) -> tuple[str, list[tuple[str, Workload, float]]]: ...
+def trace_summaries(
+    path: str | os.PathLike[str], form: str | None = None
+) -> tuple[str, float, list[tuple[str, dict[str, Any]]]]: ...
 def structures() -> list[tuple[str, str, bool]]: ...
 def causes() -> list[tuple[str, str]]: ...
 def import_dm_log_writes(

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Protocol
+from typing import IO, TYPE_CHECKING, Any, Protocol
 
 from fscost import files
 from fscost.errors import DefectError, FscostError, HostError, InputError
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         XfsRecovery,
     )
 
+_MAGIC = b"FSCOSTRC"
 COMPRESSION = "zstd"
 PACKING_LEVEL = 3
 """zstd level of recordings that are kept."""
@@ -43,8 +44,8 @@ _REMEDIES = {
     "host-disk-full": "free some space there, or name another folder",
     "format": (
         "name a recording: a run keeps them as cells/…/recording.fscost (of another tool's trace,"
-        " `fscost wear` and `fscost replay` read the requests, and `fscost recording import` makes"
-        " a recording if it is a dm-log-writes log)"
+        " `fscost explain`, `fscost wear` and `fscost replay` read the requests, and `fscost"
+        " recording import` makes a recording if it is a dm-log-writes log)"
     ),
     "header": (
         "its header is damaged, so none of it can be read: restore it from a copy, or record it"
@@ -148,6 +149,33 @@ def traced_requests(path: Path, form: str | None) -> "Iterator[TracedRequests]":
         from fscost import _native
 
         yield _native.TracedRequests(str(path), form)
+
+
+def is_recording(path: Path) -> bool:
+    """True if the file has the magic bytes of a recording (docs/recording-format.md)."""
+    try:
+        with files.open_regular(path) as file:
+            return file.read(len(_MAGIC)) == _MAGIC
+    except OSError as error:
+        raise InputError(
+            f"{path}: {error.strerror}", "name a recording, a run's folder or a trace"
+        ) from error
+
+
+def trace_summaries(
+    path: Path, form: str | None
+) -> "tuple[str, float, list[tuple[str, dict[str, Any]]]] | None":
+    """Sum the requests of another tool's trace (docs/traces.md): its format, its seconds, and the
+    numbers of each disk. Return None if its format is neither named nor recognised."""
+    with errors(path, "name a trace in one of the formats of docs/traces.md (--format names one)"):
+        from fscost import _native
+
+        try:
+            return _native.trace_summaries(str(path), form)
+        except _native.RecordingError as error:
+            if form is None and error.args[1:] == ("format",):
+                return None
+            raise
 
 
 class Explaining:

@@ -84,6 +84,8 @@ COMMANDS: list[tuple[str, ...]] = [
     ("wear", "r", "--ssd", "nvme", "--now", "now.json"),
     ("wear", "r", "--ssd", "device.toml"),
     *[("wear", f"{name}.trace", "--ssd", "nvme") for name in ("msr", "fio")],
+    *[("explain", f"{name}.trace") for name in ("msr", "fio")],
+    ("explain", "bad.trace", "--format", "msr"),
     ("wear", "bad.trace", "--ssd", "nvme", "--format", "msr"),
     ("wear", "msr.trace", "--ssd", "nvme", "--csv", OUT),
     ("wear", "msr.trace", "--ssd", "nvme", "--disk", HOSTILE),

@@ -16,6 +16,7 @@ mod recovery;
 mod replay;
 mod requests;
 mod sums;
+mod traces;
 mod wear;
 
 use crate::interruptible::interruptible;
@@ -51,6 +52,7 @@ mod _native {
         recording::Recording,
         replay::TracedRequests,
         requests::Requests,
+        traces::trace_summaries,
         wear::{Workload, trace_workloads},
     };
     use pyo3::{panic::PanicException, prelude::*};

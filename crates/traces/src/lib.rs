@@ -34,9 +34,11 @@ mod input;
 mod lines;
 mod number;
 mod request;
+mod summary;
 mod trace;
 
 pub use error::{Error, ErrorKind, Place, Result};
 pub use formats::Format;
 pub use request::{Kind, Request};
+pub use summary::{BLOCK_BYTES, Summary, Total, summaries};
 pub use trace::Trace;

@@ -23,6 +23,7 @@ from fscost.view.grid import plain
 if TYPE_CHECKING:
     from fscost import analyze
     from fscost.analyze import Explanation
+    from fscost.analyze.traced import Traced
     from fscost.wear import Device, GroupWear
 
 # Modules that read tables are imported in the functions that need them, while a thread explains the
@@ -43,8 +44,11 @@ class Asked:
         list[Path],
         typer.Argument(
             parser=run_path,
-            metavar="RECORDING|RUN…",
-            help="A recording, or a run's folder (the first recording of each profile); repeatable.",
+            metavar="RECORDING|RUN|TRACE…",
+            help=(
+                "A recording, or a run's folder (the first recording of each profile); repeatable."
+                " Or a block trace (docs/traces.md)."
+            ),
         ),
     ]
     by: By | None = option(help="Group by this. (default: structure)", show_default=False)
@@ -109,6 +113,11 @@ class Asked:
         metavar="MODEL|FILE.toml",
         help="Add NAND bytes and the lifetime of this device (see `fscost devices`).",
     )
+    form: shared.FormatName | None = option(
+        "--format",
+        help="Format of another tool's trace. (default: detected from the content)",
+        show_default=False,
+    )
     json: shared.Json = False
 
     def check(self) -> None:
@@ -155,6 +164,23 @@ class Asked:
             if self.ssd is not None:
                 raise InputError("--at and --ssd cannot be combined", "drop --ssd")
 
+    def refuse_for_trace(self, source: Path) -> None:
+        """Refuse options that need the contents of a recording."""
+        chosen = {
+            "--by": self.by,
+            "--phase": self.phase,
+            "--all": self.is_all,
+            "--profile": self.profile,
+            "--parquet": self.parquet,
+            "--at": self.at,
+            "--fsyncs": self.is_fsyncs,
+            "--ssd": self.ssd,
+            "--by-disk": self.by_disk,
+        }
+        for name, given in chosen.items():
+            if given:
+                raise InputError(f"{name} needs a recording, and {source} is a trace", "drop it")
+
     def summed_by(self) -> By:
         """Grouping of the table."""
         return self.by or "structure"
@@ -172,6 +198,9 @@ def explain(asked: Asked) -> None:
     if asked.diff is not None:
         _tell_difference(asked, asked.diff)
         return
+    if (trace := _trace(asked)) is not None:
+        _tell_trace(asked, trace)
+        return
     sections = {
         source: first_kept(source, asked.profile or (), trust=asked.trust)
         for source in dict.fromkeys(asked.sources)
@@ -183,6 +212,27 @@ def explain(asked: Asked) -> None:
     if asked.parquet is not None:
         _only(kept, "--parquet")
     _tell_each(asked, sections)
+
+
+def _trace(asked: Asked) -> "Traced | None":
+    """Return the requests of another tool's trace, if the only source is one."""
+    [source, *others] = asked.sources
+    if asked.form is None and (others or source.is_dir() or capture.is_recording(source)):
+        return None
+    if others:
+        raise InputError("--format is about one trace", "explain traces one by one")
+    from fscost.analyze.traced import traced
+
+    found = traced(source, asked.form)
+    if found is not None:
+        asked.refuse_for_trace(source)
+    return found
+
+
+def _tell_trace(asked: Asked, found: "Traced") -> None:
+    from fscost.cli.output import traced as output
+
+    output.emit(asked.sources[0], found, asked.top or LINES, is_json=asked.json)
 
 
 def _tell_each(asked: Asked, sections: Mapping[Path, Sequence[Kept]]) -> None:

@@ -8,7 +8,6 @@ import typer
 from fscost.cli import shared
 from fscost.cli.kept import every_kept
 from fscost.cli.usage import some_path
-from fscost.cli.wear import FormatName
 from fscost.errors import InputError
 
 
@@ -36,7 +35,7 @@ def replay(
     ],
     profile: shared.OnlyProfiles = None,
     form: Annotated[
-        FormatName | None,
+        shared.FormatName | None,
         typer.Option(
             "--format",
             help="Format of a trace. (default: detected from the content)",
@@ -50,14 +49,14 @@ def replay(
     markdown: shared.MarkdownTables = None,
 ) -> None:
     """Estimate how long recorded requests would take on a hard disk, SD card or SSD."""
-    from fscost import latency, wear
+    from fscost import capture, latency
     from fscost.cli.output import replay as output
     from fscost.cli.output.emit import Outputs
 
     outputs = Outputs(json_, csv, markdown)
     outputs.check()
     models = latency.parse_models(disk)
-    if form is not None or not (source.is_dir() or wear.is_recording(source)):
+    if form is not None or not (source.is_dir() or capture.is_recording(source)):
         if profile:
             raise InputError("--profile needs a recording", f"{source} is a trace: drop it")
         found = latency.replay_trace(source, models, form, seed=seed)

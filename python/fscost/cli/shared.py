@@ -1,7 +1,7 @@
 """Arguments and options that several commands declare."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -43,6 +43,22 @@ ModelledArray = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object.")]
+
+FormatName = Literal[
+    "blkparse",
+    "blktrace",
+    "msr",
+    "fio",
+    "systor17",
+    "alibaba",
+    "tencent",
+    "spc",
+    "fiu",
+    "disksim",
+    "mqsim",
+    "dm-log-writes",
+]
+"""The formats of docs/traces.md."""
 
 # Options of the commands that replay recordings on a model.
 Seed = Annotated[int, typer.Option(min=0, help="Seed for all random choices of the model.")]

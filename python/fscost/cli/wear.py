@@ -19,21 +19,6 @@ if TYPE_CHECKING:
     from fscost.cli.output.wear import Entry
     from fscost.wear import By, Device, Place, Repeat, Shape, Source
 
-FormatName = Literal[
-    "blkparse",
-    "blktrace",
-    "msr",
-    "fio",
-    "systor17",
-    "alibaba",
-    "tencent",
-    "spc",
-    "fiu",
-    "disksim",
-    "mqsim",
-    "dm-log-writes",
-]
-"""The formats of docs/traces.md."""
 ByName = Literal["cause", "structure", "path", "step"]
 """The values of `wear.By`."""
 PlaceName = Literal["disk", "footprint"]
@@ -135,7 +120,7 @@ class Options:
         show_default=False,
     )
     profile: shared.OnlyProfiles = None
-    format: FormatName | None = option(
+    format: shared.FormatName | None = option(
         "--format",
         help="Format of a trace. (default: detected from the content)",
         show_default=False,
@@ -166,6 +151,7 @@ class Options:
 @with_fields
 def wear(options: Options) -> None:
     """Estimate the wear that recorded writes cause on an SSD, an SD card or an eMMC."""
+    from fscost import capture
     from fscost import wear as room
     from fscost.cli.output import wear as output
     from fscost.cli.output.emit import Outputs
@@ -182,7 +168,7 @@ def wear(options: Options) -> None:
     models = _Models(variants, place, room.Repeat(options.repeat), options.seed, options.disk)
     charged: room.By | None = None
     loads: Sequence[Loaded] = ()
-    is_trace = options.format is not None or not (source.is_dir() or room.is_recording(source))
+    is_trace = options.format is not None or not (source.is_dir() or capture.is_recording(source))
     if is_trace:
         if options.by is not None or options.profile or options.array is not None:
             raise InputError(

@@ -18,6 +18,7 @@ VERSIONS = dict.fromkeys(
         "explain",
         "explain-diff",
         "explain-at",
+        "explain-trace",
         "wear",
         "replay",
         "study",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from fscost import analyze, capture, files
+from fscost import analyze, capture
 from fscost.analyze.groups import NO_FILE
 from fscost.errors import InputError
 from fscost.results.worn import runs_per_day
@@ -30,7 +30,6 @@ _LEAST_ROAMING = 0.02
 """Share of the written units that may roam, from which on the upper end is computed."""
 MOST_UNITS = 32 << 20
 """Maximum units of a modelled disk: 128 GiB of 4 KiB. A replay writes each up to sixteen times."""
-_MAGIC = b"FSCOSTRC"
 _MOST_DISKS = 16
 """Maximum number of disks of a trace that are replayed without being chosen, because some traces
 have thousands of volumes."""
@@ -208,17 +207,6 @@ def sources(
         for index, name in enumerate(names)
         if disk is None or name == disk
     ]
-
-
-def is_recording(path: Path) -> bool:
-    """True if the file has the magic bytes of a recording (docs/recording-format.md)."""
-    try:
-        with files.open_regular(path) as file:
-            return file.read(len(_MAGIC)) == _MAGIC
-    except OSError as error:
-        raise InputError(
-            f"{path}: {error.strerror}", "name a recording, a run's folder or a trace"
-        ) from error
 
 
 def trace_sources(

@@ -104,6 +104,44 @@ class ExplainDiff(Document):
     findings: list[str]
 
 
+class WriteSize(Object):
+    """Writes that are no longer than this power of two, and longer than the one before."""
+
+    up_to_bytes: int
+    requests: int
+    bytes: int
+
+
+class ExplainedDisk(Object):
+    """Requests of a disk of a trace. `again_write_bytes` and `distinct_write_bytes` refer to blocks
+    of 4 KiB; they are null if the trace writes to too many places."""
+
+    name: str
+    read_requests: int
+    read_bytes: int
+    write_requests: int
+    write_bytes: int
+    discard_requests: int
+    discard_bytes: int
+    zero_requests: int
+    zero_bytes: int
+    flushes: int
+    fua_writes: int
+    sequential_write_bytes: int
+    again_write_bytes: int | None
+    distinct_write_bytes: int | None
+    write_sizes: list[WriteSize]
+
+
+class ExplainTrace(Document):
+    """`fscost explain TRACE --json`."""
+
+    trace: str
+    format: str
+    duration_s: float
+    disks: list[ExplainedDisk]
+
+
 class Structure(Object):
     """Bytes of one structure."""
 

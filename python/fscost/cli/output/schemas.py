@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 
 from fscost.cli.output.schema_base import Document, Object, Pairs
 from fscost.cli.output.schema_crash import Crash, CrashState
-from fscost.cli.output.schema_explain import Explain, ExplainAt, ExplainDiff
+from fscost.cli.output.schema_explain import Explain, ExplainAt, ExplainDiff, ExplainTrace
 from fscost.cli.output.schema_lists import Devices, Doctor, Profiles, Runs, Studies, Workloads
 from fscost.cli.suite import Suite
 from fscost.report.document import SUITE, VERSIONS, folder, name
@@ -229,6 +229,7 @@ MODELS: dict[str, type[BaseModel]] = {
     "explain": Explain,
     "explain-diff": ExplainDiff,
     "explain-at": ExplainAt,
+    "explain-trace": ExplainTrace,
     "wear": Wear,
     "replay": Replay,
     "study": Study,
