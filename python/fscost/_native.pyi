@@ -26,6 +26,7 @@ __all__ = [
     "latency_check",
     "latency_parameters",
     "structures",
+    "trace_summaries",
     "trace_workloads",
 ]
 

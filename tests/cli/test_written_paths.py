@@ -50,6 +50,7 @@ READS = {
     ("recording verify", "recording"),
     ("recording export", "recording"),
     ("recording strip", "recording"),
+    ("recording fetch", "run"),
     ("recording import", "log"),
     ("compare", "ssd"),
     ("show", "ssd"),
