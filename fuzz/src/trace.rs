@@ -1,7 +1,7 @@
 //! Traces of other tools, with one target for each format.
 
 use crate::bounded;
-use fscost_traces::{Format, Kind, Place, Trace};
+use fscost_traces::{Format, Kind, Place, Trace, summaries};
 use std::path::Path;
 
 /// Reads the input as an Alibaba trace.
@@ -57,6 +57,9 @@ fn trace(format: Format, input: &[u8]) {
         std::fs::write(&path, input).expect("space for the input");
         read_all(&path, Some(format), input);
         read_all(&path, None, input);
+        if let Ok(mut trace) = Trace::open(&path, Some(format)) {
+            let _ = summaries(&mut trace);
+        }
     });
 }
 

@@ -187,3 +187,20 @@ def test_the_largest_input_needs_bounded_memory(tmp_path: Path, name: str) -> No
     assert ended.returncode in limit.codes, ended.stderr
     assert limit.says not in ended.stderr
     assert "memory" not in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("more", "says"), [(0, "4.00 TiB in all, written 2.00 times"), (4096, "is unknown")]
+)
+def test_places_that_a_trace_writes_need_bounded_memory(
+    tmp_path: Path, more: int, says: str
+) -> None:
+    def writes(folder: Path, _: bool) -> tuple[str, ...]:
+        lines = (f"128166372003061629,mds,0,Write,0,{(4 << 40) + more},1\n" for _ in range(2))
+        (folder / "t.csv").write_text("".join(lines))
+        return "explain", str(folder / "t.csv")
+
+    limit = Limit(writes, "", 430 * MIB)
+    ended = started(limit, limit.make(tmp_path, False))
+    assert ended.returncode == 0, ended.stderr
+    assert says in " ".join(ended.stdout.split())

@@ -40,5 +40,5 @@ mod trace;
 pub use error::{Error, ErrorKind, Place, Result};
 pub use formats::Format;
 pub use request::{Kind, Request};
-pub use summary::{BLOCK_BYTES, Summary, Total, summaries};
+pub use summary::{Summary, Total, summaries};
 pub use trace::Trace;

@@ -4,7 +4,7 @@ use crate::{Kind, Request, Result, Trace};
 use std::collections::{HashMap, VecDeque};
 
 /// Size of the blocks that tell whether a place was written before.
-pub const BLOCK_BYTES: u64 = 4096;
+const BLOCK_BYTES: u64 = 4096;
 /// Blocks of one part of a disk, 128 MiB.
 const PART_BLOCKS: u64 = 1 << 15;
 const WORDS: usize = (PART_BLOCKS / 64) as usize;
@@ -86,7 +86,6 @@ pub fn summaries(trace: &mut Trace) -> Result<Vec<(String, Summary)>> {
 struct Disk {
     found: Summary,
     again_bytes: u64,
-    /// Written blocks by part; none if they would take too much memory.
     written: Written,
     ends: VecDeque<u64>,
 }
@@ -119,14 +118,16 @@ impl Disk {
         }
         if let Some(stream) = self.ends.iter_mut().find(|each| **each == begin) {
             *stream = end;
-            self.found.sequential_write_bytes += length;
+            let sequential = &mut self.found.sequential_write_bytes;
+            *sequential = sequential.saturating_add(length);
         } else {
             if self.ends.len() == STREAMS {
                 self.ends.pop_front();
             }
             self.ends.push_back(end);
         }
-        self.again_bytes += self.written.mark(begin, end, parts);
+        let again = self.written.mark(begin, end, parts);
+        self.again_bytes = self.again_bytes.saturating_add(again);
     }
 
     fn finished(self) -> Summary {
@@ -146,7 +147,7 @@ impl Total {
     }
 }
 
-/// Set of blocks.
+/// Set of blocks, by part. It is empty if it would take too much memory.
 #[derive(Default)]
 struct Written {
     parts: HashMap<u64, Box<Part>>,
@@ -183,7 +184,7 @@ impl Written {
             }
             let part = self.parts.entry(number).or_default();
             let base = number * part_bytes;
-            let (from, to) = (begin.max(base) - base, end.min(base + part_bytes) - base);
+            let (from, to) = (begin.max(base) - base, (end - base).min(part_bytes));
             if part.count == PART_BLOCKS {
                 again += to - from;
                 continue;
@@ -280,6 +281,17 @@ mod tests {
         let found = written(&[(0, 2 * part), (part - 4096, 8192)]);
         assert_eq!(found.again_write_bytes, Some(8192));
         assert_eq!(found.distinct_bytes, Some(2 * part));
+    }
+
+    #[test]
+    fn sums_and_addresses_at_the_end_of_their_range_are_no_overflow() {
+        let found = written(&[(u64::MAX - 511, 511), (u64::MAX - 511, 511)]);
+        assert_eq!(found.again_write_bytes, Some(511));
+        let half = (1 << 63, u64::MAX >> 1);
+        let found = written(&[(0, 1 << 63), half, half, half]);
+        assert_eq!(found.sequential_write_bytes, u64::MAX >> 1);
+        let found = written(&[(0, u64::MAX), (u64::MAX, 0), (u64::MAX, 0)]);
+        assert_eq!(found.write.requests, 3);
     }
 
     #[test]

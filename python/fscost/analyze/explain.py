@@ -34,11 +34,15 @@ class Mark:
     detail: Mapping[str, Any] = field(default_factory=dict)
 
 
-class NativeSums(Protocol):
-    """Sums of the native module, several times faster than sums of batches."""
+class NativeSums:
+    """Sums of one recording by the native module, several times faster than sums of batches."""
+
+    def __init__(self, native: "_native.Explanation", recording: Path) -> None:
+        self._native, self._recording = native, recording
 
     def summed(self) -> Sequence[str]:
         """Return the columns that bytes can be summed by."""
+        return self._native.summed()
 
     def sums(
         self,
@@ -47,11 +51,15 @@ class NativeSums(Protocol):
         disks: Sequence[str] | None,
     ) -> "Sequence[Batch]":
         """Sum the bytes of the rows of these phases and disks by each list of columns."""
+        with capture.errors(self._recording):
+            return self._native.sums(several, phases, disks)
 
     def logged(
         self, phases: Sequence[str] | None, disks: Sequence[str] | None
     ) -> "tuple[Batch, Batch]":
         """Sum the rows by transaction, and count the transactions that copied each block."""
+        with capture.errors(self._recording):
+            return self._native.logged(phases, disks)
 
 
 @runtime_checkable
@@ -114,6 +122,11 @@ class Explanation:
     def on_disk(self, disk: str) -> "Explanation":
         """Restrict the explanation to this disk."""
         return replace(self._only("disk", [disk]), families={disk: self.families[disk]})
+
+    def with_batches(self, batches: Batches) -> "Explanation":
+        """Replace the rows, for example by rows with other owners. The native module does not know
+        them."""
+        return replace(self, batches=batches, native=None, _sums={})
 
     def _only(self, column: str, names: Sequence[str]) -> "Explanation":
         def kept() -> Iterator[pa.RecordBatch]:
@@ -227,33 +240,8 @@ def explain(recording: Path, begun: capture.Explaining | None = None) -> Explana
         # A dm-log-writes log has neither a beginning nor times.
         is_timed=facts["begin_unix_ns"] > 0,
         punched_bytes=native.punched_bytes(),
-        native=_Native(native, recording),
+        native=NativeSums(native, recording),
     )
-
-
-class _Native:
-    """The native module's sums of one recording, with errors for the user."""
-
-    def __init__(self, native: "_native.Explanation", recording: Path) -> None:
-        self._native, self._recording = native, recording
-
-    def summed(self) -> Sequence[str]:
-        return self._native.summed()
-
-    def sums(
-        self,
-        several: Sequence[Sequence[str]],
-        phases: Sequence[str] | None,
-        disks: Sequence[str] | None,
-    ) -> "Sequence[Batch]":
-        with capture.errors(self._recording):
-            return self._native.sums(several, phases, disks)
-
-    def logged(
-        self, phases: Sequence[str] | None, disks: Sequence[str] | None
-    ) -> "tuple[Batch, Batch]":
-        with capture.errors(self._recording):
-            return self._native.logged(phases, disks)
 
 
 def mark(at_ns: int, name: str, text: str | None) -> Mark:

@@ -124,7 +124,7 @@ class Forcing:
                 texts = pa.DictionaryArray.from_arrays(pa.array(indices, mask=indices < 0), names)
                 yield batch.set_column(batch.schema.get_field_index("path"), "path", texts)
 
-        return replace(whole, batches=batches, native=None, _sums={})
+        return whole.with_batches(batches)
 
     def _forcing(self, journal: Journal) -> _Numbers:
         """Return the call that forced each transaction."""

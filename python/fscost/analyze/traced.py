@@ -9,9 +9,9 @@ from fscost import capture
 @dataclass(frozen=True)
 class TracedDisk:
     """Requests of one disk of a trace. `sequential`: writes that begin where one of the last 16
-    writes ended. `again`: bytes of blocks of 4 KiB that the trace had written before, and
-    `distinct`: the blocks' size; None if the trace writes to more than 4 TiB of places. `write_sizes`: largest
-    length (a power of two), requests and bytes."""
+    writes ended. `again`: bytes written to blocks of 4 KiB that the trace had written before, and
+    `distinct`: the size of all blocks that it writes; None if they have more than 4 TiB.
+    `write_sizes`: largest length (a power of two), requests and bytes."""
 
     name: str
     read_requests: int

@@ -22,7 +22,7 @@ def check(url: str) -> None:
 
 
 def put(path: Path, url: str, name: str) -> None:
-    """Copy a file to this name below the URL. HostError if the store does not take all of it."""
+    """Copy a file to this name below the URL. HostError if it is incomplete there."""
     with _errors(url):
         store, root = _opened(url)
         place = f"{root.rstrip('/')}/{name}"

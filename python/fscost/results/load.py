@@ -46,6 +46,11 @@ class RunResults:
     manifest: Manifest
     samples: pa.Table
 
+    @property
+    def is_emulated(self) -> bool:
+        """True if the cells ran in emulated guests, whose times are virtual."""
+        return "virtual_s" in self.samples["unit"].unique().to_pylist()
+
 
 def load(folder: Path, *, trust: bool = False) -> RunResults:
     """Load a run's folder. An InputError names the file, the field and the remedy. A folder that

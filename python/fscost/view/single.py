@@ -52,7 +52,7 @@ def _judged(row: Row, bound: float | None, own: float | None) -> Row:
 def _bounds(results: RunResults) -> dict[str, float]:
     """Return the bound of each profile whose guests were emulated, and had their replies at the
     same instruction (`facts.guest.takes_turns`)."""
-    if "virtual_s" not in results.samples["unit"].unique().to_pylist():
+    if not results.is_emulated:
         return {}
     types = {str(each.get("name")): each.get("type") for each in results.manifest.profiles}
     found: dict[str, float] = {}

@@ -10,8 +10,8 @@ from fscost.view.grid import NOTHING, Grid, or_nothing, plain
 from fscost.view.units import human_bytes, human_count, human_seconds, human_share
 
 NO_CONTENTS = (
-    "a trace has no contents: it shows where, in which order and how often was written, but not"
-    " what each byte was. A recording of fscost does (`fscost compare -- COMMAND`)."
+    "a trace has no contents: it shows where, in which order and how often the host wrote, but not"
+    " what. A recording of fscost shows that, too (`fscost compare -- COMMAND`)"
 )
 _HEADER = ("disk", "written", "requests", "in order", "again", "read", "discarded", "flushes")
 
@@ -29,9 +29,9 @@ def grids(found: Traced, top: int) -> list[Grid]:
     """Return the disks, most written first, and the writes by their length."""
     disks = sorted(found.disks, key=lambda disk: (-disk.write_bytes, disk.name))
     rows = [_row(disk) for disk in disks[:top]]
-    if more := len(disks) - top if len(disks) > top else 0:
-        rows.append((f"({more} more)", human_bytes(sum(d.write_bytes for d in disks[top:]))))
-        rows[-1] += (NOTHING,) * (len(_HEADER) - len(rows[-1]))
+    if rest := disks[top:]:
+        written = human_bytes(sum(disk.write_bytes for disk in rest))
+        rows.append((f"({len(rest)} more)", written, *[NOTHING] * (len(_HEADER) - 2)))
     return [
         Grid("", _HEADER, rows),
         Grid(
@@ -98,8 +98,8 @@ def _sizes(disks: Sequence[TracedDisk]) -> Iterator[tuple[int, int, int, float]]
 def _findings(disks: Sequence[TracedDisk], written: int) -> Iterator[str]:
     sequential = sum(disk.sequential_write_bytes for disk in disks) / written
     yield (
-        f"{human_share(sequential)} of the bytes continue one of the 16 writes before, in order;"
-        " the rest is what makes a drive copy (`fscost wear TRACE --ssd MODEL`)"
+        f"{human_share(sequential)} of the bytes are in order: their writes begin where one of the"
+        " last 16 writes ended. The rest can make a drive copy (`fscost wear TRACE --ssd MODEL`)"
     )
     known = [disk for disk in disks if disk.distinct_write_bytes is not None]
     of_known = sum(disk.write_bytes for disk in known)
@@ -107,11 +107,11 @@ def _findings(disks: Sequence[TracedDisk], written: int) -> Iterator[str]:
         distinct = sum(disk.distinct_write_bytes or 0 for disk in known)
         yield (
             f"{human_share(again / of_known)} of the bytes go to blocks of 4 KiB that the trace had"
-            f" written before: {human_bytes(distinct)} of places, written"
-            f" {of_known / distinct:.2f} times"
+            f" written before: {human_bytes(distinct)} in all, written {of_known / distinct:.2f}"
+            " times on average"
         )
     if len(known) < len(disks):
-        yield "where blocks are written again is unknown: more than 4 TiB of places are written"
+        yield "how much is written again is unknown: the trace writes to more than 4 TiB of blocks"
     flushes = sum(disk.flushes for disk in disks)
     if flushes:
         yield f"one flush for each {human_bytes(written / flushes)} written"

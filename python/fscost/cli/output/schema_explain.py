@@ -105,7 +105,7 @@ class ExplainDiff(Document):
 
 
 class WriteSize(Object):
-    """Writes that are no longer than this power of two, and longer than the one before."""
+    """Writes of at most this many bytes, a power of two, and of more than half as many."""
 
     up_to_bytes: int
     requests: int

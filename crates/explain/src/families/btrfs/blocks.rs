@@ -16,7 +16,7 @@ use std::ops::Range;
 const COMMITS_TO_WAIT: u32 = 4;
 /// Upper limit of an extent: `BTRFS_MAX_EXTENT_SIZE` is 128 MiB, and preallocated extents may be
 /// twice as long.
-const MAX_EXTENT_BYTES: u64 = 256 << 20;
+pub(super) const MAX_EXTENT_BYTES: u64 = 256 << 20;
 
 /// Maximum number of waiting pieces that are examined one by one at each fsync.
 const FEW_WAITING: usize = 64;

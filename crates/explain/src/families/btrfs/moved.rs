@@ -1,5 +1,6 @@
 //! Data that the file system moved: by a balance, or to have fewer extents.
 
+use super::blocks::MAX_EXTENT_BYTES;
 use super::commit::{Follower, Step};
 use super::item::{FileExtent, Key, inode, kind, tree};
 use crate::{Cause, Disks};
@@ -91,7 +92,8 @@ impl Follower {
         key: Key,
         extent: &FileExtent,
     ) -> Result<bool> {
-        let Some(address) = extent.plain_address() else {
+        let address = extent.plain_address();
+        let Some(address) = address.filter(|_| extent.bytes <= MAX_EXTENT_BYTES) else {
             return Ok(false);
         };
         let end = key.offset.saturating_add(extent.bytes);

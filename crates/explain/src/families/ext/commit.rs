@@ -108,7 +108,11 @@ impl Running {
             let Some(row) = rows.get_mut(number).filter(|row| row.causes == data) else {
                 continue;
             };
-            if moved.iter().any(|&run| contains(&self.state, run, row)) {
+            let at = moved.partition_point(|&(inode, start, _)| {
+                (u64::from(inode), self.state.offset_of(start)) <= (row.inode, row.offset)
+            });
+            let before = at.checked_sub(1).and_then(|at| moved.get(at));
+            if before.is_some_and(|&run| contains(&self.state, run, row)) {
                 row.causes = Causes::one(Cause::Defragmentation);
             }
         }
