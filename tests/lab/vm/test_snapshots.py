@@ -4,6 +4,7 @@ failed one leaves nothing behind."""
 import hashlib
 import json
 import os
+import re
 import shutil
 import struct
 import subprocess
@@ -183,9 +184,11 @@ def flip_text(state: Path) -> None:
     """Replace the text of the guest's kernel, which every process executes, by a triple fault.
 
     In the stream, a page of memory follows the eight bytes of its address. The low bits of the
-    address say that the page is whole and belongs to the same memory as the previous one (QEMU,
-    migration/ram.c: RAM_SAVE_FLAG_PAGE and _CONTINUE). The kernel cannot be found by its image,
-    because it patches nearly every page at boot.
+    address say that the page is whole, and whether it belongs to the same memory as the previous
+    one or that memory's name comes first (QEMU, migration/ram.c: RAM_SAVE_FLAG_PAGE and _CONTINUE).
+    Between two pages, pages of zeros and the start of another section may stand, because QEMU ends
+    a section after 50 ms. The kernel cannot be found by its image, because it patches nearly every page at
+    boot.
     """
     page_bytes, whole_page = 4096, 0x08 | 0x20
     text = 0x1000000  # physical, of x86-64 (CONFIG_PHYSICAL_START), and loaded there by QEMU
@@ -195,10 +198,12 @@ def flip_text(state: Path) -> None:
     damaged = bytearray(state.read_bytes())
     at = damaged.find(struct.pack(">Q", text | whole_page))
     found = 0
-    while damaged[at : at + 8] == struct.pack(">Q", (text + found * page_bytes) | whole_page):
-        damaged[at + 8 : at + 8 + page_bytes] = fault.rjust(page_bytes, b"\x90")
-        found += 1
-        at += 8 + page_bytes
+    for address in range(text, text + 4096 * page_bytes, page_bytes):
+        start = re.escape(struct.pack(">Q", address)[:-1]) + rb"(\x28|\x08.[ -~]+)"
+        if header := re.compile(start, re.DOTALL).search(damaged, at, at + 512):
+            at = header.end() + page_bytes
+            damaged[header.end() : at] = fault.rjust(page_bytes, b"\x90")
+            found += 1
     assert found > 1000
     state.write_bytes(damaged)
 
