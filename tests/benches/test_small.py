@@ -87,7 +87,7 @@ def test_live(tmp_path: Path) -> None:
     words = ("--requests", "4", "--rounds", "1", "--unjudged", "sata-ssd")
     found = figures(tmp_path, "live", *words)
     assert len(found) == 3
-    assert all(set(each) == {"live_s", "offline_s", "ratio"} for each in found.values())
+    assert all(set(each) == {"live_s", "offline_s", "path_s", "ratio"} for each in found.values())
     assert all(each["offline_s"] > 0 for each in found.values())
 
 

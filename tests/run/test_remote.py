@@ -21,7 +21,7 @@ from fscost.lab.spec import LabSpec
 from fscost.matrix import repetitions
 from fscost.results import kept_recording, load, stored
 from fscost.run import RunOutcome, RunSpec, StoppingRule, execute
-from fscost.run.executor import survey, worker
+from fscost.run.executor import ray, survey, worker
 from fscost.run.executor.remote import Ended, Joined, Lost, LostError, Remote
 from fscost.run.executor.survey import Question, Report, Reports, agreed
 from fscost.run.measure import Task
@@ -202,7 +202,7 @@ def test_recordings_go_to_a_store_and_come_back(
     assert kept(outcome.results).missing == {
         "ext4": f"its recording is in a store: `fscost recording fetch RUN --from {url}`"
     }
-    fetch(one.folder, url, ["ext4"])
+    fetch(one.folder, url, profile=["ext4"])
     assert capsys.readouterr().out.count(": 4 B\n") == 3
     for cell in load(one.folder).manifest.cells:
         path = kept_recording(one.folder, cell)
@@ -210,6 +210,37 @@ def test_recordings_go_to_a_store_and_come_back(
         assert path.read_bytes() == b"fake"
     fetch(one.folder, url)  # again: nothing to do
     assert capsys.readouterr().out == ""
+
+
+def test_a_recording_is_read_on_the_machine_that_made_it(
+    spec: Make, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In pieces: a Ray cluster takes the place of this machine's store."""
+    one = spec(profiles=spec().profiles[:1], keep="all", store=f"file://{tmp_path}/shared")
+    cells = run(one, Machines()).results.manifest.cells
+    asked: list[tuple[str, int]] = []
+
+    class Cluster:
+        def __init__(self, address: str, _: Any) -> None:
+            assert address == "head:6379"
+
+        def read_stored(self, machine: str, url: str, name: str, offset: int) -> bytes:
+            asked.append((machine, offset))
+            return stores.read(url, name, offset)[:3]
+
+        def close(self) -> None:
+            asked.append(("closed", 0))
+
+    monkeypatch.setattr(ray, "RayCluster", Cluster)
+    fetch(one.folder, f"file://{tmp_path}/shared/{one.folder.name}", "head:6379")
+    assert asked == [
+        *((cell.machine, offset) for cell in cells for offset in (0, 3, 4)),
+        ("closed", 0),
+    ]
+    for cell in cells:
+        path = kept_recording(one.folder, cell)
+        assert path is not None
+        assert path.read_bytes() == b"fake"
 
 
 @pytest.mark.parametrize(

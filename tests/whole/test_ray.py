@@ -11,7 +11,7 @@ from typing import IO, Any
 
 import pytest
 
-from fscost.results import load
+from fscost.results import load, stored
 
 from .ray_nodes import PORT, Machine, machines
 
@@ -127,6 +127,32 @@ def test_native_cells_of_a_repetition_run_on_one_machine(
         (machine.name, lab) for machine in cluster for lab in ("native", "vm")
     ]
     assert all(lab["can_run"] for lab in labs if lab["lab"] == "native")
+
+
+def test_recordings_stay_on_their_machine_until_they_are_fetched(
+    cluster: list[Machine], tmp_path: Path
+) -> None:
+    """Each machine has a /run of its own, and so a store of its own."""
+    store = ("--keep", "all", "--recordings-to", "file:///run/recordings")
+    few = (*FAKE, "-r", "2", *store, "--out", tmp_path / "run")
+    subprocess.run(compare(*few, on=cluster), check=True)
+    cells = load(tmp_path / "run").manifest.done
+    assert len({cell.machine for cell in cells}) > 1
+    assert not list((tmp_path / "run").rglob("*.fscost"))
+    [url] = {place.url for cell in cells if (place := stored(cell))}
+    fetch = [*FSCOST, "recording", "fetch", tmp_path / "run", "--from", url]
+    refused = subprocess.run(cluster[0].command(*fetch), capture_output=True, text=True)
+    assert refused.returncode == 2
+    assert "or let the cluster's read it: --on-cluster" in refused.stderr
+    cluster[2].kill()
+    gone = {cell.cell for cell in cells if cell.machine == cluster[2].name}
+    fetch += ["--on-cluster", f"{cluster[0].ip}:{PORT}"]
+    ended = subprocess.run(cluster[0].command(*fetch), capture_output=True, text=True)
+    assert ended.returncode == (2 if gone else 0), ended.stderr
+    assert not gone or f"machine {cluster[2].name}" in ended.stderr
+    assert "Traceback" not in ended.stderr
+    kept = {each.parent.name for each in (tmp_path / "run").rglob("*.fscost")}
+    assert kept.isdisjoint(gone)
 
 
 def test_a_cluster_that_cannot_be_used_is_one_error(cluster: list[Machine], tmp_path: Path) -> None:

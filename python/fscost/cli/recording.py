@@ -1,11 +1,13 @@
 """`fscost recording info|verify|export|strip|fetch|import`: inspect or convert a recording."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,6 +20,9 @@ from fscost.errors import FscostError, InputError
 from fscost.report import document
 from fscost.view.grid import plain
 from fscost.view.units import human_bytes, slug
+
+if TYPE_CHECKING:
+    from fscost.files.stores import Read
 
 app = group("Inspect, check, export, strip, fetch and import recordings.")
 
@@ -235,6 +240,13 @@ def fetch(
         str,
         typer.Option("--from", metavar="URL", help="The store, as `fscost explain RUN` names it."),
     ],
+    on_cluster: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT|auto",
+            help="Read each recording on the machine that made it: the store is a folder of each.",
+        ),
+    ] = None,
     profile: shared.OnlyProfiles = None,
     trust: shared.TrustRun = False,
 ) -> None:
@@ -250,14 +262,37 @@ def fetch(
         )
     if not found:
         raise InputError(f"{run}: no recording is in a store", "there is nothing to fetch")
-    for cell, place in found:
-        path = run / cell.recording
-        if (profile and cell.profile not in profile) or kept_recording(run, cell) is not None:
-            continue
-        if not path.parent.resolve().is_relative_to(run.resolve()):
-            raise InputError(f"{path} leads out of {run}", "do not use this run: it was edited")
-        stores.fetch(store, place.name, path, place.size_bytes, place.sha256)
-        print(plain(f"{path}: {human_bytes(place.size_bytes)}"))
+    with _reader(on_cluster) as reader:
+        for cell, place in found:
+            path = run / cell.recording
+            if (profile and cell.profile not in profile) or kept_recording(run, cell) is not None:
+                continue
+            if not path.parent.resolve().is_relative_to(run.resolve()):
+                raise InputError(f"{path} leads out of {run}", "do not use this run: it was edited")
+            read = reader(cell.machine)
+            stores.fetch(store, place.name, path, place.size_bytes, place.sha256, read)
+            print(plain(f"{path}: {human_bytes(place.size_bytes)}"))
+
+
+@contextmanager
+def _reader(on_cluster: str | None) -> Iterator[Callable[[str], "Read"]]:
+    """Return the reader of the store of a machine: this machine's, or that of a cluster's."""
+    from fscost.files import stores
+
+    if on_cluster is None:
+        yield lambda _: stores.read
+        return
+    from fscost.run.executor.ray import RayCluster
+
+    cluster = RayCluster(on_cluster, _say)
+    try:
+        yield lambda machine: partial(cluster.read_stored, machine)
+    finally:
+        cluster.close()
+
+
+def _say(line: str) -> None:
+    print(plain(line), file=sys.stderr)
 
 
 @app.command("import", cls=Command)

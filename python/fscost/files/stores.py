@@ -2,7 +2,7 @@
 fsspec understands (https://filesystem-spec.readthedocs.io)."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -13,6 +13,9 @@ from fscost.files.write import creating
 
 _PIECE_BYTES = 8 << 20
 _AS = "name a folder that all machines share as file:///mnt/runs, or a store as s3://bucket/runs"
+_WHERE = "name the store as this machine reaches it, or let the cluster's read it: --on-cluster"
+Read = Callable[[str, str, int], bytes]
+"""Reader of a piece of a file: the URL of its store, its name there, and a byte offset."""
 
 
 def check(url: str) -> None:
@@ -32,19 +35,29 @@ def put(path: Path, url: str, name: str) -> None:
             raise HostError(f"{url}: {name} is incomplete there", "free some space in the store")
 
 
-def fetch(url: str, name: str, path: Path, size_bytes: int, sha256: str) -> None:
-    """Copy the file of this name below the URL to a new file, if it has this size and digest."""
-    if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
-        raise InputError(f"{name!r} leads out of {url}", "do not use this run: it was edited")
-    digest, left = hashlib.sha256(), size_bytes
-    with creating(path) as out, _errors(url):
+def read(url: str, name: str, offset: int) -> bytes:
+    """Read a piece of the file of this name below the URL, from a byte offset on; empty at its
+    end."""
+    with _errors(url, _WHERE):
         store, root = _opened(url)
         with store.open(f"{root.rstrip('/')}/{name}", "rb") as file:
-            while left >= 0 and (piece := file.read(_PIECE_BYTES)):
-                left -= len(piece)
-                digest.update(piece)
-                out.write(piece)
-        if left or digest.hexdigest() != sha256:
+            file.seek(offset)
+            piece: bytes = file.read(_PIECE_BYTES)
+            return piece
+
+
+def fetch(url: str, name: str, path: Path, size_bytes: int, sha256: str, read: Read = read) -> None:
+    """Copy the file of this name below the URL to a new file, if it has this size and digest.
+    `read` reads a piece of it, on another machine perhaps."""
+    if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
+        raise InputError(f"{name!r} leads out of {url}", "do not use this run: it was edited")
+    digest, done = hashlib.sha256(), 0
+    with creating(path) as out:
+        while done <= size_bytes and (piece := read(url, name, done)):
+            done += len(piece)
+            digest.update(piece)
+            out.write(piece)
+        if done != size_bytes or digest.hexdigest() != sha256:
             raise InputError(f"{url}: {name} is not the file that the run wrote", "run it again")
 
 
@@ -66,11 +79,11 @@ def _opened(url: str) -> tuple[Any, str]:
 
 
 @contextmanager
-def _errors(url: str) -> Iterator[None]:
+def _errors(url: str, remedy: str = _AS) -> Iterator[None]:
     try:
         yield
     except FscostError:
         raise
     except Exception as error:  # Each kind of store raises errors of its own.
         what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-        raise HostError(f"{url}: {what}", _AS) from error
+        raise HostError(f"{url}: {what}", remedy) from error

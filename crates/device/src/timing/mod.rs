@@ -4,6 +4,7 @@
 //! A model sees each request at the submission time in the recording, so that the same submissions
 //! always have the same completions. A separate thread sends replies.
 
+mod awake;
 mod completions;
 pub mod models;
 mod queue;
@@ -15,6 +16,7 @@ pub use queue::{Part, Reply, Ticket};
 pub use timer::run_first;
 
 use crate::store::{Clock, Request};
+use awake::Awake;
 use fscost_latency::Device;
 use queue::{Due, Queue};
 use rehearsal::Rehearsal;
@@ -28,10 +30,14 @@ use timer::{Timer, Waiter};
 /// File of completions, which models and real disks share.
 pub type SharedCompletions = Arc<Mutex<Completions>>;
 
+/// More than the time in which most requests are carried out and recorded.
+const SOON_NS: u64 = 50_000;
+
 /// The models of a cell's disks, and the replies that wait for them.
 pub struct Timing {
     shared: Arc<Shared>,
     sender: Mutex<Option<JoinHandle<()>>>,
+    _awake: Option<Awake>,
 }
 
 struct Shared {
@@ -47,7 +53,8 @@ struct State {
 }
 
 impl Timing {
-    /// Start the thread that sends replies, with its scheduling class, which needs a privilege.
+    /// Start the thread that sends replies, with its scheduling class, and keep the processors
+    /// awake. Both need a privilege.
     pub fn start(
         models: Vec<Option<Device>>,
         clock: Clock,
@@ -76,6 +83,7 @@ impl Timing {
         Ok(Self {
             shared,
             sender: Mutex::new(Some(sender)),
+            _awake: Awake::begin(),
         })
     }
 
@@ -88,21 +96,23 @@ impl Timing {
         // Read under the lock, so that the times passed to a model never run backwards.
         let now_ns = self.shared.clock.now_ns();
         let ticket = state.queue.submit(now_ns, first, parts)?;
-        // The sender wakes while the request is carried out, because a cache may complete it in
-        // less time than that takes.
-        self.shared.timer.set(state.queue.next_ns());
+        // The sender precedes this thread on its processor, so it would delay a request that the
+        // model completes at once. `reply` sets the timer for such a request.
+        let next_ns = state.queue.next_ns();
+        if next_ns.is_none_or(|next_ns| next_ns > now_ns + SOON_NS) {
+            self.shared.timer.set(next_ns);
+        }
         Some(ticket)
     }
 
-    /// Send a reply once the model has completed all parts of its request.
+    /// Send a reply once the model has completed all parts of its request: now, if it has.
     pub fn reply(&self, ticket: Ticket, reply: Reply) {
         let mut state = lock(&self.shared.state);
-        let due = state.queue.reply(ticket, reply);
+        let mut due = state.queue.advance(self.shared.clock.now_ns());
+        due.extend(state.queue.reply(ticket, reply));
         self.shared.timer.set(state.queue.next_ns());
         drop(state);
-        if let Some(due) = due {
-            self.shared.send(vec![due]);
-        }
+        self.shared.send(due);
     }
 
     /// Send all waiting replies at once, and store the completions noted so far.

@@ -16,7 +16,8 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from fscost import host
-from fscost.errors import HostError, InputError
+from fscost.errors import FscostError, HostError, InputError
+from fscost.files import stores
 from fscost.run.executor import survey, worker
 from fscost.run.executor.remote import Ended, Joined, Lost, LostError
 from fscost.run.executor.survey import Question, Report, Reports
@@ -152,6 +153,29 @@ class RayCluster:
         """Let the machine remove the files of a finished cell."""
         self._actors[machine].forget.remote(cell)
 
+    def read_stored(self, machine: str, url: str, name: str, offset: int) -> bytes:
+        """Read a piece of a recording in a store on the machine that put it there."""
+        import ray
+
+        self._connect()
+        node = self._nodes.get(machine)
+        if node is None:
+            raise HostError(
+                f"machine {machine!r}, which has the recording, is not in the cluster",
+                "let it join again under the same name (`ray start --node-name`)",
+            )
+        on = {"num_cpus": 0, "max_retries": 0, "scheduling_strategy": _on(node)}
+        asked = ray.remote(same_version).options(**on)
+        try:
+            piece: bytes | str = ray.get(
+                asked.remote(host.fscost_version(), _piece, url, name, offset)
+            )
+        except ray.exceptions.RayError as error:
+            piece = _why(error)
+        if isinstance(piece, str):
+            raise HostError(f"machine {machine}: {piece}", "correct it there, and fetch again")
+        return piece
+
     def dismiss(self, machine: str) -> None:
         """Release a machine, and end the cells that it runs: its agents end with their parent."""
         import ray
@@ -225,6 +249,14 @@ def _answer(pickled: bytes) -> Report | str:
     """Answer a question, which is unpickled only where its classes are the same."""
     question: Question = pickle.loads(pickled)
     return survey.answer(question)
+
+
+def _piece(url: str, name: str, offset: int) -> bytes | str:
+    """Read a piece of a file in a store, or say why it cannot be read."""
+    try:
+        return stores.read(url, name, offset)
+    except FscostError as error:
+        return error.what
 
 
 def _ray() -> Any:
