@@ -232,7 +232,21 @@ def live(figures: Any) -> Iterator[Row]:
             name,
             f"{each['live_s']:.2f} s",
             f"{each['offline_s']:.2f} s",
-            judged(f"{each['ratio']:.3f}", abs(each["ratio"] - 1) <= 0.05),
+            f"{each['path_s']:.3f} s",
+            judged(f"{each['ratio']:.3f}", abs(each["ratio"] - 1) <= 0.05)
+            if each["path_s"] * 2 <= each["live_s"]
+            else f"{each['ratio']:.3f} (not judged)",
+        )
+
+
+def lives(figures: Any) -> Iterator[Row]:
+    """Yield a row for each device of `lives`."""
+    for name, each in figures.items():
+        yield (
+            name,
+            f"{each['modelled_bytes'] / 1e9:.0f} GB",
+            judged(f"{each['wall_s']:.1f} s", each["wall_s"] < 30),
+            f"{each['cpu_s']:.1f} s",
         )
 
 
@@ -400,11 +414,21 @@ SECTIONS = (
     Section(
         "live",
         "Live runs beside offline replays",
-        "fio runs on a modelled disk (live), and on one without delays whose recording is then"
+        "fio runs on a modelled disk (live), and on one without delay whose recording is then"
         " replayed (offline); median of the rounds. Target: a ratio within 5 % of 1 on a quiet"
-        " machine.",
-        ("model, job", "live", "offline", "ratio"),
+        " machine. A job is not judged if the disk without delay takes more than half of its live"
+        " time: it measures this machine and its kernel, which no model contains.",
+        ("model, job", "live", "offline", "no delay", "ratio"),
         live,
+    ),
+    Section(
+        "lives",
+        "The life of a device",
+        "`fscost wear` of a trace with 512 MiB of random 4 KiB writes, on each device of the"
+        " catalogue: block and log mappings at their real size, the others at 64 GiB or their own"
+        " size. Target: 30 s.",
+        ("device", "modelled", "time", "CPU"),
+        lives,
     ),
     Section(
         "crash",

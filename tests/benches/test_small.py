@@ -91,6 +91,14 @@ def test_live(tmp_path: Path) -> None:
     assert all(each["offline_s"] > 0 for each in found.values())
 
 
+def test_lives(tmp_path: Path) -> None:
+    found = figures(tmp_path, "lives", "--writes", "500", "--unjudged", "sd-card-a1-32gb")
+    assert set(found) == {"sd-card-a1-32gb"}
+    [figure] = found.values()
+    assert figure["modelled_bytes"] > 31e9
+    assert figure["write_amplification"] >= 1
+
+
 @pytest.mark.guest
 @pytest.mark.slow
 def test_vm(tmp_path: Path) -> None:
