@@ -174,3 +174,46 @@ impl Drop for AbortOnPanic {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fscost_latency::Model;
+    use fscost_recording::Op;
+    use std::sync::mpsc;
+
+    const AT_ONCE: &str = "[latency]\nmodel = \"constant\"\nwrite_us = 0.001\nflush_us = 0.001\n";
+
+    #[test]
+    fn a_reply_that_is_due_does_not_wait_for_the_sender() {
+        let folder = tempfile::tempdir().unwrap();
+        let completions = Completions::create(&folder.path().join("completions")).unwrap();
+        let model = Model::parse("at-once", AT_ONCE).unwrap();
+        let devices = vec![Some(Device::new(&model, 1 << 20, 1))];
+        let completions = Arc::new(Mutex::new(completions));
+        let timing = Timing::start(devices, Clock::start(), completions).unwrap();
+        let (sent, replies) = mpsc::channel();
+        for number in 0..100 {
+            let mut parts = [Request {
+                submit_ns: 0,
+                disk: 0,
+                op: if number % 2 == 0 {
+                    Op::Write
+                } else {
+                    Op::Flush
+                },
+                offset: 0,
+                length: 0,
+                fua: false,
+            }];
+            let ticket = timing.submit(number, &mut parts).unwrap();
+            let sent = sent.clone();
+            timing.reply(
+                ticket,
+                Box::new(move || sent.send(std::thread::current().id()).unwrap()),
+            );
+            assert_eq!(replies.try_recv(), Ok(std::thread::current().id()));
+        }
+        timing.finish().unwrap();
+    }
+}
