@@ -232,7 +232,8 @@ def test_a_recording_is_read_on_the_machine_that_made_it(
             asked.append(("closed", 0))
 
     monkeypatch.setattr(ray, "RayCluster", Cluster)
-    fetch(one.folder, f"file://{tmp_path}/shared/{one.folder.name}", "head:6379")
+    [url] = {place.url for cell in cells if (place := stored(cell))}
+    fetch(one.folder, url, "head:6379")
     assert asked == [
         *((cell.machine, offset) for cell in cells for offset in (0, 3, 4)),
         ("closed", 0),
