@@ -84,7 +84,7 @@ def test_delays(tmp_path: Path) -> None:
 @pytest.mark.root
 @pytest.mark.long
 def test_live(tmp_path: Path) -> None:
-    words = ("--requests", "4", "--rounds", "1", "--unjudged", "sata-ssd")
+    words = ("--requests", "40", "--rounds", "1", "--unjudged", "sata-ssd")
     found = figures(tmp_path, "live", *words)
     assert len(found) == 3
     assert all(set(each) == {"live_s", "offline_s", "path_s", "ratio"} for each in found.values())
