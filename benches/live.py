@@ -38,7 +38,7 @@ from fscost import capture, latency
 
 @dataclass(frozen=True)
 class Job:
-    """What fio does: so many requests at once, of this kind."""
+    """A job for fio: its options, the number of requests in flight, and their operation."""
 
     words: str
     depth: int

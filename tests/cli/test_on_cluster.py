@@ -63,6 +63,21 @@ def test_ray_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda cluster: cluster.each(len, "", within_s=1),
+        lambda cluster: cluster.read_stored("one", "file:///mnt", "a.fscost", 0),
+    ],
+)
+def test_doctor_and_fetch_without_ray(
+    monkeypatch: pytest.MonkeyPatch, ask: Callable[[ray.RayCluster], object]
+) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "ray", None)
+    with pytest.raises(FscostError, match="--on-cluster needs Ray"):
+        ask(ray.RayCluster("auto", print))
+
+
 @pytest.mark.parametrize("address", ["", "head", "head:", ":6379", "ray://head:1", "head:70000"])
 def test_an_address_is_a_host_and_a_port(address: str) -> None:
     with pytest.raises(FscostError, match="is not an address"):

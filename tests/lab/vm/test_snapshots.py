@@ -187,8 +187,8 @@ def flip_text(state: Path) -> None:
     address say that the page is whole, and whether it belongs to the same memory as the previous
     one or that memory's name comes first (QEMU, migration/ram.c: RAM_SAVE_FLAG_PAGE and _CONTINUE).
     Between two pages, pages of zeros and the start of another section may stand, because QEMU ends
-    a section after 50 ms. The kernel cannot be found by its image, because it patches nearly every page at
-    boot.
+    a section after 50 ms. The kernel cannot be found by its image, because it patches nearly every
+    page at boot.
     """
     page_bytes, whole_page = 4096, 0x08 | 0x20
     text = 0x1000000  # physical, of x86-64 (CONFIG_PHYSICAL_START), and loaded there by QEMU

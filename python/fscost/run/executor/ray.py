@@ -74,9 +74,9 @@ class RayCluster:
         self, function: Callable[..., _Answer], *arguments: Any, within_s: float
     ) -> dict[str, _Answer | str]:
         """Call a function on each machine. Return its answers, or why there is none."""
+        self._connect()
         import ray
 
-        self._connect()
         remote = ray.remote(function)
         asked = {
             name: remote.options(num_cpus=0, max_retries=0, scheduling_strategy=_on(node)).remote(
@@ -155,9 +155,9 @@ class RayCluster:
 
     def read_stored(self, machine: str, url: str, name: str, offset: int) -> bytes:
         """Read a piece of a recording in a store on the machine that put it there."""
+        self._connect()
         import ray
 
-        self._connect()
         node = self._nodes.get(machine)
         if node is None:
             raise HostError(
