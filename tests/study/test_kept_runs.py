@@ -1,5 +1,7 @@
 """docs/posts.md is what the runs beside it show: each is judged again by today's rules."""
 
+import html
+import json
 import re
 from pathlib import Path
 
@@ -30,3 +32,16 @@ def test_the_page_shows_what_its_runs_show() -> None:
     )
     pictures = {name: f"posts/{name}.svg" for name in (post.study.name for post in found.posts)}
     assert text(found, pictures, command[1]) == page
+
+
+def test_each_picture_shows_the_runs_of_its_study() -> None:
+    begun: dict[str, set[str]] = {}
+    for folder in RUNS.iterdir():
+        manifest = load(folder).manifest
+        begun.setdefault(str(manifest.request["study"]), set()).add(manifest.started_utc)
+    shown = {}
+    for picture in (PAGE.parent / "posts").glob("*.svg"):
+        about = re.search(r'\{"runs": .*?\]\}', html.unescape(picture.read_text()))
+        assert about is not None, picture
+        shown[picture.stem] = {run["started_utc"] for run in json.loads(about[0])["runs"]}
+    assert shown == begun
