@@ -57,7 +57,6 @@ class Disk:
 
     def __init__(self, folder: Path, model: str | None) -> None:
         folder.mkdir()
-        self.completions = folder / "completions"
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         command = [str(find_binaries().disk), "serve", "--recording", str(folder / "recording")]
         command += ["--nbd", str(folder / "nbd"), "--control-fd", str(theirs.fileno())]
@@ -65,7 +64,6 @@ class Disk:
         if model is not None:
             (folder / "model.toml").write_text(model)
             command += ["--model", f"main={folder / 'model.toml'}"]
-            command += ["--completions", str(self.completions)]
         self._server = subprocess.Popen(command, pass_fds=[theirs.fileno()])
         theirs.close()
         self._control.recv(1 << 16)
@@ -140,11 +138,12 @@ def measured(
             pass
     cpu_us = (disk.cpu_s() - begin_s) * 1e6 / number
     disk.end()
-    found = np.fromfile(disk.completions, "<u8").reshape(-1, 3).astype(np.int64)
-    batches = [batch["submit_ns"] for batch in capture.requests(folder / "recording")]
-    submit_ns = np.concatenate([each.to_numpy() for each in batches]).astype(np.int64)
-    delay_ns = found[:, 1] - submit_ns[found[:, 0]]
-    return Round(found[:, 2] - found[:, 1], delay_ns >= LEAST_DELAY_NS, cpu_us)
+    batches = list(capture.requests(folder / "recording"))
+    latency_ns, late_ns = (
+        np.concatenate([batch[name].drop_null().to_numpy() for batch in batches]).astype(np.int64)
+        for name in ("latency_ns", "late_ns")
+    )
+    return Round(late_ns, latency_ns >= LEAST_DELAY_NS, cpu_us)
 
 
 @dataclass(frozen=True)

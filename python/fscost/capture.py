@@ -2,6 +2,7 @@
 (docs/recording-format.md)."""
 
 import contextlib
+import itertools
 import os
 import shlex
 import threading
@@ -9,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Protocol
+from typing import IO, TYPE_CHECKING, Any
 
 from fscost import files
 from fscost.errors import DefectError, FscostError, HostError, InputError
@@ -71,19 +72,6 @@ class RecordedInterval:
     end_ns: int
     disks: Mapping[str, Mapping[str, int]]
     first_write_bytes: int = 0
-
-
-class MoreColumns(Protocol):
-    """Columns about requests that come from other files than the recording."""
-
-    def schema(self, recorded: "pa.Schema") -> "pa.Schema":
-        """Return the schema of the recorded columns followed by these columns."""
-        ...
-
-    def beside(self, batch: "pa.RecordBatch", first: int) -> "pa.RecordBatch":
-        """Return the batch with these columns added. Its first request is number `first` in the
-        recording."""
-        ...
 
 
 def require_native() -> None:
@@ -364,26 +352,21 @@ def _refuse_too_large(file: IO[bytes], path: Path, announce: Announce) -> Announ
     return announced
 
 
-def write_requests(
-    recording: Path, table: Path, more: "MoreColumns | None" = None
-) -> tuple[int, list[RecordedInterval]]:
+def write_requests(recording: Path, table: Path) -> tuple[int, list[RecordedInterval]]:
     """Write every request of the recording, without its content, to a Parquet table. Return the
     number of requests and, from the same pass, the intervals. No partial table remains after a
     failure."""
     import pyarrow.parquet as pq
 
     rows = 0
-    schema = _requests_schema() if more is None else more.schema(_requests_schema())
-    with (
-        errors(recording),
-        files.creating(table) as file,
-        pq.ParquetWriter(file, schema, compression=COMPRESSION) as writer,
-    ):
-        source = _open(recording)
-        requests = source.requests()
-        for batch in _batches(requests):
-            writer.write_batch(batch if more is None else more.beside(batch, rows))
-            rows += batch.num_rows
+    with errors(recording), files.creating(table) as file:
+        requests = _open(recording).requests()
+        batches = _batches(requests)
+        first = next(batches, _requests_schema().empty_table().to_batches()[0])
+        with pq.ParquetWriter(file, first.schema, compression=COMPRESSION) as writer:
+            for batch in itertools.chain([first], batches):
+                writer.write_batch(batch)
+                rows += batch.num_rows
         return rows, _intervals(requests.intervals())
 
 
@@ -413,8 +396,10 @@ def crashes(recording: Path) -> "Callable[[tuple[int, ...]], Crash]":
 
 
 def requests(recording: Path) -> "Iterator[pa.RecordBatch]":
-    """Yield every request in order of completion, without its content. `event` is its number in the
-    recording, counting marks."""
+    """Yield every request in the order in which it took effect, without its content. `event` is its
+    number in the recording, counting marks. If a disk had a model or was a real one, `latency_ns`
+    is the time from the submission until the model or device had completed the request, and
+    `late_ns` from there until the reply was sent; null for other disks."""
     with errors(recording):
         yield from _batches(_open(recording).requests())
 

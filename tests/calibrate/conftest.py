@@ -22,7 +22,7 @@ def served_device(model: str, size_bytes: int, folder: Path) -> Iterator[Path]:
     (folder / "model.toml").write_text(model)
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     command = [find_binaries().disk, "serve", "--recording", folder / "recording"]
-    command += ["--completions", folder / "completions", "--control-fd", str(theirs.fileno())]
+    command += ["--control-fd", str(theirs.fileno())]
     command += ["--disk", f"main={size_bytes}", "--model", f"main={folder / 'model.toml'}"]
     with ours, theirs, subprocess.Popen(command, pass_fds=[theirs.fileno()]) as server:
         # Detect a server that ends.

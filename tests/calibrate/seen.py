@@ -13,7 +13,6 @@ import pyarrow.parquet as pq
 
 from fscost import capture
 from fscost.calibrate.fio import SMALL_BYTES, Answer
-from fscost.lab.cell.completions import Completions
 
 LARGE = 1 << 19
 """Minimum length in bytes of the pieces of a large request."""
@@ -78,7 +77,7 @@ def requests(folder: Path, ended_unix_ns: int) -> list[Row]:
     """Return the requests of the disk served there, by submission time. The last row, an operation
     `end`, stands for the end of the program that made them."""
     table = folder / "seen.parquet"
-    capture.write_requests(folder / "recording", table, Completions(folder / "completions"))
+    capture.write_requests(folder / "recording", table)
     rows: list[Row] = pq.read_table(table).to_pylist()
     ended_ns = ended_unix_ns - capture.info(folder / "recording")["begin_unix_ns"]
     end = {"op": "end", "offset": 0, "length": 0, "submit_ns": ended_ns}

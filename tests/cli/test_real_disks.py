@@ -168,7 +168,7 @@ def served(node: Path, tmp_path: Path) -> Iterator[int]:
     found = claim(node, node)
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     command = [find_binaries().disk, "serve", "--recording", tmp_path / "r"]
-    command += ["--completions", tmp_path / "c", "--control-fd", str(theirs.fileno())]
+    command += ["--control-fd", str(theirs.fileno())]
     command += ["--disk", f"main={found.size_bytes}", "--device"]
     command += [f"main={node},{found.number[0]},{found.number[1]},{found.diskseq}"]
     with ours, theirs, subprocess.Popen(command, pass_fds=[theirs.fileno()]) as server:
@@ -307,7 +307,7 @@ def test_a_device_that_was_replaced_is_refused_by_the_server(replaced: Any, tmp_
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with ours, theirs:
         command = [find_binaries().disk, "serve", "--recording", tmp_path / "r"]
-        command += ["--completions", tmp_path / "c", "--control-fd", str(theirs.fileno())]
+        command += ["--control-fd", str(theirs.fileno())]
         command += ["--disk", f"main={16 * MIB}", "--device"]
         command += [
             f"main={replaced.path},{replaced.number[0]},{replaced.number[1]},{replaced.diskseq}"

@@ -26,7 +26,6 @@ class Server:
     control: socket.socket
     recording: Path
     socket_path: Path
-    completions: Path
 
     def uri(self, disk: str = "main") -> str:
         return f"nbd+unix:///{disk}?socket={self.socket_path}"
@@ -56,7 +55,6 @@ def serve(tmp_path: Path) -> Iterator[Callable[..., Server]]:
         ours.settimeout(LIMIT_S)
         path = tmp_path / f"nbd{len(servers)}.sock"
         recording = tmp_path / f"{len(servers)}.fscost"
-        completions = tmp_path / f"{len(servers)}.completions"
         command = [
             find_binaries().disk,
             "serve",
@@ -69,13 +67,12 @@ def serve(tmp_path: Path) -> Iterator[Callable[..., Server]]:
         ]
         for disk in disks or (f"main={64 * MIB}",):
             command += ["--disk", disk]
-        if more:
-            command += [*more, "--completions", completions]
+        command += more
         process = subprocess.Popen(
             [*command, "--ppid", str(os.getpid())], pass_fds=[theirs.fileno()]
         )
         theirs.close()
-        server = Server(process, ours, recording, path, completions)
+        server = Server(process, ours, recording, path)
         servers.append(server)
         assert "ready" in json.loads(ours.recv(1 << 16))
         return server

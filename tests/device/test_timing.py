@@ -9,7 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from tests.device.conftest import LIMIT_S
@@ -17,7 +16,6 @@ from tests.device.test_nbd import WRITE, ask, client, negotiate
 
 from fscost import capture
 from fscost.lab.cell.binaries import find_binaries
-from fscost.lab.cell.completions import Completions
 
 MIB = 1 << 20
 Serve = Callable[..., Any]
@@ -48,7 +46,7 @@ def timed(serve: Serve, tmp_path: Path, disks: int = 1, **latencies_us: int) -> 
 def requests(server: Any, tmp_path: Path) -> list[dict[str, Any]]:
     server.finish()
     out = tmp_path / "requests.parquet"
-    capture.write_requests(server.recording, out, Completions(server.completions))
+    capture.write_requests(server.recording, out)
     rows: list[dict[str, Any]] = pq.read_table(out).to_pylist()
     return rows
 
@@ -72,10 +70,9 @@ def test_no_reply_comes_before_its_model(serve: Serve, tmp_path: Path) -> None:
     server = timed(serve, tmp_path, read_us=700, write_us=700)
     commands = [f"aio_read {k * 4096} 4k" for k in range(300)]
     subprocess.run(qemu_io(server, *commands, "aio_flush"), check=True, timeout=LIMIT_S)
-    server.finish()
-    found = np.fromfile(server.completions, "<u8").reshape(-1, 3).astype(np.int64)
-    assert sorted(found[:, 0]) == list(range(len(found)))
-    assert (found[:, 2] >= found[:, 1]).all()
+    rows = requests(server, tmp_path)
+    assert len(rows) == 300
+    assert all(row["latency_ns"] == 700_000 and row["late_ns"] >= 0 for row in rows)
 
 
 def test_requests_wait_side_by_side(serve: Serve, tmp_path: Path) -> None:
@@ -159,7 +156,7 @@ def test_a_model_that_cannot_be_used(tmp_path: Path, arguments: tuple[str, ...],
     with ours, theirs:
         command = [find_binaries().disk, "serve", "--recording", tmp_path / "r"]
         command += ["--nbd", tmp_path / "s", "--disk", f"main={MIB}"]
-        command += ["--completions", tmp_path / "c", "--control-fd", str(theirs.fileno())]
+        command += ["--control-fd", str(theirs.fileno())]
         ended = subprocess.run(
             [*command, *arguments],
             capture_output=True,

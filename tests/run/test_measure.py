@@ -26,7 +26,6 @@ class Recorded(FakeLab):
     def run(self, cell: Cell, options: LabOptions, on_step: Callable[[str], None]) -> CellResult:
         result = super().run(cell, options, on_step)
         result.recorded = [None]  # type: ignore[list-item]
-        (options.cell_dir / "completions").write_bytes(b"")
         return result
 
 

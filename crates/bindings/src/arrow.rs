@@ -49,7 +49,7 @@ impl Batch {
 }
 
 /// Converts an error of Arrow: names that fill more than 2 GiB, or a defect of this crate.
-fn refused(error: ArrowError) -> PyErr {
+pub fn refused(error: ArrowError) -> PyErr {
     PyOverflowError::new_err(error.to_string())
 }
 

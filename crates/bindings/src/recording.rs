@@ -47,7 +47,7 @@ impl Recording {
         let (header, frames) = (self.inner.header(), self.inner.frames());
         let sum = |of: fn(&FrameInfo) -> u32| frames.iter().map(|f| u64::from(of(f))).sum::<u64>();
         let info = PyDict::new(py);
-        info.set_item("version", recording::VERSION)?;
+        info.set_item("version", self.inner.version())?;
         info.set_item("stripped", header.stripped.text())?;
         info.set_item("begin_unix_ns", header.begin_unix_ns)?;
         info.set_item("file_bytes", self.inner.file_bytes())?;
@@ -87,8 +87,8 @@ impl Recording {
 
     /// Return the requests in record batches: `event` (its number, marks counted), `submit_ns`,
     /// `complete_ns`, `disk`, `op`, `offset`, `length`, `fua`.
-    fn requests(&self) -> PyResult<Requests> {
-        Requests::of(Arc::clone(&self.inner))
+    fn requests(&self, py: Python<'_>) -> PyResult<Requests> {
+        Requests::of(py, Arc::clone(&self.inner))
     }
 
     /// Explain each written byte.
@@ -184,23 +184,18 @@ impl Recording {
     /// "all"): lists of `[{"name", "recorded_ns", "modelled_ns", "disks":
     /// [{"busy_ns", "read", "write", "flush", "discard"}]}]`, the last four as `{"buckets":
     /// [(least, most, count)], "sum_ns", "max_ns"}`. `models` holds the file name and text of each
-    /// disk's model. `completions` holds pairs of 64-bit numbers: a request of the recording, and
-    /// the time at which its live model completed it. `None` if the recording does not tell how
-    /// much time passed between requests.
-    #[pyo3(signature = (models, waits, seed, completions=None))]
+    /// disk's model. `None` if the recording does not tell how much time passed between requests.
     fn replay<'py>(
         &self,
         py: Python<'py>,
         models: Vec<(String, String)>,
         waits: Vec<String>,
         seed: u64,
-        completions: Option<&[u8]>,
     ) -> PyResult<Option<Vec<Vec<Bound<'py, PyDict>>>>> {
         let (models, waits) = replay::parsed(&models, &waits)?;
-        let completions = replay::pairs(completions.unwrap_or_default());
         let inner = Arc::clone(&self.inner);
         let found = working(py, move || {
-            let requests = fscost_replay::Requests::completed(&inner, &completions)?;
+            let requests = fscost_replay::Requests::of(&inner)?;
             let replayed = requests
                 .has_time()
                 .then(|| replay::all(&requests, &models, &waits, seed));

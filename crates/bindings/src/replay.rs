@@ -8,7 +8,7 @@ use crate::{
 use fscost_latency::Model;
 use fscost_replay::{DiskTimes, Histogram, IntervalTimes, Requests, Traced, Waits};
 use pyo3::{prelude::*, types::PyDict};
-use std::{collections::HashMap, path::PathBuf, sync::Arc, thread};
+use std::{path::PathBuf, sync::Arc, thread};
 
 /// Replays requests with each assumption of `waits`, on threads of their own.
 pub fn all(
@@ -96,18 +96,6 @@ fn joined<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
     thread
         .join()
         .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-}
-
-/// Parses pairs of 64-bit numbers, little-endian: the number of a request and the time at which it
-/// was completed.
-pub fn pairs(bytes: &[u8]) -> HashMap<u64, u64> {
-    let (words, _) = bytes.as_chunks::<8>();
-    let (pairs, _) = words.as_chunks::<2>();
-    let number = |word: [u8; 8]| u64::from_le_bytes(word);
-    pairs
-        .iter()
-        .map(|&[request, at_ns]| (number(request), number(at_ns)))
-        .collect()
 }
 
 /// Returns the times of an interval and of its disks.

@@ -1,15 +1,15 @@
 //! The requests of a recording, as columns.
 
 use crate::{
-    arrow::{Batch, column, flags, named, texts},
+    arrow::{Batch, column, flags, named, nullable, refused, texts},
     detached,
     intervals::interval_entries,
 };
 use arrow_data::ArrayData;
-use arrow_schema::DataType::{Int8, Int32, UInt64};
-use fscost_recording::{Event, Frame, Op, Recording, Result, Survey};
+use arrow_schema::DataType::{Int8, Int32, Int64, UInt64};
+use fscost_recording::{Event, Frame, Op, Recording, Reply, Result, Survey};
 use pyo3::{prelude::*, types::PyDict};
-use std::sync::Arc;
+use std::{iter::Peekable, sync::Arc, vec};
 
 /// An iterator of record batches.
 #[pyclass(module = "fscost._native")]
@@ -24,6 +24,9 @@ struct Reader {
     /// Index of the next frame, and the number of its first event.
     next: usize,
     event: u64,
+    /// Number of the next request, and the replies from it on; `None` if all disks replied at once.
+    request: u64,
+    replies: Option<Peekable<vec::IntoIter<Reply>>>,
     survey: Survey,
 }
 
@@ -31,7 +34,8 @@ struct Reader {
 const BATCH_EVENTS: usize = 1 << 18;
 
 impl Requests {
-    pub fn of(recording: Arc<Recording>) -> PyResult<Self> {
+    pub fn of(py: Python<'_>, recording: Arc<Recording>) -> PyResult<Self> {
+        let replies = detached(py, || recording.replies())?;
         let disks = &recording.header().disks;
         Ok(Self {
             disks: texts(disks.iter().map(|disk| &disk.name))?,
@@ -44,6 +48,8 @@ impl Requests {
             reader: Reader {
                 next: 0,
                 event: 0,
+                request: 0,
+                replies: (!replies.is_empty()).then(|| replies.into_iter().peekable()),
                 survey: Survey::new(disks.len()),
             },
             recording,
@@ -63,7 +69,7 @@ impl Requests {
         if columns.event.is_empty() {
             return Ok(None);
         }
-        let batch = Batch::new([
+        let mut batch = vec![
             ("event", column(UInt64, columns.event)?),
             ("submit_ns", column(UInt64, columns.submit_ns)?),
             ("complete_ns", column(UInt64, columns.complete_ns)?),
@@ -72,8 +78,12 @@ impl Requests {
             ("offset", column(UInt64, columns.offset)?),
             ("length", column(UInt64, columns.length)?),
             ("fua", flags(&columns.fua)?),
-        ]);
-        batch.map(Some)
+        ];
+        if self.reader.replies.is_some() {
+            batch.push(("latency_ns", time(columns.latency_ns)?));
+            batch.push(("late_ns", time(columns.late_ns)?));
+        }
+        Batch::new(batch).map(Some)
     }
 
     /// Return the intervals of the requests read so far, in the form of `Recording.intervals`.
@@ -94,10 +104,13 @@ struct Columns {
     offset: Vec<u64>,
     length: Vec<u64>,
     fua: Vec<bool>,
+    /// Negative without a reply.
+    latency_ns: Vec<i64>,
+    late_ns: Vec<i64>,
 }
 
 impl Columns {
-    fn add(&mut self, number: u64, event: &Event) {
+    fn add(&mut self, number: u64, event: &Event, reply: Option<Reply>) {
         self.event.push(number);
         self.submit_ns.push(event.submit_ns);
         self.complete_ns.push(event.complete_ns);
@@ -106,6 +119,11 @@ impl Columns {
         self.offset.push(event.offset);
         self.length.push(event.length);
         self.fua.push(event.fua);
+        let between = |begin: u64, end: u64| i64::try_from(end.saturating_sub(begin)).unwrap_or(-1);
+        let latency_ns = reply.map(|reply| between(event.submit_ns, reply.complete_ns));
+        self.latency_ns.push(latency_ns.unwrap_or(-1));
+        let late_ns = reply.map(|reply| between(reply.complete_ns, reply.sent_ns));
+        self.late_ns.push(late_ns.unwrap_or(-1));
     }
 }
 
@@ -119,11 +137,28 @@ impl Reader {
             self.survey.add(&frame)?;
             let numbered = (self.event..).zip(&frame.events);
             for (number, event) in numbered.filter(|(_, e)| e.op != Op::Mark) {
-                columns.add(number, event);
+                columns.add(number, event, reply_to(&mut self.replies, self.request));
+                self.request += 1;
             }
             self.next += 1;
             self.event += frame.events.len() as u64;
         }
         Ok(columns)
     }
+}
+
+/// Returns a column of times; negative ones are null.
+fn time(values: Vec<i64>) -> PyResult<ArrayData> {
+    let column = nullable(Int64, values)?.into_builder().data_type(UInt64);
+    column.build().map_err(refused)
+}
+
+/// Returns the reply to a request, and drops those to earlier ones.
+fn reply_to(replies: &mut Option<Peekable<vec::IntoIter<Reply>>>, request: u64) -> Option<Reply> {
+    let replies = replies.as_mut()?;
+    let mut found = None;
+    while let Some(reply) = replies.next_if(|reply| reply.request <= request) {
+        found = (reply.request == request).then_some(reply);
+    }
+    found
 }

@@ -17,7 +17,7 @@ pub struct Pending {
     pub length: u64,
 }
 
-/// The disks at an instant. `pending` is in order of completion.
+/// The disks at an instant. `pending` is in the order in which the writes took effect.
 #[derive(Debug)]
 pub struct Cut<'a> {
     pub(crate) requests: &'a Requests,
@@ -36,7 +36,7 @@ impl Requests {
         for (place, change) in self.changes.iter().enumerate() {
             let event = &change.event;
             let is_pending = match is_protected {
-                true => event.complete_ns > at_ns,
+                true => change.complete_ns > at_ns,
                 false => change.durable_ns > at_ns,
             };
             if event.submit_ns > at_ns || !is_pending {

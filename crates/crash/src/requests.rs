@@ -1,7 +1,7 @@
 //! The changes and flushes of a recording, with the instant from which each change is durable.
 
-use fscost_recording::{Event, Op, Recording, Result};
-use std::collections::HashMap;
+use fscost_recording::{Event, Op, Recording, Reply, Result};
+use std::{collections::HashMap, iter::Peekable, vec};
 
 /// An instant that never comes.
 const NEVER: u64 = u64::MAX;
@@ -13,15 +13,50 @@ pub(crate) struct Change {
     pub(crate) event: Event,
     /// Number of the event in the recording, marks counted.
     pub(crate) number: u64,
+    /// The instant at which the disk had completed it.
+    pub(crate) complete_ns: u64,
     /// The first instant at which no power cut can lose it.
     pub(crate) durable_ns: u64,
 }
 
-/// The changes of all disks, in order of completion.
+/// The changes of all disks, in the order in which they took effect.
 #[derive(Debug)]
 pub struct Requests {
     pub(crate) changes: Vec<Change>,
     flushes: Vec<Flush>,
+}
+
+/// The instants at which requests had completed. A request takes effect in the disk's cache when it
+/// is logged, but a disk with a model, and a real one, replies later: a flush that was submitted in
+/// between does not cover it.
+struct Completed {
+    replies: Peekable<vec::IntoIter<Reply>>,
+    request: u64,
+}
+
+impl Completed {
+    fn of(recording: &Recording) -> Result<Completed> {
+        Ok(Completed {
+            replies: recording.replies()?.into_iter().peekable(),
+            request: 0,
+        })
+    }
+
+    /// Returns the instant of the next event of the recording.
+    fn next(&mut self, event: &Event) -> u64 {
+        let mut at_ns = event.complete_ns;
+        if event.op == Op::Mark {
+            return at_ns;
+        }
+        let number = self.request;
+        self.request += 1;
+        while let Some(reply) = self.replies.next_if(|reply| reply.request <= number) {
+            if reply.request == number {
+                at_ns = reply.complete_ns.max(at_ns);
+            }
+        }
+        at_ns
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -37,21 +72,24 @@ impl Requests {
     pub fn read(recording: &Recording, without: &[u64]) -> Result<Requests> {
         let mut changes = Vec::new();
         let mut flushes = Vec::new();
+        let mut completed = Completed::of(recording)?;
         let mut number = 0;
         recording.for_each_frame(false, |index, frame| {
             for event in &frame.events {
+                let at_ns = completed.next(event);
                 if event.op == Op::Write || event.op.clears() {
                     changes.push(Change {
                         frame: index as u32,
                         event: *event,
                         number,
+                        complete_ns: at_ns,
                         durable_ns: NEVER,
                     });
                 } else if event.op == Op::Flush && !without.contains(&number) {
                     flushes.push(Flush {
                         disk: event.disk,
                         submit_ns: event.submit_ns,
-                        complete_ns: event.complete_ns,
+                        complete_ns: at_ns,
                     });
                 }
                 number += 1;
@@ -84,10 +122,10 @@ impl Requests {
         for change in &mut self.changes {
             let event = &change.event;
             let ends = of_disks.get(&event.disk).map_or(&[][..], Vec::as_slice);
-            let from = ends.partition_point(|&(submit_ns, _)| submit_ns < event.complete_ns);
+            let from = ends.partition_point(|&(submit_ns, _)| submit_ns < change.complete_ns);
             let flushed = ends.get(from).map_or(NEVER, |&(_, end)| end);
             let own = match event.fua {
-                true => event.complete_ns,
+                true => change.complete_ns,
                 false => NEVER,
             };
             change.durable_ns = flushed.min(own);
@@ -101,7 +139,7 @@ impl Requests {
             .flushes
             .iter()
             .map(|flush| flush.complete_ns.saturating_sub(1))
-            .chain(self.changes.iter().map(|change| change.event.complete_ns))
+            .chain(self.changes.iter().map(|change| change.complete_ns))
             .filter(|at_ns| (begin_ns..end_ns).contains(at_ns))
             .collect();
         found.sort_unstable();

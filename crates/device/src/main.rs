@@ -12,7 +12,7 @@ use std::{
     io::{self, Write as _},
     path::PathBuf,
     process::ExitCode,
-    sync::{Arc, Mutex},
+    sync::Arc,
     time::{SystemTime, SystemTimeError},
 };
 
@@ -49,16 +49,11 @@ struct Serve {
     disks: Vec<DiskInfo>,
     /// NAME=FILE.toml: complete the requests of a disk when this device model does; at most once
     /// for each disk.
-    #[arg(long = "model", value_parser = parse_model, requires = "completions")]
+    #[arg(long = "model", value_parser = parse_model)]
     models: Vec<(String, PathBuf)>,
     /// NAME=PATH,MAJOR,MINOR,DISKSEQ: pass the requests of a disk through to this block device,
     /// which is refused if its numbers have changed; at most once for each disk. Over FUSE only.
-    #[arg(
-        long = "device",
-        value_parser = real::Named::parse,
-        requires = "completions",
-        conflicts_with = "nbd"
-    )]
+    #[arg(long = "device", value_parser = real::Named::parse, conflicts_with = "nbd")]
     devices: Vec<real::Named>,
     /// Front end of the disks. `auto`: ublk if available, else FUSE.
     #[arg(long, value_enum, default_value_t = FrontEnd::Auto, conflicts_with = "nbd")]
@@ -66,9 +61,6 @@ struct Serve {
     /// Seed of the models' random choices.
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// File for the completions of modelled and real disks; must not exist.
-    #[arg(long)]
-    completions: Option<PathBuf>,
     /// Serve over NBD, with each disk as an export under its name: the path of a Unix socket that
     /// does not exist, or @NAME for an abstract one.
     #[arg(long, value_name = "ADDRESS")]
@@ -184,18 +176,9 @@ fn serve(arguments: Serve) -> Result<server::Outcome, Box<dyn std::error::Error>
     let clock = store::Clock::start();
     let models = timing::models::read(&header.disks, &arguments.models, arguments.seed)?;
     let has_models = models.iter().any(Option::is_some);
-    let completions = match &arguments.completions {
-        Some(path) if has_models || !arguments.devices.is_empty() => {
-            Some(Arc::new(Mutex::new(timing::Completions::create(path)?)))
-        }
-        _ => None,
-    };
-    let real = real::Real::open(
-        &header.disks,
-        &arguments.devices,
-        clock,
-        completions.clone(),
-    )?;
+    let replies = Arc::new(timing::Replies::default());
+    let devices = &arguments.devices;
+    let real = real::Real::open(&header.disks, devices, clock, Arc::clone(&replies))?;
     let mut writer = Writer::create(&arguments.recording, &header)?;
     writer.keep_within(Room {
         max_bytes: arguments.max_recording,
@@ -204,12 +187,12 @@ fn serve(arguments: Serve) -> Result<server::Outcome, Box<dyn std::error::Error>
         user: arguments.user,
         ppid: arguments.ppid,
     };
-    let timing = completions
-        .filter(|_| has_models)
-        .map(|completions| timing::Timing::start(models, clock, completions))
-        .transpose()?
-        .map(Arc::new);
-    let store = store::Store::new(writer, clock, pressure::map_bytes());
+    let start = || timing::Timing::start(models, clock, Arc::clone(&replies));
+    let timing = has_models.then(start).transpose()?.map(Arc::new);
+    let mut store = store::Store::new(writer, clock, pressure::map_bytes());
+    if has_models || real.is_some() {
+        store = store.with(replies);
+    }
     let control = control::Control::new(socket, !arguments.untimed);
     Ok(match arguments.nbd {
         Some(address) => {

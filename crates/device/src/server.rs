@@ -73,7 +73,7 @@ pub fn serve(
                     return Ok(Outcome::Finished);
                 }
                 Next::Gone => {
-                    let _ = timing.as_deref().map(Timing::finish);
+                    timing.as_deref().inspect(|timing| timing.finish());
                     let _ = store.finish();
                     return Ok(Outcome::AgentGone);
                 }
@@ -90,10 +90,10 @@ fn finish(
     timing: Option<&Timing>,
     real: Option<&Real>,
 ) -> fscost_recording::Result<Finished> {
-    timing.map_or(Ok(()), Timing::finish)?;
+    timing.inspect(|timing| timing.finish());
     let mut devices = None;
     if let Some(real) = real {
-        real.finish()?;
+        real.finish();
         if let Some(what) = real.failure() {
             store.fail(&what);
         }

@@ -1,18 +1,22 @@
 //! The store of all disks: the log is the only storage, and an extent map for each disk locates its
 //! current content.
 
+use crate::timing::Replies;
 use fscost_recording::{
-    ErrorKind, Event, ExtentMap, MAX_REQUEST_BYTES, Mark, Op, Result, Summary, Totals, Writer,
-    fail_point,
+    ErrorKind, Event, ExtentMap, MAX_REQUEST_BYTES, Mark, Op, Reply, Result, Summary, Totals,
+    Writer, fail_point,
 };
 use rustix::time::{ClockId, clock_gettime};
-use std::{collections::BTreeMap, ops::Range};
+use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
 /// All disks of a cell, with one clock and one recording.
 pub struct Store {
     writer: Writer,
     maps: Vec<ExtentMap>,
     most_extents: usize,
+    replies: Option<Arc<Replies>>,
+    /// Replies taken from `replies`; empty between requests.
+    sent: Vec<Reply>,
     /// The recording's clock.
     pub clock: Clock,
 }
@@ -77,8 +81,17 @@ impl Store {
             writer,
             maps,
             most_extents: map_bytes / ExtentMap::EXTENT_BYTES,
+            replies: None,
+            sent: Vec::new(),
             clock,
         }
+    }
+
+    /// Log the replies that other threads note.
+    #[must_use]
+    pub fn with(mut self, replies: Arc<Replies>) -> Self {
+        self.replies = Some(replies);
+        self
     }
 
     /// Space for the content of the next write. Filling it before [`request`](Self::request) saves
@@ -153,7 +166,7 @@ impl Store {
     }
 
     fn log(&mut self, request: Request) -> Result<fscost_recording::Location> {
-        self.writer.append(Event {
+        let location = self.writer.append(Event {
             submit_ns: request.submit_ns,
             complete_ns: self.clock.now_ns(),
             offset: request.offset,
@@ -162,7 +175,19 @@ impl Store {
             disk: request.disk,
             op: request.op,
             fua: request.fua,
-        })
+        })?;
+        // Not earlier: a frame full of replies would end before the content in its space is logged.
+        self.log_replies()?;
+        Ok(location)
+    }
+
+    fn log_replies(&mut self) -> Result<()> {
+        if let Some(replies) = &self.replies {
+            replies.take(&mut self.sent);
+        }
+        self.sent
+            .drain(..)
+            .try_for_each(|reply| self.writer.reply(reply))
     }
 
     /// Refuse every further request.
@@ -184,6 +209,7 @@ impl Store {
 
     /// Start storing unstored data. Called when idle, so that a killed server loses little.
     pub fn idle(&mut self) -> Result<()> {
+        self.log_replies()?;
         self.writer.seal()
     }
 
@@ -203,7 +229,8 @@ impl Store {
     }
 
     /// Finish the recording.
-    pub fn finish(self) -> Result<(BTreeMap<String, Totals>, Summary)> {
+    pub fn finish(mut self) -> Result<(BTreeMap<String, Totals>, Summary)> {
+        self.log_replies()?;
         let disks = self.writer.disks().to_vec();
         let summary = self.writer.finish()?;
         Ok((named(&disks, &summary.totals), summary))
@@ -221,11 +248,11 @@ fn named(disks: &[fscost_recording::DiskInfo], totals: &[Totals]) -> BTreeMap<St
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fscost_recording::{DiskInfo, Header, Stripped};
+    use crate::timing::Part;
+    use fscost_recording::{DiskInfo, Header, Recording, Stripped};
+    use std::path::Path;
 
-    #[test]
-    fn a_map_that_takes_too_much_memory_ends_the_recording() {
-        let dir = tempfile::tempdir().unwrap();
+    fn store(path: &Path, map_bytes: usize) -> Store {
         let disk = DiskInfo {
             name: "main".into(),
             size_bytes: 1 << 20,
@@ -237,16 +264,54 @@ mod tests {
             disks: vec![disk],
             stripped: Stripped::No,
         };
-        let writer = Writer::create(&dir.path().join("recording"), &header).unwrap();
-        let mut store = Store::new(writer, Clock::start(), 2 * ExtentMap::EXTENT_BYTES);
-        let write = |offset| Request {
+        let writer = Writer::create(path, &header).unwrap();
+        Store::new(writer, Clock::start(), map_bytes)
+    }
+
+    fn write(offset: u64) -> Request {
+        Request {
             submit_ns: 0,
             disk: 0,
             op: Op::Write,
             offset,
             length: 512,
             fua: false,
+        }
+    }
+
+    #[test]
+    fn replies_that_fill_a_frame_keep_the_content_of_a_write() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("recording");
+        let replies = Arc::new(Replies::default());
+        let mut store = store(&path, 1 << 20).with(Arc::clone(&replies));
+        for number in 0..3 {
+            let part = Part {
+                number,
+                at_ns: number,
+            };
+            replies.note(&[part; 5000], number);
+            store.space()[..512].fill(number as u8 + 1);
+            store.request(write(number * 512)).unwrap();
+        }
+        let mut read = [0; 3 * 512];
+        let all = Request {
+            op: Op::Read,
+            length: read.len() as u64,
+            ..write(0)
         };
+        store.read(all, &mut read).unwrap();
+        assert_eq!(read, *[[1; 512], [2; 512], [3; 512]].as_flattened());
+        store.finish().unwrap();
+        let recording = Recording::open(&path).unwrap();
+        assert_eq!(recording.replies().unwrap().len(), 15_000);
+    }
+
+    #[test]
+    fn a_map_that_takes_too_much_memory_ends_the_recording() {
+        let dir = tempfile::tempdir().unwrap();
+        let map_bytes = 2 * ExtentMap::EXTENT_BYTES;
+        let mut store = store(&dir.path().join("recording"), map_bytes);
         // Writing the same place again adds no extent.
         for offset in [0, 0, 0, 4096, 4096, 8192] {
             store.request(write(offset)).unwrap();

@@ -1,6 +1,6 @@
 //! Byte layout of a recording (`docs/recording-format.md`). All integers are little-endian.
 
-use crate::{Error, ErrorKind, Event, Mark, Op, Result};
+use crate::{Error, ErrorKind, Event, Mark, Op, Reply, Result};
 use zerocopy::{
     FromBytes, FromZeros as _, Immutable, IntoBytes, KnownLayout, Unaligned,
     little_endian::{U16, U32, U64},
@@ -8,8 +8,9 @@ use zerocopy::{
 
 /// Sector size. Offsets and lengths of requests are multiples of it.
 pub const SECTOR_BYTES: u64 = 512;
-/// Version of the format. A reader rejects all others.
-pub const VERSION: u16 = 1;
+/// Version of the format that is written. A reader rejects later ones. Version 1 has no replies: the
+/// fields of their numbers are zero.
+pub const VERSION: u16 = 2;
 /// Maximum number of disks. A cell has few disks; a larger number means a damaged header.
 pub const MAX_DISKS: usize = 64;
 /// Maximum content of one request.
@@ -23,7 +24,7 @@ pub(crate) const FRAME_MAGIC: [u8; 4] = *b"FRAM";
 pub(crate) const PIECE_BYTES: usize = 64 * 1024;
 /// Amount of content at which a frame is sealed.
 pub(crate) const FRAME_TARGET_BYTES: usize = 256 * 1024;
-/// Number of events at which a frame is sealed.
+/// Number of events, and of replies, at which a frame is sealed.
 pub(crate) const FRAME_MAX_EVENTS: usize = 4096;
 /// Maximum content of one frame: the target is exceeded by at most one request.
 pub(crate) const FRAME_MAX_BYTES: usize = FRAME_TARGET_BYTES + MAX_REQUEST_BYTES;
@@ -116,6 +117,7 @@ pub(crate) const DISK_BYTES: usize = size_of::<RawDisk>();
 pub(crate) const FRAME_HEADER_BYTES: usize = size_of::<RawFrameHeader>();
 pub(crate) const PIECE_ENTRY_BYTES: usize = size_of::<RawPiece>();
 pub(crate) const EVENT_BYTES: usize = size_of::<RawEvent>();
+pub(crate) const REPLY_BYTES: usize = size_of::<RawReply>();
 
 /// The kind of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -125,7 +127,7 @@ pub(crate) enum FrameKind {
     End,
 }
 
-/// Header that precedes each frame's body: piece table, events, content.
+/// Header that precedes each frame's body: piece table, events, replies, content.
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned, Clone, Copy)]
 #[repr(C)]
 pub(crate) struct RawFrameHeader {
@@ -140,9 +142,11 @@ pub(crate) struct RawFrameHeader {
     pub piece_count: U32,
     pub first_complete_ns: U64,
     pub last_complete_ns: U64,
-    /// CRC-32C of the piece table and the stored events; the content has one checksum per piece.
+    /// CRC-32C of the piece table, the stored events and the stored replies; the content has one
+    /// checksum per piece.
     pub index_crc32c: U32,
-    pub reserved2: [u8; 8],
+    pub reply_count: U32,
+    pub replies_stored_bytes: U32,
     /// CRC-32C of this header, with this field zero.
     pub header_crc32c: U32,
 }
@@ -166,6 +170,14 @@ pub(crate) struct RawEvent {
     disk: U16,
     op: u8,
     flags: u8,
+}
+
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned, Debug, Clone, Copy)]
+#[repr(C)]
+pub(crate) struct RawReply {
+    request: U64,
+    complete_ns: U64,
+    sent_ns: U64,
 }
 
 const FLAG_FUA: u8 = 1;
@@ -216,9 +228,10 @@ impl Header {
             return Err(format(what));
         }
         let version = raw.version;
-        if version.get() != VERSION {
-            let what =
-                format!("version {version} of the format; this program reads version {VERSION}");
+        if !(1..=VERSION).contains(&version.get()) {
+            let what = format!(
+                "version {version} of the format; this program reads versions 1 to {VERSION}"
+            );
             return Err(format(&what));
         }
         let (count, bytes) = (usize::from(raw.disk_count.get()), raw.header_bytes);
@@ -233,6 +246,11 @@ impl Header {
             return corrupt(format!("the header has {bytes} bytes, not {length}"));
         }
         Ok(length)
+    }
+
+    /// Returns the version of a header that [`length`](Self::length) has accepted.
+    pub(crate) fn version(bytes: &[u8]) -> u16 {
+        RawHeader::ref_from_prefix(bytes).map_or(VERSION, |(raw, _)| raw.version.get())
     }
 
     /// Parses the whole header.
@@ -325,26 +343,36 @@ impl RawFrameHeader {
             self.content_raw_bytes.get() as usize,
             self.piece_count.get() as usize,
         );
-        let bounded = self.event_count.get() as usize <= FRAME_MAX_EVENTS
+        let most = |count: U32, stored: U32, entry_bytes: usize| {
+            count.get() as usize <= FRAME_MAX_EVENTS
+                && stored.get() as usize
+                    <= zstd::zstd_safe::compress_bound(FRAME_MAX_EVENTS * entry_bytes)
+        };
+        let bounded = most(self.event_count, self.events_stored_bytes, EVENT_BYTES)
+            && most(self.reply_count, self.replies_stored_bytes, REPLY_BYTES)
             && content <= FRAME_MAX_BYTES
             && pieces == content.div_ceil(PIECE_BYTES)
-            && self.content_stored_bytes.get() as usize <= content
-            && self.events_stored_bytes.get() as usize
-                <= zstd::zstd_safe::compress_bound(FRAME_MAX_EVENTS * EVENT_BYTES);
+            && self.content_stored_bytes.get() as usize <= content;
+        let is_empty = self.event_count.get() == 0 && self.reply_count.get() == 0;
         match self.kind {
-            1 if bounded && self.event_count.get() > 0 => Ok(FrameKind::Events),
-            2 if self.body_bytes() == 0 && self.event_count.get() == 0 => Ok(FrameKind::End),
+            1 if bounded && !is_empty => Ok(FrameKind::Events),
+            2 if self.body_bytes() == 0 && is_empty => Ok(FrameKind::End),
             kind => corrupt(&format!(
                 "frame header of kind {kind} with impossible sizes"
             )),
         }
     }
 
-    /// Returns the stored size of piece table, events and content.
-    pub(crate) fn body_bytes(&self) -> u64 {
+    /// Returns the stored size of piece table, events and replies.
+    pub(crate) fn index_bytes(&self) -> u64 {
         u64::from(self.piece_count.get()) * PIECE_ENTRY_BYTES as u64
             + u64::from(self.events_stored_bytes.get())
-            + u64::from(self.content_stored_bytes.get())
+            + u64::from(self.replies_stored_bytes.get())
+    }
+
+    /// Returns the stored size of piece table, events, replies and content.
+    pub(crate) fn body_bytes(&self) -> u64 {
+        self.index_bytes() + u64::from(self.content_stored_bytes.get())
     }
 }
 
@@ -413,6 +441,26 @@ impl RawEvent {
             Err(what) => what,
             Ok(()) => "content reaches past the frame's end".into(),
         }
+    }
+}
+
+impl RawReply {
+    pub(crate) fn new(reply: &Reply) -> Self {
+        Self {
+            request: reply.request.into(),
+            complete_ns: reply.complete_ns.into(),
+            sent_ns: reply.sent_ns.into(),
+        }
+    }
+
+    /// Parses a reply; `None` if it was sent before its request was completed.
+    pub(crate) fn parse(&self) -> Option<Reply> {
+        let reply = Reply {
+            request: self.request.get(),
+            complete_ns: self.complete_ns.get(),
+            sent_ns: self.sent_ns.get(),
+        };
+        (reply.complete_ns <= reply.sent_ns).then_some(reply)
     }
 }
 

@@ -1,22 +1,25 @@
 //! A frame of events and their content: in memory while it fills, and encoded.
 
 use crate::{
-    Error, ErrorKind, Event, Result,
+    Error, ErrorKind, Event, Reply, Result,
     format::{
         FRAME_HEADER_BYTES, FRAME_MAGIC, FRAME_MAX_BYTES, FRAME_MAX_EVENTS, FRAME_TARGET_BYTES,
-        PIECE_BYTES, RawEvent, RawFrameHeader, RawPiece,
+        PIECE_BYTES, RawEvent, RawFrameHeader, RawPiece, RawReply,
     },
 };
 use std::{
     io::{self, Write},
     ops::Range,
 };
-use zerocopy::{FromZeros as _, IntoBytes};
+use zerocopy::{FromZeros as _, Immutable, IntoBytes};
 
 /// A frame that is being filled or waits to be stored.
 pub(crate) struct FrameBuffer {
     pub sequence: u32,
+    /// Completion time of the last event before this frame.
+    begin_ns: u64,
     events: Vec<Event>,
+    replies: Vec<Reply>,
     content: Box<[u8]>,
     content_bytes: usize,
 }
@@ -26,25 +29,31 @@ impl FrameBuffer {
     pub fn new() -> Self {
         Self {
             sequence: 0,
+            begin_ns: 0,
             events: Vec::new(),
+            replies: Vec::new(),
             content: vec![0; FRAME_MAX_BYTES].into_boxed_slice(),
             content_bytes: 0,
         }
     }
 
-    /// Empties the frame and gives it a new number.
-    pub fn reset(&mut self, sequence: u32) {
+    /// Empties the frame and gives it a new number. `begin_ns` is the completion time of the last
+    /// event before it.
+    pub fn reset(&mut self, sequence: u32, begin_ns: u64) {
         self.sequence = sequence;
+        self.begin_ns = begin_ns;
         self.events.clear();
+        self.replies.clear();
         self.content_bytes = 0;
     }
 
     pub fn is_empty(&self) -> bool {
-        self.events.is_empty()
+        self.events.is_empty() && self.replies.is_empty()
     }
 
     pub fn is_full(&self) -> bool {
-        self.content_bytes >= FRAME_TARGET_BYTES || self.events.len() >= FRAME_MAX_EVENTS
+        self.content_bytes >= FRAME_TARGET_BYTES
+            || self.events.len().max(self.replies.len()) >= FRAME_MAX_EVENTS
     }
 
     /// Returns the free space for the next event's content. Unless the frame is full, the largest
@@ -62,6 +71,11 @@ impl FrameBuffer {
         self.events.push(event);
         self.content_bytes += content_bytes;
         at
+    }
+
+    /// Adds a reply.
+    pub fn push_reply(&mut self, reply: Reply) {
+        self.replies.push(reply);
     }
 
     pub fn content(&self) -> &[u8] {
@@ -83,7 +97,7 @@ pub(crate) enum Content {
 /// stays in the frame buffer and is not copied.
 #[derive(Default)]
 pub(crate) struct EncodedFrame {
-    /// Header, piece table, events.
+    /// Header, piece table, events, replies.
     index: Vec<u8>,
     packed: Vec<u8>,
     parts: Vec<Part>,
@@ -135,7 +149,7 @@ impl EncodedFrame {
 pub(crate) struct Encoder {
     compressor: zstd::bulk::Compressor<'static>,
     content: Content,
-    raw_events: Vec<u8>,
+    raw: Vec<u8>,
 }
 
 impl Encoder {
@@ -149,7 +163,7 @@ impl Encoder {
         Ok(Self {
             compressor,
             content,
-            raw_events: Vec::new(),
+            raw: Vec::new(),
         })
     }
 
@@ -171,30 +185,46 @@ impl Encoder {
             out.content_bytes += entry.stored_bytes.get() as usize;
             out.index.extend_from_slice(entry.as_bytes());
         }
-        let events_at = out.index.len();
-        self.raw_events.clear();
-        for event in &frame.events {
-            self.raw_events
-                .extend_from_slice(RawEvent::new(event).as_bytes());
+        let events = self.list(&frame.events, RawEvent::new).map_err(failed)?;
+        out.index.extend_from_slice(&events);
+        let mut replies = Vec::new();
+        if !frame.replies.is_empty() {
+            replies = self.list(&frame.replies, RawReply::new).map_err(failed)?;
+            out.index.extend_from_slice(&replies);
         }
-        out.index
-            .extend(self.compressor.compress(&self.raw_events).map_err(failed)?);
+        let first_ns = frame.events.first().map(|event| event.complete_ns);
+        let last_ns = frame.events.last().map(|event| event.complete_ns);
         let header = RawFrameHeader {
             magic: FRAME_MAGIC,
             kind: 1,
             sequence: frame.sequence.into(),
             event_count: (frame.events.len() as u32).into(),
-            events_stored_bytes: ((out.index.len() - events_at) as u32).into(),
+            events_stored_bytes: (events.len() as u32).into(),
             content_raw_bytes: (frame.content_bytes as u32).into(),
             content_stored_bytes: (out.content_bytes as u32).into(),
             piece_count: (frame.content_bytes.div_ceil(PIECE_BYTES) as u32).into(),
-            first_complete_ns: frame.events.first().map_or(0, |e| e.complete_ns).into(),
-            last_complete_ns: frame.events.last().map_or(0, |e| e.complete_ns).into(),
+            first_complete_ns: first_ns.unwrap_or(frame.begin_ns).into(),
+            last_complete_ns: last_ns.unwrap_or(frame.begin_ns).into(),
             index_crc32c: crc32c::crc32c(&out.index[FRAME_HEADER_BYTES..]).into(),
+            reply_count: (frame.replies.len() as u32).into(),
+            replies_stored_bytes: (replies.len() as u32).into(),
             ..RawFrameHeader::new_zeroed()
         };
         out.index[..FRAME_HEADER_BYTES].copy_from_slice(header.seal().as_bytes());
         Ok(())
+    }
+
+    /// Compresses the entries of a list.
+    fn list<T, R: IntoBytes + Immutable>(
+        &mut self,
+        entries: &[T],
+        raw: impl Fn(&T) -> R,
+    ) -> io::Result<Vec<u8>> {
+        self.raw.clear();
+        for entry in entries {
+            self.raw.extend_from_slice(raw(entry).as_bytes());
+        }
+        self.compressor.compress(&self.raw)
     }
 
     /// Adds the piece that begins at `at` in the frame's content. Returns its table entry.

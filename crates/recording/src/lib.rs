@@ -35,11 +35,11 @@ mod verify;
 mod writer;
 
 pub use error::{Error, ErrorKind, Result};
-pub use event::{Event, Mark, Op};
+pub use event::{Event, Mark, Op, Reply};
 pub use extent_map::{ExtentMap, Location, Segment};
 pub use fail_point::fail_point;
 pub use file::{Output, open_regular};
-pub use format::{DiskInfo, Header, MAX_DISKS, MAX_REQUEST_BYTES, SECTOR_BYTES, Stripped, VERSION};
+pub use format::{DiskInfo, Header, MAX_DISKS, MAX_REQUEST_BYTES, SECTOR_BYTES, Stripped};
 pub use image::{Image, Instant, clear, overwrite_sparse, set_size, write_sparse};
 pub use intervals::{Interval, Survey, intervals};
 pub use pack::Packer;

@@ -34,7 +34,10 @@ impl Packer {
             self.writer.space()[..content.len()].copy_from_slice(content);
             self.writer.append(event)?;
         }
-        Ok(())
+        frame
+            .replies
+            .iter()
+            .try_for_each(|&reply| self.writer.reply(reply))
     }
 
     /// Stores the rest and the end of the copy.

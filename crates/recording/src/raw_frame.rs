@@ -1,10 +1,10 @@
 //! A frame as stored: its verified header and piece table, and functions to unpack it.
 
 use crate::{
-    Error, Result,
+    Error, Reply, Result,
     format::{
         FRAME_HEADER_BYTES, FRAME_MAX_PIECES, PIECE_BYTES, PIECE_ENTRY_BYTES, RawEvent,
-        RawFrameHeader, RawPiece,
+        RawFrameHeader, RawPiece, RawReply,
     },
 };
 use std::{cell::RefCell, fs::File, io, os::unix::fs::FileExt as _};
@@ -48,38 +48,60 @@ impl RawFrame {
     }
 
     pub(crate) fn content_at(&self) -> u64 {
-        self.table_at()
-            + (self.pieces.len() * PIECE_ENTRY_BYTES) as u64
-            + u64::from(self.header.events_stored_bytes.get())
+        self.table_at() + self.header.index_bytes()
     }
 
-    /// Unpacks the events into `events`; `stored` is a buffer for the piece table and the events as
-    /// stored.
-    pub(crate) fn unpack_events(
-        &self,
-        file: &File,
-        stored: &mut Vec<u8>,
-        events: &mut Vec<RawEvent>,
-    ) -> Result<()> {
-        stored.resize((self.content_at() - self.table_at()) as usize, 0);
+    /// Reads the piece table, the events and the replies as stored.
+    pub(crate) fn read_index(&self, file: &File, stored: &mut Vec<u8>) -> Result<()> {
+        stored.resize(self.header.index_bytes() as usize, 0);
         file.read_exact_at(stored, self.table_at())
             .map_err(|e| Error::io_at(self.at, e))?;
         if crc32c::crc32c(stored) != self.header.index_crc32c.get() {
             let what = "the checksum of a frame's events is wrong";
             return Err(Error::corrupt(self.at, what));
         }
-        events.resize(
-            self.header.event_count.get() as usize,
-            RawEvent::new_zeroed(),
-        );
-        let packed = &stored[self.pieces.len() * PIECE_ENTRY_BYTES..];
-        let count = decompress(packed, events.as_mut_bytes())
-            .map_err(|e| Error::corrupt(self.at, format!("a frame's events do not unpack: {e}")))?;
-        if count != events.as_bytes().len() {
-            return Err(Error::corrupt(
-                self.at,
-                "a frame holds fewer events than its header states",
-            ));
+        Ok(())
+    }
+
+    /// Unpacks the events of an index into `events`.
+    pub(crate) fn unpack_events(&self, index: &[u8], events: &mut Vec<RawEvent>) -> Result<()> {
+        let count = self.header.event_count.get() as usize;
+        events.resize(count, RawEvent::new_zeroed());
+        let (packed, _) = self.packed(index);
+        self.unpack_all("events", packed, events.as_mut_bytes())
+    }
+
+    /// Unpacks the replies of an index into `replies`.
+    pub(crate) fn unpack_replies(&self, index: &[u8], replies: &mut Vec<Reply>) -> Result<()> {
+        replies.clear();
+        let count = self.header.reply_count.get() as usize;
+        if count == 0 {
+            return Ok(());
+        }
+        let mut raw = vec![RawReply::new_zeroed(); count];
+        let (_, packed) = self.packed(index);
+        self.unpack_all("replies", packed, raw.as_mut_bytes())?;
+        for reply in &raw {
+            let early = || Error::corrupt(self.at, "a reply precedes its request's completion");
+            replies.push(reply.parse().ok_or_else(early)?);
+        }
+        Ok(())
+    }
+
+    /// Returns the stored events and the stored replies of an index.
+    fn packed<'i>(&self, index: &'i [u8]) -> (&'i [u8], &'i [u8]) {
+        let lists = index
+            .get(self.pieces.len() * PIECE_ENTRY_BYTES..)
+            .unwrap_or_default();
+        let events = self.header.events_stored_bytes.get() as usize;
+        lists.split_at_checked(events).unwrap_or_default()
+    }
+
+    fn unpack_all(&self, what: &str, packed: &[u8], into: &mut [u8]) -> Result<()> {
+        let failed = |e| Error::corrupt(self.at, format!("a frame's {what} do not unpack: {e}"));
+        if decompress(packed, into).map_err(failed)? != into.len() {
+            let what = format!("a frame holds fewer {what} than its header states");
+            return Err(Error::corrupt(self.at, what));
         }
         Ok(())
     }

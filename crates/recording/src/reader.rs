@@ -1,8 +1,8 @@
 //! Reader of a recording, as far as it is intact.
 
 use crate::{
-    Contents, DiskInfo, Error, Frame, Mark, MarkReader, Op, Result, file,
-    format::{FRAME_HEADER_BYTES, FrameKind, HEADER_BYTES, Header, RawFrameHeader},
+    Contents, DiskInfo, Error, Frame, Mark, MarkReader, Op, Reply, Result, file,
+    format::{FRAME_HEADER_BYTES, FrameKind, HEADER_BYTES, Header, RawFrameHeader, VERSION},
     piece_cache::PieceCache,
     raw_frame::RawFrame,
 };
@@ -39,6 +39,8 @@ pub struct FrameInfo {
     pub at_byte: u64,
     /// Number of events in the frame.
     pub event_count: u32,
+    /// Number of replies in the frame.
+    pub reply_count: u32,
     /// Completion time of the last event.
     pub last_complete_ns: u64,
     /// Size of the content before compression.
@@ -52,6 +54,7 @@ pub struct FrameInfo {
 pub struct Recording {
     path: PathBuf,
     file: File,
+    version: u16,
     header: Header,
     frames: Vec<FrameInfo>,
     end: End,
@@ -67,6 +70,7 @@ impl Recording {
         let mut recording = Recording {
             path: path.to_owned(),
             file,
+            version: VERSION,
             header: Header::default(),
             frames: Vec::new(),
             end: End::Finished,
@@ -88,6 +92,7 @@ impl Recording {
         let length = Header::length(&bytes)?;
         bytes.resize(length.min(self.file_bytes as usize), 0);
         self.read_exact_at(&mut bytes, 0)?;
+        self.version = Header::version(&bytes);
         self.header = Header::from_bytes(&bytes)?;
         self.end = self.find_frames(length as u64)?;
         Ok(())
@@ -111,6 +116,7 @@ impl Recording {
                 Ok(FrameKind::Events) => self.frames.push(FrameInfo {
                     at_byte: at,
                     event_count: header.event_count.get(),
+                    reply_count: header.reply_count.get(),
                     last_complete_ns: header.last_complete_ns.get(),
                     content_bytes: header.content_raw_bytes.get(),
                     content_stored_bytes: header.content_stored_bytes.get(),
@@ -128,6 +134,11 @@ impl Recording {
     /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Returns the version of the file's format.
+    pub fn version(&self) -> u16 {
+        self.version
     }
 
     /// Returns the header of the file.
@@ -198,6 +209,21 @@ impl Recording {
             }
         }
         Ok(())
+    }
+
+    /// Returns all replies, by the number of their request.
+    pub fn replies(&self) -> Result<Vec<Reply>> {
+        let (mut found, mut index, mut replies) = (Vec::new(), Vec::new(), Vec::new());
+        for info in self.frames.iter().filter(|info| info.reply_count > 0) {
+            let unpacked = RawFrame::read(&self.file, info.at_byte).and_then(|raw| {
+                raw.read_index(&self.file, &mut index)?;
+                raw.unpack_replies(&index, &mut replies)
+            });
+            unpacked.map_err(|e| e.in_file(&self.path))?;
+            found.extend_from_slice(&replies);
+        }
+        found.sort_unstable_by_key(|reply| reply.request);
+        Ok(found)
     }
 
     /// Returns all marks with their instants.

@@ -1,8 +1,8 @@
 //! A frame, unpacked.
 
 use crate::{
-    DiskInfo, Error, ErrorKind, Event, Mark, Op, Result, format::RawEvent, packed::PackedPieces,
-    raw_frame::RawFrame,
+    DiskInfo, Error, ErrorKind, Event, Mark, Op, Reply, Result, format::RawEvent,
+    packed::PackedPieces, raw_frame::RawFrame,
 };
 use std::fs::File;
 
@@ -27,9 +27,11 @@ pub struct Frame {
     pub events: Vec<Event>,
     /// Content of the frame; [`content_of`](Self::content_of) returns that of an event.
     pub content: Vec<u8>,
+    /// Replies that were sent while the frame was filled; also to requests of earlier frames.
+    pub replies: Vec<Reply>,
     /// Pieces that are still packed.
     packed: PackedPieces,
-    /// Reused buffers: piece table and events as stored, and events unpacked.
+    /// Reused buffers: the frame's index as stored, and events unpacked.
     stored: Vec<u8>,
     raw: Vec<RawEvent>,
 }
@@ -43,7 +45,9 @@ impl Frame {
         disks: &[DiskInfo],
         contents: Contents,
     ) -> Result<()> {
-        raw.unpack_events(file, &mut self.stored, &mut self.raw)?;
+        raw.read_index(file, &mut self.stored)?;
+        raw.unpack_events(&self.stored, &mut self.raw)?;
+        raw.unpack_replies(&self.stored, &mut self.replies)?;
         let corrupt = |what| Error::corrupt(raw.at, what);
         let content_bytes = raw.header.content_raw_bytes.get() as usize;
         self.events.clear();

@@ -37,7 +37,7 @@ pub fn verify(recording: &Recording) -> Result<Report> {
         content_stored_bytes: 0,
     };
     let mut frame = Frame::default();
-    let mut last_ns = 0;
+    let (mut last_ns, mut requests, mut newest_reply) = (0, 0, None);
     for (index, info) in recording.frames().iter().enumerate() {
         report.content_bytes += u64::from(info.content_bytes);
         report.content_stored_bytes += u64::from(info.content_stored_bytes);
@@ -56,6 +56,11 @@ pub fn verify(recording: &Recording) -> Result<Report> {
             if let Some(totals) = report.totals.get_mut(usize::from(event.disk)) {
                 totals.add(event);
             }
+        }
+        requests += frame.events.iter().filter(|e| e.op != Op::Mark).count() as u64;
+        newest_reply = newest_reply.max(frame.replies.iter().map(|reply| reply.request).max());
+        if report.damaged.is_empty() && newest_reply.is_some_and(|reply| reply >= requests) {
+            report.damaged.push(damaged("a reply to no request"));
         }
         let marks = frame.events.iter().filter(|e| e.op == Op::Mark);
         let errors = marks.filter_map(|e| frame.mark_of(e).err());

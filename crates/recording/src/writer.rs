@@ -2,7 +2,7 @@
 //! A second thread encodes and stores sealed frames, so that a request waits for neither.
 
 use crate::{
-    Error, ErrorKind, Event, Location, Mark, Op, Output, Result, Room, Totals,
+    Error, ErrorKind, Event, Location, Mark, Op, Output, Reply, Result, Room, Totals,
     encoding::{self, Frames, Sealed},
     fail_point,
     format::{DiskInfo, Header},
@@ -194,18 +194,31 @@ impl Writer {
         self.last_complete_ns = event.complete_ns;
         let frame = self.open.sequence;
         let content_offset = self.open.push(event);
+        self.seal_if_full()?;
+        Ok(Location {
+            frame,
+            content_offset,
+        })
+    }
+
+    /// Logs the reply to a request that was appended earlier.
+    /// Content in [`space`](Self::space) that was not appended is lost.
+    pub fn reply(&mut self, reply: Reply) -> Result<()> {
+        self.shared.lock().check()?;
+        self.open.push_reply(reply);
+        self.seal_if_full()
+    }
+
+    fn seal_if_full(&mut self) -> Result<()> {
         if self.open.is_full()
             && let Err(error) = self.seal()
         {
             // The frame will never be stored. Once emptied, it still has space for the content of
             // refused requests.
-            self.open.reset(self.open.sequence);
+            self.open.reset(self.open.sequence, self.last_complete_ns);
             return Err(error);
         }
-        Ok(Location {
-            frame,
-            content_offset,
-        })
+        Ok(())
     }
 
     /// Passes the frame being filled to the storing thread, unless it is empty. Blocks while too
@@ -229,7 +242,7 @@ impl Writer {
             state.frames_in_memory += 1;
             FrameBuffer::new()
         });
-        next.reset(self.next_sequence);
+        next.reset(self.next_sequence, self.last_complete_ns);
         self.next_sequence += 1;
         let full = Arc::new(std::mem::replace(&mut self.open, next));
         state.pending.push_back(Arc::clone(&full));

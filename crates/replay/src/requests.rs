@@ -2,7 +2,6 @@
 
 use fscost_latency::Op;
 use fscost_recording::{self as recording, Event, MarkReader, Recording, Result};
-use std::{collections::HashMap, hash::BuildHasher};
 
 /// Maximum number of requests and marks that are replayed. A replay takes about 100 bytes for each,
 /// and a few kilobytes of a file can hold a hundred thousand.
@@ -66,11 +65,6 @@ pub struct Requests {
 }
 
 impl Requests {
-    /// Reads a recording. Contents of writes are skipped.
-    pub fn of(recording: &Recording) -> Result<Requests> {
-        Self::completed(recording, &HashMap::new())
-    }
-
     /// False if the time between requests is unknown: the recording is not in real time, and not
     /// every mark has the time of an emulated guest.
     #[must_use]
@@ -78,13 +72,9 @@ impl Requests {
         self.has_time
     }
 
-    /// Reads a recording of disks with device models. `completed` contains the completion times
-    /// given by the models, by request number in the recording (marks not counted). Other requests
-    /// keep their recorded times.
-    pub fn completed<S: BuildHasher>(
-        recording: &Recording,
-        completions_ns: &HashMap<u64, u64, S>,
-    ) -> Result<Requests> {
+    /// Reads a recording. Contents of writes are skipped. The requests of disks that had a model,
+    /// and of real disks, completed when their replies say.
+    pub fn of(recording: &Recording) -> Result<Requests> {
         let frames = recording.frames().iter();
         let count: usize = frames.map(|frame| frame.event_count as usize).sum();
         if count > MOST_REQUESTS {
@@ -97,6 +87,8 @@ impl Requests {
         let mut names = Vec::new();
         let mut clock = Vec::new();
         let mut marks = MarkReader::default();
+        let replies = recording.replies()?;
+        let mut rest = replies.iter().peekable();
         let mut number = 0;
         recording.for_each_frame(false, |_, frame| {
             for event in &frame.events {
@@ -108,8 +100,10 @@ impl Requests {
                 }
                 let mut item = item(event, op, items.len() as u32);
                 if op.is_some() {
-                    if let Some(&at_ns) = completions_ns.get(&number) {
-                        item.complete_ns = at_ns;
+                    while let Some(reply) = rest.next_if(|reply| reply.request <= number) {
+                        if reply.request == number {
+                            item.complete_ns = reply.complete_ns.max(item.submit_ns);
+                        }
                     }
                     number += 1;
                 }
@@ -117,7 +111,7 @@ impl Requests {
             }
             Ok(true)
         })?;
-        if !completions_ns.is_empty() {
+        if !replies.is_empty() {
             rank(&mut items);
         }
         // The items are nearly sorted, so this takes little more than one pass.

@@ -79,6 +79,9 @@ pub fn strip(recording: &Recording, out: Output, names: Names, key: &[u8; 32]) -
             writer.space()[..content.len()].copy_from_slice(content);
             writer.append(*event)?;
         }
+        for reply in &frame.replies {
+            writer.reply(*reply)?;
+        }
         Ok(true)
     })?;
     match recording.end() {

@@ -176,7 +176,8 @@ class _Disk:
 
 
 class _Requests:
-    """Collector of information from the requests alone, which come in order of completion."""
+    """Collector of information from the requests alone, which come in the order in which they took
+    effect."""
 
     def __init__(self, at_ns: int, count: int) -> None:
         self._at_ns, self._count = at_ns, count
@@ -188,18 +189,17 @@ class _Requests:
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Add a batch of requests."""
+        batch = _as_replied(batch)
         complete = numbers(batch.column("complete_ns"))
         submit = numbers(batch.column("submit_ns"))
-        past = int(np.searchsorted(complete, self._at_ns, side="right"))
-        if past:
-            self._past(batch.slice(0, past), submit[:past], complete[:past])
-            self.before = [
-                *self.before,
-                *_listed(batch.slice(max(past - self._count, 0), min(past, self._count))),
-            ][-self._count :]
-        under_way = np.flatnonzero(submit[past:] <= self._at_ns) + past
+        past = np.flatnonzero(complete <= self._at_ns)
+        if len(past):
+            self._past(batch.take(pa.array(past)), submit[past], complete[past])
+            newest = _listed(batch.take(pa.array(past[-self._count :])))
+            self.before = [*self.before, *newest][-self._count :]
+        under_way = np.flatnonzero((submit <= self._at_ns) & (complete > self._at_ns))
         self.under_way += _listed(batch.take(pa.array(under_way)))
-        later = np.flatnonzero(submit[past:] > self._at_ns)[: self._count - len(self.after)] + past
+        later = np.flatnonzero(submit > self._at_ns)[: self._count - len(self.after)]
         self.after += _listed(batch.take(pa.array(later)))
 
     def _past(
@@ -365,6 +365,15 @@ class _Rows:
 
 def _state(is_complete: bool, is_durable: bool) -> str:
     return "being written" if not is_complete else "durable" if is_durable else "complete"
+
+
+def _as_replied(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the batch with the completion times of its replies, if it has any."""
+    if "latency_ns" not in batch.schema.names:
+        return batch
+    replied = pc.add(batch.column("submit_ns"), batch.column("latency_ns"))
+    complete = pc.coalesce(replied, batch.column("complete_ns"))
+    return batch.set_column(batch.schema.get_field_index("complete_ns"), "complete_ns", complete)
 
 
 def _listed(batch: pa.RecordBatch) -> list[Request]:

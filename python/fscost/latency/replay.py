@@ -244,15 +244,13 @@ def _joined(
 def live(
     recording: Path,
     texts: Sequence[tuple[str, str]],
-    completions: bytes,
     waits: Waits,
     seed: int,
 ) -> "list[ReplayedInterval]":
     """Replay a recording whose disks ran on models; return its intervals. `texts`: origin and text
-    of each disk's model. `completions`: pairs of 64-bit numbers, a request and the time at which
-    its model completed it."""
+    of each disk's model."""
     with capture.opened(recording) as source:
-        found = source.replay(list(texts), [waits.value], seed, completions)
+        found = source.replay(list(texts), [waits.value], seed)
     assert found is not None, "a live run is recorded in real time"
     return found[0]
 

@@ -123,8 +123,8 @@ fn obey(control: &mut Control, shared: &Shared) -> Result<Option<Outcome>, Errno
     let Some(store) = store.take() else {
         return Ok(Some(Outcome::AgentGone));
     };
-    let timed = shared.timing.as_deref().map_or(Ok(()), Timing::finish);
-    let finished = timed.and_then(|()| Finished::new(store, None));
+    shared.timing.as_deref().inspect(|timing| timing.finish());
+    let finished = Finished::new(store, None);
     if next == Next::Gone {
         return Ok(Some(Outcome::AgentGone));
     }

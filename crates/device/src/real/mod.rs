@@ -13,7 +13,7 @@ pub use pool::{Job, Outcome, Pool};
 
 use crate::{
     store::{Clock, Request, Store},
-    timing::SharedCompletions,
+    timing::Replies,
 };
 use fscost_recording::{DiskInfo, Op};
 use std::{collections::BTreeMap, io, ops::Range, sync::Arc};
@@ -26,17 +26,16 @@ pub struct Real {
 }
 
 impl Real {
-    /// Open the device of each disk that `named` assigns one to; `None` if it assigns none, or
-    /// without `completions`.
+    /// Open the device of each disk that `named` assigns one to; `None` if it assigns none.
     pub fn open(
         disks: &[DiskInfo],
         named: &[Named],
         clock: Clock,
-        completions: Option<SharedCompletions>,
+        replies: Arc<Replies>,
     ) -> Result<Option<Self>, Box<dyn std::error::Error>> {
-        let Some(completions) = completions.filter(|_| !named.is_empty()) else {
+        if named.is_empty() {
             return Ok(None);
-        };
+        }
         let mut found: Vec<_> = disks.iter().map(|_| None).collect();
         for each in named {
             let index = disks.iter().position(|disk| disk.name == each.disk);
@@ -46,7 +45,7 @@ impl Real {
         }
         Ok(Some(Self {
             disks: found,
-            pool: Pool::start(clock, completions)?,
+            pool: Pool::start(clock, replies)?,
             clock,
         }))
     }
@@ -105,8 +104,8 @@ impl Real {
     }
 
     /// Wait for the requests under way, and end the threads.
-    pub fn finish(&self) -> fscost_recording::Result<()> {
-        self.pool.finish()
+    pub fn finish(&self) {
+        self.pool.finish();
     }
 
     /// Report each real disk by its name.

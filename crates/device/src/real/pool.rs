@@ -3,7 +3,7 @@
 use super::disk::RealDisk;
 use crate::{
     store::{Clock, Request},
-    timing::{Part, SharedCompletions, lock, run_first},
+    timing::{Part, Replies, lock, run_first},
 };
 use fscost_recording::MAX_REQUEST_BYTES;
 use std::{
@@ -70,7 +70,7 @@ struct Shared {
     some: Condvar,
     free: Mutex<Vec<Buffer>>,
     failure: Mutex<Option<String>>,
-    completions: SharedCompletions,
+    replies: Arc<Replies>,
     clock: Clock,
 }
 
@@ -82,13 +82,13 @@ struct Queue {
 
 impl Pool {
     /// Start the threads, with their scheduling class, which needs a privilege.
-    pub fn start(clock: Clock, completions: SharedCompletions) -> io::Result<Self> {
+    pub fn start(clock: Clock, replies: Arc<Replies>) -> io::Result<Self> {
         let shared = Arc::new(Shared {
             queue: Mutex::default(),
             some: Condvar::new(),
             free: Mutex::default(),
             failure: Mutex::default(),
-            completions,
+            replies,
             clock,
         });
         let started = Arc::new(Barrier::new(THREADS + 1));
@@ -128,15 +128,14 @@ impl Pool {
         lock(&self.shared.failure).clone()
     }
 
-    /// Wait until all requests are done, and store the noted completions.
-    pub fn finish(&self) -> fscost_recording::Result<()> {
+    /// Wait until all requests are done.
+    pub fn finish(&self) {
         lock(&self.shared.queue).is_ending = true;
         self.shared.some.notify_all();
         for thread in lock(&self.threads).drain(..) {
             // A thread that panicked has aborted the process.
             let _ = thread.join();
         }
-        lock(&self.shared.completions).finish()
     }
 }
 
@@ -181,7 +180,7 @@ impl Shared {
             number: job.number,
             at_ns,
         };
-        lock(&self.completions).note(&[part], self.clock.now_ns());
+        self.replies.note(&[part], self.clock.now_ns());
         lock(&self.free).extend(job.buffer);
     }
 

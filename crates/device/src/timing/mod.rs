@@ -5,14 +5,14 @@
 //! always have the same completions. A separate thread sends replies.
 
 mod awake;
-mod completions;
 pub mod models;
 mod queue;
 mod rehearsal;
+mod replies;
 mod timer;
 
-pub use completions::Completions;
 pub use queue::{Part, Reply, Ticket};
+pub use replies::Replies;
 pub use timer::run_first;
 
 use crate::store::{Clock, Request};
@@ -27,9 +27,6 @@ use std::{
 };
 use timer::{Timer, Waiter};
 
-/// File of completions, which models and real disks share.
-pub type SharedCompletions = Arc<Mutex<Completions>>;
-
 /// More than the time in which most requests are carried out and recorded.
 const SOON_NS: u64 = 50_000;
 
@@ -42,7 +39,7 @@ pub struct Timing {
 
 struct Shared {
     state: Mutex<State>,
-    completions: SharedCompletions,
+    replies: Arc<Replies>,
     timer: Timer,
     clock: Clock,
 }
@@ -58,14 +55,14 @@ impl Timing {
     pub fn start(
         models: Vec<Option<Device>>,
         clock: Clock,
-        completions: SharedCompletions,
+        replies: Arc<Replies>,
     ) -> io::Result<Self> {
         let shared = Arc::new(Shared {
             state: Mutex::new(State {
                 queue: Queue::new(models),
                 is_ending: false,
             }),
-            completions,
+            replies,
             timer: Timer::new(clock)?,
             clock,
         });
@@ -115,8 +112,8 @@ impl Timing {
         self.shared.send(due);
     }
 
-    /// Send all waiting replies at once, and store the completions noted so far.
-    pub fn finish(&self) -> fscost_recording::Result<()> {
+    /// Send all waiting replies at once.
+    pub fn finish(&self) {
         let mut state = lock(&self.shared.state);
         state.is_ending = true;
         let left = state.queue.drain();
@@ -128,7 +125,6 @@ impl Timing {
             // The thread cannot have panicked: that would have aborted the process.
             let _ = sender.join();
         }
-        lock(&self.shared.completions).finish()
     }
 }
 
@@ -152,8 +148,7 @@ impl Shared {
     fn send(&self, due: Vec<Due>) {
         for each in due {
             (each.reply)();
-            let sent_ns = self.clock.now_ns();
-            lock(&self.completions).note(&each.parts, sent_ns);
+            self.replies.note(&each.parts, self.clock.now_ns());
         }
     }
 }
@@ -186,12 +181,10 @@ mod tests {
 
     #[test]
     fn a_reply_that_is_due_does_not_wait_for_the_sender() {
-        let folder = tempfile::tempdir().unwrap();
-        let completions = Completions::create(&folder.path().join("completions")).unwrap();
         let model = Model::parse("at-once", AT_ONCE).unwrap();
         let devices = vec![Some(Device::new(&model, 1 << 20, 1))];
-        let completions = Arc::new(Mutex::new(completions));
-        let timing = Timing::start(devices, Clock::start(), completions).unwrap();
+        let noted = Arc::new(Replies::default());
+        let timing = Timing::start(devices, Clock::start(), Arc::clone(&noted)).unwrap();
         let (sent, replies) = mpsc::channel();
         for number in 0..100 {
             let mut parts = [Request {
@@ -214,6 +207,10 @@ mod tests {
             );
             assert_eq!(replies.try_recv(), Ok(std::thread::current().id()));
         }
-        timing.finish().unwrap();
+        timing.finish();
+        let mut replies = Vec::new();
+        noted.take(&mut replies);
+        let requests: Vec<u64> = replies.iter().map(|reply| reply.request).collect();
+        assert_eq!(requests, (0..100).collect::<Vec<_>>());
     }
 }

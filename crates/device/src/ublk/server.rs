@@ -35,9 +35,9 @@ pub fn serve(
             session.listen(control.socket.as_fd());
             continue;
         }
-        let timed = timing.as_deref().map_or(Ok(()), Timing::finish);
+        timing.as_deref().inspect(|timing| timing.finish());
         session.stop(&mut store)?;
-        let finished = timed.and_then(|()| Finished::new(store, None));
+        let finished = Finished::new(store, None);
         if next == Next::Gone {
             return Ok(Outcome::AgentGone);
         }

@@ -10,7 +10,6 @@ from fscost import capture, conservation, files, host, profile
 from fscost.errors import DiskFullError, FscostError, HostError
 from fscost.lab.base import CellResult, LabOptions
 from fscost.lab.cell import plan, real_disks
-from fscost.lab.cell.completions import Completions
 from fscost.lab.cell.events import Event, Failed, OverdueError, ProtocolError
 from fscost.lab.cell.samples import histograms, samples, totals
 from fscost.lab.cell.transcript import Transcript
@@ -47,8 +46,8 @@ def measure(
     in_guest: bool = False,
 ) -> CellResult:
     """Run the plan `built` of `cell` with `agent`. Its writes are recorded if the plan has a disk
-    server. The recording of a cell that is done stays unmodified, beside the models of its disks
-    and their completions."""
+    server. The recording of a cell that is done stays unmodified, beside the models of its
+    disks."""
     paths = plan.Paths(options.cell_dir)
     _make_folder(options.cell_dir)
     keep = is_done = False
@@ -167,8 +166,7 @@ def _prove(paths: plan.Paths, transcript: Transcript, result: CellResult) -> tup
         for interval in transcript.intervals
     ]
     try:
-        completions = Completions(paths.completions) if plan.timed_disks(result.cell) else None
-        _, result.recorded = capture.write_requests(paths.recording, paths.requests, completions)
+        _, result.recorded = capture.write_requests(paths.recording, paths.requests)
         different = conservation.unrecorded(result.recorded, kernel)
         different += real_disks.differences(result.facts.get("recording"))
         if different:

@@ -39,12 +39,6 @@ class Paths:
         """Table of every request, without its content."""
         return self.cell_dir / "requests.parquet"
 
-    @property
-    def completions(self) -> Path:
-        """Times at which the models of the cell's disks completed each request, and at which its
-        reply was sent."""
-        return self.cell_dir / "completions"
-
     def model(self, disk: str) -> Path:
         """Device model of a disk."""
         return self.cell_dir / f"{disk}.toml"
@@ -130,10 +124,9 @@ def real_disks(cell: Cell) -> list[DiskSpec]:
 
 
 def remove_timing(cell: Cell, paths: Paths) -> None:
-    """Remove the device models of a cell's disks, and the file of their completions."""
+    """Remove the device models of a cell's disks."""
     for disk in timed_disks(cell):
         paths.model(disk.name).unlink(missing_ok=True)
-    paths.completions.unlink(missing_ok=True)
 
 
 def _timing(cell: Cell, paths: Paths, identities: Mapping[str, Mapping[str, int]]) -> list[str]:
@@ -146,7 +139,7 @@ def _timing(cell: Cell, paths: Paths, identities: Mapping[str, Mapping[str, int]
         numbers = ",".join(str(identity[key]) for key in ("major", "minor", "diskseq"))
         words += ["--device", f"{disk.name}={disk.device},{numbers}"]
     if words:
-        words += ["--seed", str(cell.seed), "--completions", str(paths.completions)]
+        words += ["--seed", str(cell.seed)]
     return words
 
 

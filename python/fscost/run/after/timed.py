@@ -13,7 +13,6 @@ import pyarrow.parquet as pq
 
 from fscost import files, latency
 from fscost.lab.base import CellResult, Sample
-from fscost.lab.cell.completions import Completions
 from fscost.lab.cell.plan import Paths, real_disks, timed_disks
 from fscost.results import METRICS, TOTAL
 
@@ -98,8 +97,7 @@ def _least(result: CellResult, cell_dir: Path, phases: Mapping[str, bool]) -> It
         for disk in cell.profile.disks
         for path in [paths.model(disk.name)]
     ]
-    pairs = Completions(paths.completions).pairs()
-    intervals = latency.live(paths.recording, texts, pairs, latency.Waits.FLUSHES, cell.seed)
+    intervals = latency.live(paths.recording, texts, latency.Waits.FLUSHES, cell.seed)
     wall_s = {each.phase: each.value for each in result.samples if each.metric == "wall_s"}
     for interval in intervals:
         if (phase := interval["name"]) in phases:
