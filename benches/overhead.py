@@ -43,7 +43,7 @@ MEMORY_BUDGET_PER_REQUEST_BYTES = 64
 KINDS = ("plain", "recorded")
 FLOOR = "floor"
 """A disk served by the same FUSE session over a store that only keeps bytes
-(crates/device/examples/reply_only): the lower bound for any recorder."""
+(crates/device/examples/reply_only.rs): the lower bound for any recorder."""
 ROOT = Path(__file__).parents[1]
 
 

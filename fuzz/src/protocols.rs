@@ -3,7 +3,8 @@
 use crate::{bounded, requests::header};
 use fscost_device::fuse::Session;
 use fscost_device::nbd::{handshake, shared::Shared, transmission};
-use fscost_device::store::{Clock, Store};
+use fscost_device::backend::{Backend, Clock};
+use fscost_device::recorder::Recorder;
 use fscost_recording::{Recording, Writer, verify};
 use rustix::fd::OwnedFd;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
@@ -47,16 +48,16 @@ pub fn nbd(input: &[u8]) {
     let (mut theirs, mut ours) = UnixStream::pair().expect("a pair of sockets");
     theirs.write_all(client.0).expect("space for the input");
     theirs.shutdown(Shutdown::Write).expect("a socket");
-    recorded(|store| {
-        let shared = Shared::new(store, None);
+    recorded(|backend| {
+        let shared = Shared::new(backend, None);
         std::thread::scope(|scope| {
             scope.spawn(|| io::copy(&mut theirs, &mut io::sink()));
             let disk = &disks[agreed.disk];
             let _ = transmission::serve(&mut ours, agreed, disk, &shared);
             let _ = ours.shutdown(Shutdown::Both);
         });
-        let store = shared.lock().take();
-        store.expect("a store that is not finished")
+        let backend = shared.lock().take();
+        backend.expect("a backend that is not finished")
     });
 }
 
@@ -66,7 +67,7 @@ pub fn fuse(input: &[u8]) {
     let (theirs, ours): (OwnedFd, OwnedFd) =
         socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
             .expect("a pair of sockets");
-    recorded(|mut store| {
+    recorded(|mut backend| {
         let mut session = Session::new(ours, None, None);
         let mut answer = vec![0; 1 << 20];
         for frame in input
@@ -77,21 +78,21 @@ pub fn fuse(input: &[u8]) {
             let length = (frame.len() as u32).to_le_bytes();
             frame[..4].copy_from_slice(&length);
             rustix::io::write(&theirs, &frame).expect("space for a frame");
-            if !matches!(session.serve_pending(&mut store), Ok(true)) {
+            if !matches!(session.serve_pending(&mut *backend), Ok(true)) {
                 break;
             }
             while rustix::io::read(&theirs, &mut answer).is_ok() {}
         }
-        store
+        backend
     });
 }
 
-/// Runs a front end on an empty store, and checks its recording.
-fn recorded(serve: impl FnOnce(Store) -> Store) {
+/// Runs a front end on empty disks, and checks their recording.
+fn recorded(serve: impl FnOnce(Box<dyn Backend>) -> Box<dyn Backend>) {
     bounded(|folder| {
         let path = folder.join("recorded");
-        let store = serve(Store::new(writer(&path), Clock::start(), MAP_BYTES));
-        if store.finish().is_ok() {
+        let recorder = Recorder::new(writer(&path), Clock::start(), MAP_BYTES);
+        if serve(Box::new(recorder)).finish().is_ok() {
             let recording = Recording::open(&path).expect("what was just written");
             assert!(verify(&recording).is_ok_and(|report| report.is_whole()));
         }

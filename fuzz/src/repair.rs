@@ -6,13 +6,14 @@ const DISK_BYTES: usize = 64;
 const FRAME_HEADER_BYTES: usize = 64;
 const PIECE_ENTRY_BYTES: usize = 8;
 const EVENT_BYTES: usize = 40;
-/// Maximum number of events to compress, which is that of a frame. The compressor gets no more than
-/// a writer would give it.
-const MOST_EVENTS: usize = 4096;
+const REPLY_BYTES: usize = 24;
+/// Maximum number of events or replies to compress, which is that of a frame. The compressor gets no
+/// more than a writer would give it.
+const MOST_ENTRIES: usize = 4096;
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
-/// Returns the recording with correct checksums and sequence numbers. Uncompressed events, which a
-/// fuzzer can change, are compressed.
+/// Returns the recording with correct checksums and sequence numbers. Uncompressed events and
+/// replies, which a fuzzer can change, are compressed.
 pub fn repaired(input: &[u8]) -> Vec<u8> {
     let mut out = input.to_vec();
     let Some(disks) = u16_at(input, 10) else {
@@ -40,29 +41,37 @@ pub fn repaired(input: &[u8]) -> Vec<u8> {
 fn frame(input: &[u8], at: usize, sequence: u32) -> Option<(Vec<u8>, usize)> {
     let mut header = input.get(at..)?.get(..FRAME_HEADER_BYTES)?.to_vec();
     let size = |field| u32_at(&header, field).map(|bytes| bytes as usize);
-    let (count, events_bytes, content_bytes, pieces) = (size(12)?, size(16)?, size(24)?, size(28)?);
+    let (content_bytes, pieces) = (size(24)?, size(28)?);
+    let (events_bytes, replies_bytes) = (size(16)?, size(56)?);
     let table_at = at + FRAME_HEADER_BYTES;
     let events_at = table_at.checked_add(pieces.checked_mul(PIECE_ENTRY_BYTES)?)?;
-    let content_at = events_at.checked_add(events_bytes)?;
+    let replies_at = events_at.checked_add(events_bytes)?;
+    let content_at = replies_at.checked_add(replies_bytes)?;
     let end = content_at.checked_add(content_bytes)?;
     let mut table = input.get(table_at..events_at)?.to_vec();
-    let mut events = input.get(events_at..content_at)?.to_vec();
+    let events = entries(
+        &mut header,
+        12,
+        16,
+        input.get(events_at..replies_at)?,
+        EVENT_BYTES,
+    )?;
+    let replies = entries(
+        &mut header,
+        52,
+        56,
+        input.get(replies_at..content_at)?,
+        REPLY_BYTES,
+    )?;
     let mut content = input.get(content_at..end)?;
     let whole = content;
-    if (1..=MOST_EVENTS).contains(&count)
-        && events.len() == count * EVENT_BYTES
-        && !events.starts_with(&ZSTD_MAGIC)
-    {
-        events = zstd::bulk::compress(&events, 1).ok()?;
-        header[16..20].copy_from_slice(&(events.len() as u32).to_le_bytes());
-    }
     for entry in table.as_chunks_mut::<PIECE_ENTRY_BYTES>().0 {
         let stored = (u32_at(entry, 0)? as usize).min(content.len());
         let (piece, rest) = content.split_at(stored);
         entry[4..].copy_from_slice(&crc32c::crc32c(piece).to_le_bytes());
         content = rest;
     }
-    let index = [table, events].concat();
+    let index = [table, events, replies].concat();
     header[8..12].copy_from_slice(&sequence.to_le_bytes());
     // The last frame has no body, and therefore no checksum of one.
     let checksum = if index.is_empty() {
@@ -73,6 +82,25 @@ fn frame(input: &[u8], at: usize, sequence: u32) -> Option<(Vec<u8>, usize)> {
     header[48..52].copy_from_slice(&checksum.to_le_bytes());
     seal(&mut header, 60);
     Some(([&header, index.as_slice(), whole].concat(), end))
+}
+
+/// Returns entries as they are stored: compressed, if they are as many as the header says at `count`.
+/// Their new length replaces the one at `length`.
+fn entries(
+    header: &mut [u8],
+    count: usize,
+    length: usize,
+    found: &[u8],
+    entry_bytes: usize,
+) -> Option<Vec<u8>> {
+    let count = u32_at(header, count)? as usize;
+    let is_list = (1..=MOST_ENTRIES).contains(&count) && found.len() == count * entry_bytes;
+    if !is_list || found.starts_with(&ZSTD_MAGIC) {
+        return Some(found.to_vec());
+    }
+    let packed = zstd::bulk::compress(found, 1).ok()?;
+    header[length..length + 4].copy_from_slice(&(packed.len() as u32).to_le_bytes());
+    Some(packed)
 }
 
 /// Writes the CRC-32C of `bytes`, computed with the field zeroed, into the field.

@@ -2,7 +2,6 @@
 (docs/recording-format.md)."""
 
 import contextlib
-import itertools
 import os
 import shlex
 import threading
@@ -361,10 +360,8 @@ def write_requests(recording: Path, table: Path) -> tuple[int, list[RecordedInte
     rows = 0
     with errors(recording), files.creating(table) as file:
         requests = _open(recording).requests()
-        batches = _batches(requests)
-        first = next(batches, _requests_schema().empty_table().to_batches()[0])
-        with pq.ParquetWriter(file, first.schema, compression=COMPRESSION) as writer:
-            for batch in itertools.chain([first], batches):
+        with pq.ParquetWriter(file, _requests_schema(), compression=COMPRESSION) as writer:
+            for batch in _batches(requests):
                 writer.write_batch(batch)
                 rows += batch.num_rows
         return rows, _intervals(requests.intervals())
@@ -397,9 +394,9 @@ def crashes(recording: Path) -> "Callable[[tuple[int, ...]], Crash]":
 
 def requests(recording: Path) -> "Iterator[pa.RecordBatch]":
     """Yield every request in the order in which it took effect, without its content. `event` is its
-    number in the recording, counting marks. If a disk had a model or was a real one, `latency_ns`
-    is the time from the submission until the model or device had completed the request, and
-    `late_ns` from there until the reply was sent; null for other disks."""
+    number in the recording, counting marks. `latency_ns` is the time from the submission until the
+    disk's model, or the real device, had completed the request, and `late_ns` from there until the
+    reply was sent; both are null for other disks."""
     with errors(recording):
         yield from _batches(_open(recording).requests())
 
@@ -414,6 +411,7 @@ def _requests_schema() -> "pa.Schema":
             pa.field("op", pa.dictionary(pa.int8(), pa.string())),
             *(pa.field(name, pa.uint64()) for name in ("offset", "length")),
             pa.field("fua", pa.bool_()),
+            *(pa.field(name, pa.uint64()) for name in ("latency_ns", "late_ns")),
         ]
     )
 

@@ -18,7 +18,8 @@ from .made import BLOCK, FLUSH, FUA, changes, explanation, log_of, row
 
 
 def batch(*requests: tuple[str, int, int, bool]) -> pa.RecordBatch:
-    """Return a batch of requests: operation, submission, completion and FUA."""
+    """Return a batch of requests: operation, submission, completion and FUA. Which of them are
+    durable is tested in crates/crash/tests/states.rs."""
     ops, submit, complete, fua = (list(column) for column in zip(*requests, strict=True))
     count = len(requests)
     columns = {
@@ -30,6 +31,7 @@ def batch(*requests: tuple[str, int, int, bool]) -> pa.RecordBatch:
         "offset": pa.array([0] * count, pa.uint64()),
         "length": pa.array([BLOCK] * count, pa.uint64()),
         "fua": pa.array(fua),
+        "latency_ns": pa.array([None] * count, pa.uint64()),
     }
     return pa.record_batch(columns)
 
@@ -51,29 +53,6 @@ WRITES = [
     ("write", 55, 80, False),
     ("write", 90, 95, False),
 ]
-
-
-@pytest.mark.parametrize("at", range(1, 9))
-@pytest.mark.parametrize(
-    ("instant", "volatile"),
-    [
-        (9, []),
-        (29, [10, 20]),
-        (30, [20]),
-        (60, [20, 50]),
-        (70, [50]),
-        (94, [50, 80]),
-        (95, [50, 80, 95]),
-    ],
-)
-def test_durable_is_what_completed_before_a_completed_flush_was_submitted(
-    at: int, instant: int, volatile: list[int]
-) -> None:
-    """The result does not depend on how the requests are cut into batches."""
-    requests = _Requests(instant, 2)
-    for part in (WRITES[:at], WRITES[at:]):
-        requests.add(batch(*part))
-    assert requests.volatile_events().tolist() == volatile
 
 
 def test_requests_before_under_way_and_after_are_listed() -> None:

@@ -33,13 +33,11 @@ def test_a_live_run_and_its_replay_agree(fscost: Run, tmp_path: Path, model: str
     [cell] = json.loads((tmp_path / "run/manifest.json").read_text())["cells"]
     table = pq.read_table(tmp_path / "run/cells/ext4.0/requests.parquet")
     latency_ns = table["latency_ns"].to_numpy().astype(np.uint64)
-    at_ns = table["submit_ns"].to_numpy() + latency_ns
-    pairs = np.stack([np.arange(len(at_ns), dtype=np.uint64), at_ns], axis=1).astype("<u8")
     texts = [(model, latency.find(model).text)]
     recording = tmp_path / "run" / cell["recording"]
 
     def replayed(waits: latency.Waits) -> list[dict[str, Any]]:
-        return latency.live(recording, texts, pairs.tobytes(), waits, cell["seed"])
+        return latency.live(recording, texts, waits, cell["seed"])
 
     in_order = replayed(latency.Waits.ALL)
     ops = np.array([CATEGORIES.get(op, op) for op in table["op"].to_pylist()])

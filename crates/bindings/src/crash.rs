@@ -99,6 +99,12 @@ impl Crash {
         self.requests.cuts(begin_ns, end_ns, most)
     }
 
+    /// Return the numbers of the writes that had completed at an instant and that a power cut may
+    /// lose, ascending.
+    fn volatile(&self, at_ns: u64) -> Vec<u64> {
+        self.requests.volatile(at_ns)
+    }
+
     /// Return what a power cut at an instant may lose: `[(event, disk, offset, length)]`.
     fn pending(&self, at_ns: u64, device: &str) -> PyResult<Vec<(u64, u16, u64, u64)>> {
         let device = Device::named(device)?;

@@ -86,7 +86,8 @@ impl Recording {
     }
 
     /// Return the requests in record batches: `event` (its number, marks counted), `submit_ns`,
-    /// `complete_ns`, `disk`, `op`, `offset`, `length`, `fua`.
+    /// `complete_ns`, `disk`, `op`, `offset`, `length`, `fua`, `latency_ns`, `late_ns` (both null
+    /// without a reply).
     fn requests(&self, py: Python<'_>) -> PyResult<Requests> {
         Requests::of(py, Arc::clone(&self.inner))
     }

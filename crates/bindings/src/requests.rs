@@ -24,9 +24,9 @@ struct Reader {
     /// Index of the next frame, and the number of its first event.
     next: usize,
     event: u64,
-    /// Number of the next request, and the replies from it on; `None` if all disks replied at once.
+    /// Number of the next request, and the replies from it on.
     request: u64,
-    replies: Option<Peekable<vec::IntoIter<Reply>>>,
+    replies: Peekable<vec::IntoIter<Reply>>,
     survey: Survey,
 }
 
@@ -49,7 +49,7 @@ impl Requests {
                 next: 0,
                 event: 0,
                 request: 0,
-                replies: (!replies.is_empty()).then(|| replies.into_iter().peekable()),
+                replies: replies.into_iter().peekable(),
                 survey: Survey::new(disks.len()),
             },
             recording,
@@ -69,7 +69,7 @@ impl Requests {
         if columns.event.is_empty() {
             return Ok(None);
         }
-        let mut batch = vec![
+        let batch = Batch::new([
             ("event", column(UInt64, columns.event)?),
             ("submit_ns", column(UInt64, columns.submit_ns)?),
             ("complete_ns", column(UInt64, columns.complete_ns)?),
@@ -78,12 +78,10 @@ impl Requests {
             ("offset", column(UInt64, columns.offset)?),
             ("length", column(UInt64, columns.length)?),
             ("fua", flags(&columns.fua)?),
-        ];
-        if self.reader.replies.is_some() {
-            batch.push(("latency_ns", time(columns.latency_ns)?));
-            batch.push(("late_ns", time(columns.late_ns)?));
-        }
-        Batch::new(batch).map(Some)
+            ("latency_ns", time(columns.latency_ns)?),
+            ("late_ns", time(columns.late_ns)?),
+        ]);
+        batch.map(Some)
     }
 
     /// Return the intervals of the requests read so far, in the form of `Recording.intervals`.
@@ -154,8 +152,7 @@ fn time(values: Vec<i64>) -> PyResult<ArrayData> {
 }
 
 /// Returns the reply to a request, and drops those to earlier ones.
-fn reply_to(replies: &mut Option<Peekable<vec::IntoIter<Reply>>>, request: u64) -> Option<Reply> {
-    let replies = replies.as_mut()?;
+fn reply_to(replies: &mut Peekable<vec::IntoIter<Reply>>, request: u64) -> Option<Reply> {
     let mut found = None;
     while let Some(reply) = replies.next_if(|reply| reply.request <= request) {
         found = (reply.request == request).then_some(reply);

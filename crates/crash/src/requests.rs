@@ -132,6 +132,17 @@ impl Requests {
         }
     }
 
+    /// Returns the numbers of the writes that had completed by `at_ns` and that a power cut may
+    /// lose, ascending; marks are counted.
+    pub fn volatile(&self, at_ns: u64) -> Vec<u64> {
+        let writes = self.changes.iter().filter(|change| {
+            matches!(change.event.op, Op::Write | Op::WriteZeroes)
+                && change.complete_ns <= at_ns
+                && change.durable_ns > at_ns
+        });
+        writes.map(|change| change.number).collect()
+    }
+
     /// Returns the instants in `begin_ns..end_ns` at which most was pending: just before each flush
     /// ended. Returns at most `most` of them, evenly spread, the last one included.
     pub fn cuts(&self, begin_ns: u64, end_ns: u64, most: usize) -> Vec<u64> {

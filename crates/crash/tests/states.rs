@@ -4,7 +4,7 @@
 use fscost_crash::{
     Contents, Enumeration, Identities, Memory, Model, Requests, TooMany, choices, image,
 };
-use fscost_recording::{DiskInfo, Event, Header, Op, Recording, Stripped, Writer};
+use fscost_recording::{DiskInfo, Event, Header, Op, Recording, Reply, Stripped, Writer};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
@@ -47,6 +47,11 @@ fn flush(submit_ns: u64, complete_ns: u64) -> Entry {
 }
 
 fn recorded(entries: &[Entry]) -> (tempfile::TempDir, Recording) {
+    replied(entries, &[])
+}
+
+/// A recording with replies: a request's number, and when the disk had completed it.
+fn replied(entries: &[Entry], replies: &[(u64, u64)]) -> (tempfile::TempDir, Recording) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("recording");
     let disk = |name: &str| DiskInfo {
@@ -79,6 +84,14 @@ fn recorded(entries: &[Entry]) -> (tempfile::TempDir, Recording) {
             })
             .unwrap();
     }
+    for &(request, complete_ns) in replies {
+        let reply = Reply {
+            request,
+            complete_ns,
+            sent_ns: complete_ns,
+        };
+        writer.reply(reply).unwrap();
+    }
     writer.finish().unwrap();
     let recording = Recording::open(&path).unwrap();
     (folder, recording)
@@ -102,6 +115,67 @@ fn pending_events(recording: &Recording, at_ns: u64) -> Vec<u64> {
     let requests = Requests::read(recording, &[]).unwrap();
     let cut = requests.cut(at_ns, UNIT, false);
     cut.pending.iter().map(|unit| unit.event).collect()
+}
+
+#[test]
+fn volatile_is_what_no_completed_flush_covers() {
+    let kind = |op, entry| Entry { op, ..entry };
+    let forced = Entry {
+        fua: true,
+        ..write(2, 3, 31, 40)
+    };
+    let entries = [
+        write(0, 1, 1, 10),
+        // Completes after the flush was submitted: the flush does not cover it.
+        write(1, 2, 2, 20),
+        flush(15, 30),
+        forced,
+        kind(Op::Read, write(3, 0, 41, 45)),
+        kind(Op::Discard, write(4, 0, 41, 46)),
+        kind(Op::WriteZeroes, write(5, 0, 41, 50)),
+        // Not completed yet at 60.
+        flush(49, 70),
+        write(6, 4, 55, 80),
+        write(7, 5, 90, 95),
+    ];
+    let (_folder, recording) = recorded(&entries);
+    let requests = Requests::read(&recording, &[]).unwrap();
+    let cases: [(u64, &[u64]); 7] = [
+        (9, &[]),
+        (29, &[0, 1]),
+        (30, &[1]),
+        (60, &[1, 6]),
+        (70, &[6]),
+        (94, &[6, 8]),
+        (95, &[6, 8, 9]),
+    ];
+    for (at_ns, volatile) in cases {
+        assert_eq!(requests.volatile(at_ns), volatile, "at {at_ns}");
+    }
+}
+
+#[test]
+fn a_flush_does_not_cover_what_its_disk_had_not_replied_to() {
+    let entries = [
+        write(0, 1, 0, 10),
+        write(1, 2, 5, 12),
+        flush(20, 21),
+        write(2, 3, 30, 31),
+    ];
+    let volatile = |recording: &Recording, at_ns| {
+        let requests = Requests::read(recording, &[]).unwrap();
+        requests.volatile(at_ns)
+    };
+    let (_folder, recording) = recorded(&entries);
+    assert_eq!(pending_events(&recording, 40), [3]);
+    assert_eq!(volatile(&recording, 40), [3]);
+    // The second write was logged before the flush was submitted, and completed after that. The
+    // flush takes until 60, and the last write has no reply.
+    let (_folder, recording) = replied(&entries, &[(1, 25), (0, 15), (2, 60)]);
+    assert_eq!(pending_events(&recording, 59), [0, 1, 3]);
+    assert_eq!(pending_events(&recording, 60), [1, 3]);
+    assert_eq!(volatile(&recording, 24), [0]);
+    assert_eq!(volatile(&recording, 70), [1, 3]);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The control channel (`docs/cell-protocol.md`): marks, totals, and the end of the recording.
 
-use crate::{real::Account, store::Store};
+use crate::{backend::Backend, real::Account};
 use fscost_recording::{Error, ErrorKind, Mark, Totals};
 use rustix::{
     fd::{BorrowedFd, OwnedFd},
@@ -89,12 +89,12 @@ pub struct Finished {
 }
 
 impl Finished {
-    /// Finish the recording of `store`.
+    /// Finish the recording of `backend`.
     pub fn new(
-        store: Store,
+        backend: Box<dyn Backend>,
         devices: Option<BTreeMap<String, Account>>,
     ) -> fscost_recording::Result<Self> {
-        let (totals, summary) = store.finish()?;
+        let (totals, summary) = backend.finish()?;
         Ok(Self {
             totals,
             requests: summary.requests,
@@ -155,8 +155,8 @@ impl Control {
     }
 
     /// Report that the disks are served, and where.
-    pub fn ready(&self, store: &Store, ready: Ready<'_>) -> Result<(), Errno> {
-        let disks = store.disks().iter().map(|d| d.name.as_str()).collect();
+    pub fn ready(&self, backend: &dyn Backend, ready: Ready<'_>) -> Result<(), Errno> {
+        let disks = backend.disks().iter().map(|d| d.name.as_str()).collect();
         let (mount, nodes) = match ready {
             Ready::Mount(mount) => (Some(mount), None),
             Ready::Devices(nodes) => (None, Some(nodes)),
@@ -179,7 +179,7 @@ impl Control {
     }
 
     /// Answer one pending message.
-    pub fn step(&mut self, store: &mut Store) -> Result<Next, Errno> {
+    pub fn step(&mut self, backend: &mut dyn Backend) -> Result<Next, Errno> {
         let (_, count) =
             match rustix::net::recv(&self.socket, &mut self.buffer[..], RecvFlags::DONTWAIT) {
                 Err(Errno::AGAIN | Errno::INTR) => return Ok(Next::Serve),
@@ -188,12 +188,12 @@ impl Control {
             };
         match serde_json::from_slice(self.buffer.get(..count).unwrap_or_default()) {
             Ok(Question::Mark(mark)) => {
-                self.mark(store, &mark)?;
+                self.mark(backend, &mark)?;
                 Ok(Next::Serve)
             }
             Ok(Question::MarkIf { mark, received }) => {
-                if have_received(&store.totals(), &received) {
-                    self.mark(store, &mark)?;
+                if have_received(&backend.totals(), &received) {
+                    self.mark(backend, &mark)?;
                 } else {
                     self.send(&Answer::Early {})?;
                 }
@@ -210,14 +210,14 @@ impl Control {
         }
     }
 
-    fn mark(&self, store: &mut Store, mark: &Mark) -> Result<(), Errno> {
-        self.send(&match store.mark(mark) {
+    fn mark(&self, backend: &mut dyn Backend, mark: &Mark) -> Result<(), Errno> {
+        self.send(&match backend.mark(mark) {
             Ok(at_ns) => Answer::Marked {
                 at: self.is_timed.then(|| At {
                     at_ns,
-                    monotonic_ns: store.clock.monotonic_ns(at_ns),
+                    monotonic_ns: backend.clock().monotonic_ns(at_ns),
                 }),
-                totals: store.totals(),
+                totals: backend.totals(),
             },
             Err(error) => error_answer(&error),
         })
@@ -225,9 +225,9 @@ impl Control {
 
     /// Report once, unasked, that every request is refused. A workload that ignores errors would
     /// otherwise run until its time limit.
-    pub fn tell_failure(&mut self, store: &Store) {
+    pub fn tell_failure(&mut self, backend: &dyn Backend) {
         if !self.has_told_failure
-            && let Err(error) = store.check()
+            && let Err(error) = backend.check()
         {
             self.has_told_failure = true;
             // A dead agent is noticed at its next message.

@@ -3,8 +3,9 @@
 
 use clap::{Parser, Subcommand, ValueEnum};
 use fscost_device::{
+    backend::{Backend, Clock},
     confine::{Confinement, die_with_parent},
-    control, fuse, nbd, pressure, real, server, store, timing, ublk,
+    control, fuse, nbd, pressure, real, recorder, server, timing, ublk,
 };
 use fscost_recording::{DiskInfo, Header, Room, Writer};
 use rustix::fd::{FromRawFd as _, OwnedFd, RawFd};
@@ -173,7 +174,7 @@ fn serve(arguments: Serve) -> Result<server::Outcome, Box<dyn std::error::Error>
     let socket = unsafe { OwnedFd::from_raw_fd(arguments.control_fd) };
     rustix::io::fcntl_setfd(&socket, rustix::io::FdFlags::CLOEXEC)?;
     let header = header(arguments.disks, arguments.untimed)?;
-    let clock = store::Clock::start();
+    let clock = Clock::start();
     let models = timing::models::read(&header.disks, &arguments.models, arguments.seed)?;
     let has_models = models.iter().any(Option::is_some);
     let replies = Arc::new(timing::Replies::default());
@@ -189,20 +190,21 @@ fn serve(arguments: Serve) -> Result<server::Outcome, Box<dyn std::error::Error>
     };
     let start = || timing::Timing::start(models, clock, Arc::clone(&replies));
     let timing = has_models.then(start).transpose()?.map(Arc::new);
-    let mut store = store::Store::new(writer, clock, pressure::map_bytes());
+    let mut recorder = recorder::Recorder::new(writer, clock, pressure::map_bytes());
     if has_models || real.is_some() {
-        store = store.with(replies);
+        recorder = recorder.with(replies);
     }
+    let backend = Box::new(recorder);
     let control = control::Control::new(socket, !arguments.untimed);
     Ok(match arguments.nbd {
         Some(address) => {
             let listener = address.listen()?;
             confinement.enter()?;
-            nbd::serve(store, &listener, control, timing)?
+            nbd::serve(backend, &listener, control, timing)?
         }
         None => {
             let front_end = arguments.front_end;
-            serve_natively(front_end, store, control, timing, real, confinement)?
+            serve_natively(front_end, backend, control, timing, real, confinement)?
         }
     })
 }
@@ -210,13 +212,13 @@ fn serve(arguments: Serve) -> Result<server::Outcome, Box<dyn std::error::Error>
 /// Serve over ublk or FUSE.
 fn serve_natively(
     front_end: FrontEnd,
-    store: store::Store,
+    backend: Box<dyn Backend>,
     control: control::Control,
     timing: Option<Arc<timing::Timing>>,
     real: Option<real::Real>,
     confinement: Confinement,
 ) -> Result<server::Outcome, Box<dyn std::error::Error>> {
-    let requests = ublk::Session::requests(store.disks().len());
+    let requests = ublk::Session::requests(backend.disks().len());
     let driver = match front_end {
         FrontEnd::Ublk => Some(ublk::Control::open(requests)?),
         // Real devices are served over FUSE: a thread for each request would copy its content.
@@ -230,15 +232,15 @@ fn serve_natively(
         }
     };
     if let Some(driver) = driver {
-        let session = ublk::Session::new(driver, store.disks())?;
+        let session = ublk::Session::new(driver, backend.disks())?;
         run_first();
         confinement.enter()?;
-        return Ok(ublk::serve(store, session, control, timing)?);
+        return Ok(ublk::serve(backend, session, control, timing)?);
     }
     let mount = fuse::Mount::new()?;
     run_first();
     confinement.enter()?;
-    Ok(server::serve(store, mount, control, timing, real)?)
+    Ok(server::serve(backend, mount, control, timing, real)?)
 }
 
 fn header(disks: Vec<DiskInfo>, untimed: bool) -> Result<Header, SystemTimeError> {

@@ -1,10 +1,10 @@
 //! Serves requests and messages in one thread, until the agent says that it is done or is gone.
 
 use crate::{
+    backend::Backend,
     control::{Control, Finished, Next, Ready},
     fuse::{Mount, Session},
     real::Real,
-    store::Store,
     timing::Timing,
 };
 use rustix::{
@@ -31,25 +31,25 @@ pub enum Outcome {
 
 /// Serve until the agent is done or gone.
 pub fn serve(
-    mut store: Store,
+    mut backend: Box<dyn Backend>,
     mount: Mount,
     mut control: Control,
     timing: Option<Arc<Timing>>,
     real: Option<Real>,
 ) -> Result<Outcome, Errno> {
     let mut session = Session::new(mount.connection, timing.clone(), real);
-    control.ready(&store, Ready::Mount(mount.root.as_fd()))?;
+    control.ready(&*backend, Ready::Mount(mount.root.as_fd()))?;
     // Files opened through the mount keep it alive; this descriptor alone must not.
     drop(mount.root);
     let mut fuse_open = true;
     loop {
         if fuse_open {
-            fuse_open = session.serve_pending(&mut store)?;
+            fuse_open = session.serve_pending(&mut *backend)?;
         }
         if let Some(what) = session.real.as_ref().and_then(Real::failure) {
-            store.fail(&what);
+            backend.fail(&what);
         }
-        control.tell_failure(&store);
+        control.tell_failure(&*backend);
         let mut waiting = [
             PollFd::new(&control.socket, PollFlags::IN),
             PollFd::new(
@@ -64,17 +64,17 @@ pub fn serve(
         match poll(&mut waiting, Some(&IDLE)) {
             Ok(0) => {
                 // A failure is reported in the next round.
-                let _ = store.idle();
+                let _ = backend.idle();
             }
-            Ok(_) if !waiting[0].revents().is_empty() => match control.step(&mut store)? {
+            Ok(_) if !waiting[0].revents().is_empty() => match control.step(&mut *backend)? {
                 Next::Serve => {}
                 Next::Finish => {
-                    control.finished(finish(store, timing.as_deref(), session.real.as_ref()))?;
+                    control.finished(finish(backend, timing.as_deref(), session.real.as_ref()))?;
                     return Ok(Outcome::Finished);
                 }
                 Next::Gone => {
                     timing.as_deref().inspect(|timing| timing.finish());
-                    let _ = store.finish();
+                    let _ = backend.finish();
                     return Ok(Outcome::AgentGone);
                 }
             },
@@ -86,7 +86,7 @@ pub fn serve(
 
 /// Finish the recording.
 fn finish(
-    mut store: Store,
+    mut backend: Box<dyn Backend>,
     timing: Option<&Timing>,
     real: Option<&Real>,
 ) -> fscost_recording::Result<Finished> {
@@ -95,14 +95,14 @@ fn finish(
     if let Some(real) = real {
         real.finish();
         if let Some(what) = real.failure() {
-            store.fail(&what);
+            backend.fail(&what);
         }
-        match real.accounts(store.disks()) {
+        match real.accounts(backend.disks()) {
             Ok(accounts) => devices = Some(accounts),
-            Err(error) => store.fail(&format!(
+            Err(error) => backend.fail(&format!(
                 "the kernel's counters of a real disk cannot be read: {error}"
             )),
         }
     }
-    Finished::new(store, devices)
+    Finished::new(backend, devices)
 }

@@ -2,7 +2,7 @@
 cut or an unexplained pause."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,6 @@ from fscost.analyze.recovery import BtrfsRecovery, Recovery, XfsRecovery, place,
 from fscost.analyze.rows import numbers
 from fscost.analyze.sums import Sum, largest_row
 
-_CHANGES = ("write", "write_zeroes")
 _WHAT = ("structure", "home_structure", "cause", "path", "transaction")
 
 
@@ -120,7 +119,7 @@ def at(recording: Path, explanation: Explanation, instant: str, count: int) -> I
     for batch in capture.requests(recording):
         requests.add(batch)
     listed = [*requests.under_way, *requests.before, *requests.after]
-    lost = requests.volatile_events()
+    lost = np.array(capture.crash(recording).volatile(at_ns), np.int64)
     whole = recovery(recording, explanation.families, at_ns, [])
     durable = recovery(recording, explanation.families, at_ns, lost.tolist())
     rows = _Rows(at_ns, lost, {each.event for each in listed}, whole)
@@ -155,33 +154,12 @@ def _phase(explanation: Explanation, at_ns: int) -> tuple[str, int]:
     return (begun[-1].name, begun[-1].at_ns) if begun else ("before", 0)
 
 
-@dataclass
-class _Disk:
-    """Changes of one disk that are not known to be followed by a flush."""
-
-    flushed_ns: int = -1
-    events: list[NDArray[np.int64]] = field(default_factory=list)
-    completed: list[NDArray[np.int64]] = field(default_factory=list)
-
-    def forget(self) -> None:
-        """Drop durable changes: those that had completed when the newest flush was submitted
-        (docs/recording-format.md, Meaning)."""
-        kept = [times > self.flushed_ns for times in self.completed]
-        self.events = [
-            events[keep] for events, keep in zip(self.events, kept, strict=True) if keep.any()
-        ]
-        self.completed = [
-            times[keep] for times, keep in zip(self.completed, kept, strict=True) if keep.any()
-        ]
-
-
 class _Requests:
     """Collector of information from the requests alone, which come in the order in which they took
     effect."""
 
     def __init__(self, at_ns: int, count: int) -> None:
         self._at_ns, self._count = at_ns, count
-        self._disks: dict[str, _Disk] = {}
         self.before: list[Request] = []
         self.after: list[Request] = []
         self.under_way: list[Request] = []
@@ -194,42 +172,16 @@ class _Requests:
         submit = numbers(batch.column("submit_ns"))
         past = np.flatnonzero(complete <= self._at_ns)
         if len(past):
-            self._past(batch.take(pa.array(past)), submit[past], complete[past])
+            flushes = past[_ops(batch)[past] == "flush"]
+            newest_ns = int(complete[flushes].max(initial=-1))
+            if newest_ns >= 0:
+                self.last_flush_ns = max(self.last_flush_ns or 0, newest_ns)
             newest = _listed(batch.take(pa.array(past[-self._count :])))
             self.before = [*self.before, *newest][-self._count :]
         under_way = np.flatnonzero((submit <= self._at_ns) & (complete > self._at_ns))
         self.under_way += _listed(batch.take(pa.array(under_way)))
         later = np.flatnonzero(submit > self._at_ns)[: self._count - len(self.after)]
         self.after += _listed(batch.take(pa.array(later)))
-
-    def _past(
-        self, batch: pa.RecordBatch, submit: NDArray[np.int64], complete: NDArray[np.int64]
-    ) -> None:
-        ops = np.asarray(batch.column("op").cast(pa.string()).to_numpy(zero_copy_only=False), str)
-        disks = np.asarray(
-            batch.column("disk").cast(pa.string()).to_numpy(zero_copy_only=False), str
-        )
-        events = numbers(batch.column("event"))
-        is_change = np.isin(ops, _CHANGES) & ~np.asarray(
-            batch.column("fua").to_numpy(zero_copy_only=False), bool
-        )
-        for name in np.unique(disks):
-            disk = self._disks.setdefault(str(name), _Disk())
-            mine = disks == name
-            flushes = mine & (ops == "flush")
-            if flushes.any():
-                disk.flushed_ns = max(disk.flushed_ns, int(submit[flushes].max()))
-                self.last_flush_ns = max(self.last_flush_ns or 0, int(complete[flushes].max()))
-            chosen = mine & is_change & (complete > disk.flushed_ns)
-            disk.forget()
-            if chosen.any():
-                disk.events.append(events[chosen])
-                disk.completed.append(complete[chosen])
-
-    def volatile_events(self) -> NDArray[np.int64]:
-        """Return the events that a power cut may have lost."""
-        found = [events for disk in self._disks.values() for events in disk.events]
-        return np.sort(np.concatenate([np.array([], np.int64), *found]))
 
 
 class _Rows:
@@ -367,10 +319,12 @@ def _state(is_complete: bool, is_durable: bool) -> str:
     return "being written" if not is_complete else "durable" if is_durable else "complete"
 
 
+def _ops(batch: pa.RecordBatch) -> NDArray[np.str_]:
+    return np.asarray(batch.column("op").cast(pa.string()).to_numpy(zero_copy_only=False), str)
+
+
 def _as_replied(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the batch with the completion times of its replies, if it has any."""
-    if "latency_ns" not in batch.schema.names:
-        return batch
+    """Return the batch with the completion times of its replies, where there are any."""
     replied = pc.add(batch.column("submit_ns"), batch.column("latency_ns"))
     complete = pc.coalesce(replied, batch.column("complete_ns"))
     return batch.set_column(batch.schema.get_field_index("complete_ns"), "complete_ns", complete)

@@ -1,13 +1,13 @@
-//! Passes requests from `/dev/fuse` to the store, one at a time.
+//! Passes requests from `/dev/fuse` to the backend, one at a time.
 
 use super::protocol::{
     self as p, Attr, AttrOut, EntryOut, FallocateIn, InHeader, InitIn, InitOut, OpenOut, OutHeader,
     StatfsOut, TransferIn, WriteOut, opcode,
 };
 use crate::{
+    backend::{Backend, Content, Request, carry_out},
     errno,
     real::{Outcome, Real},
-    store::{Request, Store},
     timing::Timing,
 };
 use fscost_recording::{MAX_REQUEST_BYTES, Op};
@@ -60,11 +60,11 @@ impl Session {
     /// that spins for 50 µs takes the CPU from the kernel's worker that would send the next request
     /// (write + fsync loop: 1.9 times as long as on a plain loop device, 1.2–1.5 times without
     /// spinning).
-    pub fn serve_pending(&mut self, store: &mut Store) -> Result<bool, Errno> {
+    pub fn serve_pending(&mut self, backend: &mut dyn Backend) -> Result<bool, Errno> {
         loop {
             let mut parts = [
                 IoSliceMut::new(&mut self.arguments),
-                IoSliceMut::new(store.space()),
+                IoSliceMut::new(backend.space()),
             ];
             let received = match rustix::io::readv(&self.connection, &mut parts) {
                 Ok(count) => count,
@@ -76,7 +76,7 @@ impl Session {
                 Err(Errno::NODEV | Errno::CONNABORTED) => return Ok(false),
                 Err(errno) => return Err(errno),
             };
-            let submit_ns = store.clock.now_ns();
+            let submit_ns = backend.clock().now_ns();
             let Ok((header, _)) = InHeader::read_from_prefix(&self.arguments) else {
                 return Err(Errno::IO);
             };
@@ -87,7 +87,7 @@ impl Session {
                 self.reply(header.unique, Ok(&[]))?;
                 return Ok(false);
             }
-            self.serve(&header, received, submit_ns, store)?;
+            self.serve(&header, received, submit_ns, backend)?;
         }
     }
 
@@ -96,16 +96,16 @@ impl Session {
         header: &InHeader,
         received: usize,
         submit_ns: u64,
-        store: &mut Store,
+        backend: &mut dyn Backend,
     ) -> Result<(), Errno> {
         let unique = header.unique;
         match header.opcode {
             opcode::INIT => self.answer(unique, self.init()),
             // The kernel expects no reply.
             opcode::FORGET | opcode::BATCH_FORGET => Ok(()),
-            opcode::LOOKUP => self.answer(unique, self.lookup(received, store)),
+            opcode::LOOKUP => self.answer(unique, self.lookup(received, backend)),
             opcode::GETATTR | opcode::SETATTR => {
-                let out = attributes(header.nodeid, store).map(|attr| AttrOut {
+                let out = attributes(header.nodeid, backend).map(|attr| AttrOut {
                     attr_valid: VALID_S,
                     attr,
                     ..AttrOut::default()
@@ -131,7 +131,7 @@ impl Session {
             opcode::RELEASE | opcode::FLUSH => self.reply(unique, Ok(&[])),
             opcode::READ | opcode::WRITE | opcode::FSYNC | opcode::FALLOCATE => {
                 match self.request(header, received, submit_ns) {
-                    Ok(request) => self.transfer(unique, request, store),
+                    Ok(request) => self.transfer(unique, request, backend),
                     Err(errno) => self.reply(unique, Err(errno)),
                 }
             }
@@ -189,7 +189,7 @@ impl Session {
         &mut self,
         unique: u64,
         mut request: Request,
-        store: &mut Store,
+        backend: &mut dyn Backend,
     ) -> Result<(), Errno> {
         let length = request.length as usize;
         if let Some(real) = &self.real
@@ -206,17 +206,16 @@ impl Session {
                 // If the connection is gone, the session ends too.
                 let _ = send(&connection, unique, reply);
             };
-            real.carry_out(disk, request, store, answer);
+            real.carry_out(disk, request, backend, answer);
             return Ok(());
         }
-        let timing = self.timing.as_ref();
-        let parts = std::slice::from_mut(&mut request);
-        let ticket = timing.and_then(|timing| timing.submit(store.requests(), parts));
-        let done = if request.op == Op::Read {
-            store.read(request, &mut self.read_buffer[..length])
-        } else {
-            store.request(request)
+        let timing = self.timing.as_deref();
+        let content = match request.op {
+            Op::Read => Content::Buffer(&mut self.read_buffer[..length]),
+            _ => Content::InPlace,
         };
+        let parts = std::slice::from_mut(&mut request);
+        let (done, ticket) = carry_out(backend, timing, parts, content);
         let written = written(&request);
         let reply = done
             .map_err(errno::of_recording)
@@ -266,19 +265,19 @@ impl Session {
         })
     }
 
-    fn lookup(&self, received: usize, store: &Store) -> Result<EntryOut, Errno> {
+    fn lookup(&self, received: usize, backend: &dyn Backend) -> Result<EntryOut, Errno> {
         let name = self
             .arguments
             .get(size_of::<InHeader>()..received)
             .unwrap_or_default();
         let name = name.strip_suffix(&[0]).ok_or(Errno::NOENT)?;
-        let found = store
+        let found = backend
             .disks()
             .iter()
             .position(|d| d.name.as_bytes() == name)
             .ok_or(Errno::NOENT)?;
         let nodeid = FIRST_NODE + found as u64;
-        let attr = attributes(nodeid, store)?;
+        let attr = attributes(nodeid, backend)?;
         Ok(EntryOut {
             nodeid,
             entry_valid: VALID_S,
@@ -334,7 +333,7 @@ fn send(connection: &OwnedFd, unique: u64, reply: Reply<'_>) -> Result<(), Errno
     }
 }
 
-fn attributes(nodeid: u64, store: &Store) -> Result<Attr, Errno> {
+fn attributes(nodeid: u64, backend: &dyn Backend) -> Result<Attr, Errno> {
     const DIRECTORY: u32 = 0o040700;
     const FILE: u32 = 0o100600;
     if nodeid == ROOT_NODE {
@@ -347,7 +346,7 @@ fn attributes(nodeid: u64, store: &Store) -> Result<Attr, Errno> {
         });
     }
     let index = nodeid.checked_sub(FIRST_NODE).ok_or(Errno::NOENT)?;
-    let disk = store.disks().get(index as usize).ok_or(Errno::NOENT)?;
+    let disk = backend.disks().get(index as usize).ok_or(Errno::NOENT)?;
     Ok(Attr {
         ino: nodeid,
         size: disk.size_bytes,

@@ -4,7 +4,7 @@
 //! The protocol is <https://github.com/NetworkBlockDevice/nbd/blob/master/doc/proto.md>: fixed
 //! newstyle negotiation, simple and structured replies, READ, WRITE, TRIM, WRITE_ZEROES, FLUSH and
 //! FUA.
-//! Each connection has a thread. The store is behind one lock, so that the log has one order.
+//! Each connection has a thread. The backend is behind one lock, so that the log has one order.
 
 pub mod handshake;
 mod protocol;

@@ -6,10 +6,10 @@ use super::{
     transmission,
 };
 use crate::{
+    backend::Backend,
     control::{Control, Finished, Next, Ready},
     errno,
     server::{IDLE, Outcome},
-    store::Store,
     timing::Timing,
 };
 use fscost_recording::DiskInfo;
@@ -65,15 +65,15 @@ impl Address {
 
 /// Serve until the end of the recording.
 pub fn serve(
-    store: Store,
+    backend: Box<dyn Backend>,
     listener: &UnixListener,
     mut control: Control,
     timing: Option<Arc<Timing>>,
 ) -> Result<Outcome, Errno> {
-    let disks: Arc<[DiskInfo]> = store.disks().into();
-    control.ready(&store, Ready::Socket)?;
+    let disks: Arc<[DiskInfo]> = backend.disks().into();
+    control.ready(&*backend, Ready::Socket)?;
     listener.set_nonblocking(true).map_err(errno::of_io)?;
-    let shared = Arc::new(Shared::new(store, timing));
+    let shared = Arc::new(Shared::new(backend, timing));
     let mut served_before = 0;
     loop {
         let mut waiting = [
@@ -83,12 +83,12 @@ pub fn serve(
         match poll(&mut waiting, Some(&IDLE)) {
             Ok(0) => {
                 let served = shared.served();
-                if let Some(store) = shared.lock().as_mut() {
+                if let Some(backend) = shared.lock().as_mut() {
                     if served == served_before {
                         // A failure is reported below.
-                        let _ = store.idle();
+                        let _ = backend.idle();
                     }
-                    control.tell_failure(store);
+                    control.tell_failure(&**backend);
                 }
                 served_before = served;
             }
@@ -112,19 +112,19 @@ pub fn serve(
 /// Handle a message of the control channel. Returns the outcome if the message, or the loss of the
 /// agent, ends the recording.
 fn obey(control: &mut Control, shared: &Shared) -> Result<Option<Outcome>, Errno> {
-    let mut store = shared.lock();
-    let next = match store.as_mut() {
-        Some(store) => control.step(store)?,
+    let mut backend = shared.lock();
+    let next = match backend.as_mut() {
+        Some(backend) => control.step(&mut **backend)?,
         None => Next::Gone,
     };
     if next == Next::Serve {
         return Ok(None);
     }
-    let Some(store) = store.take() else {
+    let Some(backend) = backend.take() else {
         return Ok(Some(Outcome::AgentGone));
     };
     shared.timing.as_deref().inspect(|timing| timing.finish());
-    let finished = Finished::new(store, None);
+    let finished = Finished::new(backend, None);
     if next == Next::Gone {
         return Ok(Some(Outcome::AgentGone));
     }

@@ -1,7 +1,7 @@
 //! State that all connections share, and the count of connections.
 
 use super::protocol::Error;
-use crate::{store::Store, timing::Timing};
+use crate::{backend::Backend, timing::Timing};
 use std::sync::{
     Arc, Mutex, MutexGuard,
     atomic::{AtomicU64, AtomicUsize, Ordering},
@@ -13,7 +13,7 @@ const MOST_CLIENTS: usize = 64;
 
 /// State shared by all connections.
 pub struct Shared {
-    store: Mutex<Option<Store>>,
+    backend: Mutex<Option<Box<dyn Backend>>>,
     /// Models of the disks, if any disk has one.
     pub timing: Option<Arc<Timing>>,
     served: AtomicU64,
@@ -22,9 +22,9 @@ pub struct Shared {
 
 impl Shared {
     /// Create the state without clients.
-    pub fn new(store: Store, timing: Option<Arc<Timing>>) -> Self {
+    pub fn new(backend: Box<dyn Backend>, timing: Option<Arc<Timing>>) -> Self {
         Self {
-            store: Mutex::new(Some(store)),
+            backend: Mutex::new(Some(backend)),
             timing,
             served: AtomicU64::new(0),
             clients: AtomicUsize::new(0),
@@ -36,24 +36,24 @@ impl Shared {
         self.served.load(Ordering::Relaxed)
     }
 
-    /// Run a function with exclusive access to the store; fails once the recording is finished.
-    pub fn with_store<T>(
+    /// Run a function with exclusive access to the backend; fails once it is finished.
+    pub fn with_backend<T>(
         &self,
-        work: impl FnOnce(&mut Store) -> Result<T, Error>,
+        work: impl FnOnce(&mut dyn Backend) -> Result<T, Error>,
     ) -> Result<T, Error> {
         self.served.fetch_add(1, Ordering::Relaxed);
-        work(self.lock().as_mut().ok_or(Error::Shutdown)?)
+        work(&mut **self.lock().as_mut().ok_or(Error::Shutdown)?)
     }
 
-    /// Lock the store. `None` means that the recording is finished.
-    pub fn lock(&self) -> MutexGuard<'_, Option<Store>> {
-        self.store.lock().unwrap_or_else(|poisoned| {
-            let mut store = poisoned.into_inner();
-            if let Some(store) = store.as_mut() {
+    /// Lock the backend. `None` means that it is finished.
+    pub fn lock(&self) -> MutexGuard<'_, Option<Box<dyn Backend>>> {
+        self.backend.lock().unwrap_or_else(|poisoned| {
+            let mut backend = poisoned.into_inner();
+            if let Some(backend) = backend.as_mut() {
                 // A logged request may be missing in the map.
-                store.fail("a request panicked: a bug in fscost");
+                backend.fail("a request panicked: a bug in fscost");
             }
-            store
+            backend
         })
     }
 }

@@ -1,4 +1,4 @@
-//! Passes requests of one client to the store, one at a time. If the disk has a model, replies wait
+//! Passes requests of one client to the backend, one at a time. If the disk has a model, replies wait
 //! for the model, but the next request does not wait for them.
 
 use super::{
@@ -9,7 +9,7 @@ use super::{
     },
     shared::Shared,
 };
-use crate::store::{self, Store};
+use crate::backend::{self, Content, carry_out};
 use crate::timing::{Ticket, lock};
 use fscost_recording::{DiskInfo, ErrorKind, MAX_REQUEST_BYTES, Op};
 use std::{
@@ -95,16 +95,15 @@ fn execute(
         Err(error) => return (Err(error), None),
     };
     let mut ticket = None;
-    let done = shared.with_store(|store| {
-        let mut parts = in_parts(store::Request {
-            submit_ns: store.clock.now_ns(),
+    let done = shared.with_backend(|backend| {
+        let mut parts = in_parts(backend::Request {
+            submit_ns: backend.clock().now_ns(),
             ..request
         });
-        // Called under the store's lock, so that the model sees requests in the order of the
-        // recording.
         let timing = shared.timing.as_deref();
-        ticket = timing.and_then(|timing| timing.submit(store.requests(), &mut parts));
-        carry_out(store, &parts, buffer).map_err(|error| match error.kind {
+        let done;
+        (done, ticket) = carry_out(backend, timing, &mut parts, Content::Buffer(buffer));
+        done.map_err(|error| match error.kind {
             ErrorKind::Invalid => Error::Invalid,
             _ => Error::Io,
         })
@@ -113,7 +112,7 @@ fn execute(
 }
 
 /// Checks a request and converts it; it is not submitted yet.
-fn asked(request: &Request, disk_number: u16, disk: &DiskInfo) -> Result<store::Request, Error> {
+fn asked(request: &Request, disk_number: u16, disk: &DiskInfo) -> Result<backend::Request, Error> {
     let offset = request.offset.get();
     let length = u64::from(request.length.get());
     let op = match request.command.get() {
@@ -128,7 +127,7 @@ fn asked(request: &Request, disk_number: u16, disk: &DiskInfo) -> Result<store::
         check(op, offset, length, disk)?;
     }
     let is_flush = op == Op::Flush;
-    Ok(store::Request {
+    Ok(backend::Request {
         submit_ns: 0,
         disk: disk_number,
         op,
@@ -139,36 +138,18 @@ fn asked(request: &Request, disk_number: u16, disk: &DiskInfo) -> Result<store::
 }
 
 /// Splits a client's request, because recorded requests with content have a size limit.
-fn in_parts(request: store::Request) -> Vec<store::Request> {
+fn in_parts(request: backend::Request) -> Vec<backend::Request> {
     let most = MAX_REQUEST_BYTES as u64;
     if request.length <= most || !matches!(request.op, Op::Read | Op::Write) {
         return vec![request];
     }
     let begins = (0..request.length).step_by(MAX_REQUEST_BYTES);
-    let part = |begin| store::Request {
+    let part = |begin| backend::Request {
         offset: request.offset + begin,
         length: most.min(request.length - begin),
         ..request
     };
     begins.map(part).collect()
-}
-
-fn carry_out(
-    store: &mut Store,
-    parts: &[store::Request],
-    buffer: &mut [u8],
-) -> fscost_recording::Result<()> {
-    let pieces = buffer.chunks_mut(MAX_REQUEST_BYTES);
-    match parts {
-        [only] if !matches!(only.op, Op::Read | Op::Write) => store.request(*only),
-        _ => parts.iter().zip(pieces).try_for_each(|(part, piece)| {
-            if part.op == Op::Read {
-                return store.read(*part, piece);
-            }
-            store.space()[..piece.len()].copy_from_slice(piece);
-            store.request(*part)
-        }),
-    }
 }
 
 fn check(op: Op, offset: u64, length: u64, disk: &DiskInfo) -> Result<(), Error> {

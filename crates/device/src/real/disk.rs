@@ -1,6 +1,6 @@
 //! One real block device, held open for the lifetime of the server.
 
-use crate::store::Request;
+use crate::backend::Request;
 use fscost_recording::Op;
 use rustix::{
     fs::{FallocateFlags, OFlags},

@@ -12,7 +12,7 @@ pub use disk::{Account, Named, RealDisk};
 pub use pool::{Job, Outcome, Pool};
 
 use crate::{
-    store::{Clock, Request, Store},
+    backend::{Backend, Clock, Request},
     timing::Replies,
 };
 use fscost_recording::{DiskInfo, Op};
@@ -56,7 +56,7 @@ impl Real {
     }
 
     /// Pass a request to the device, and record it; `reply` receives the device's answer. The
-    /// content of a write is at the beginning of the store's space.
+    /// content of a write is at the beginning of the backend's space.
     ///
     /// The request is recorded after it was passed on, so that the time that the device takes does
     /// not include the recording.
@@ -64,7 +64,7 @@ impl Real {
         &self,
         disk: &Arc<RealDisk>,
         mut request: Request,
-        store: &mut Store,
+        backend: &mut dyn Backend,
         reply: impl FnOnce(Outcome<'_>) + Send + 'static,
     ) {
         let length = request.length as usize;
@@ -73,28 +73,28 @@ impl Real {
         match request.op {
             Op::Write => {
                 let mut content = self.pool.buffer(length);
-                content.bytes().copy_from_slice(&store.space()[..length]);
+                content.bytes().copy_from_slice(&backend.space()[..length]);
                 buffer = Some(content);
             }
             Op::Read => {
                 buffer = Some(self.pool.buffer(length));
-                unwritten = store.unwritten(&request);
+                unwritten = backend.unwritten(&request);
             }
             _ => {}
         }
         request.submit_ns = self.clock.now_ns();
         self.pool.submit(Job {
-            number: store.requests(),
+            number: backend.requests(),
             disk: Arc::clone(disk),
             request,
             buffer,
             unwritten,
             reply: Box::new(reply),
         });
-        // A failure makes the store refuse every further request, which ends the cell.
+        // A failure makes the backend refuse every further request, which ends the cell.
         let _ = match request.op {
-            Op::Read => store.log_read(request),
-            _ => store.request(request),
+            Op::Read => backend.log_read(request),
+            _ => backend.request(request),
         };
     }
 

@@ -2,7 +2,7 @@
 
 use super::disk::RealDisk;
 use crate::{
-    store::{Clock, Request},
+    backend::{Clock, Request},
     timing::{Part, Replies, lock, run_first},
 };
 use fscost_recording::MAX_REQUEST_BYTES;

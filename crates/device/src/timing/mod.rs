@@ -15,14 +15,14 @@ pub use queue::{Part, Reply, Ticket};
 pub use replies::Replies;
 pub use timer::run_first;
 
-use crate::store::{Clock, Request};
+use crate::backend::{Clock, Request};
 use awake::Awake;
 use fscost_latency::Device;
 use queue::{Due, Queue};
 use rehearsal::Rehearsal;
 use std::{
     io,
-    sync::{Arc, Barrier, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Barrier, Mutex, MutexGuard, PoisonError, RwLock},
     thread::JoinHandle,
 };
 use timer::{Timer, Waiter};
@@ -40,6 +40,8 @@ pub struct Timing {
 struct Shared {
     state: Mutex<State>,
     replies: Arc<Replies>,
+    /// Held by threads that send: a client that has its reply may end the recording at once.
+    sending: RwLock<()>,
     timer: Timer,
     clock: Clock,
 }
@@ -63,6 +65,7 @@ impl Timing {
                 is_ending: false,
             }),
             replies,
+            sending: RwLock::default(),
             timer: Timer::new(clock)?,
             clock,
         });
@@ -104,6 +107,7 @@ impl Timing {
 
     /// Send a reply once the model has completed all parts of its request: now, if it has.
     pub fn reply(&self, ticket: Ticket, reply: Reply) {
+        let _sending = self.shared.sending.read();
         let mut state = lock(&self.shared.state);
         let mut due = state.queue.advance(self.shared.clock.now_ns());
         due.extend(state.queue.reply(ticket, reply));
@@ -112,7 +116,7 @@ impl Timing {
         self.shared.send(due);
     }
 
-    /// Send all waiting replies at once.
+    /// Send all waiting replies at once. Afterwards, every reply is noted.
     pub fn finish(&self) {
         let mut state = lock(&self.shared.state);
         state.is_ending = true;
@@ -125,6 +129,8 @@ impl Timing {
             // The thread cannot have panicked: that would have aborted the process.
             let _ = sender.join();
         }
+        // Wait until the last reply is noted.
+        drop(self.shared.sending.write());
     }
 }
 

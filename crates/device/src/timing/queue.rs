@@ -1,6 +1,6 @@
 //! Requests that models have not completed, and those whose replies are not known yet.
 
-use crate::store::Request;
+use crate::backend::Request;
 use fscost_latency::{Completion, Device, Op, Request as Asked};
 use fscost_recording::Op as Recorded;
 use std::collections::HashMap;

@@ -1,4 +1,5 @@
-//! Replies that were sent, until the store logs them: other threads than the store's send them.
+//! Replies that were sent, until the recorder logs them: other threads than the recorder's send
+//! them.
 
 use super::{lock, queue::Part};
 use fscost_recording::Reply;

@@ -7,7 +7,7 @@
 //! for the rest. Spinning is limited to a quarter of the elapsed time; near that limit, the timer
 //! expires later.
 
-use crate::store::Clock;
+use crate::backend::Clock;
 use rustix::{
     fd::OwnedFd,
     io::Errno,

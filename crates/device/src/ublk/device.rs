@@ -6,7 +6,7 @@ use super::{
     protocol::{self as p, IoCmd, ParamBasic, ParamDiscard, Params},
     ring::Ring,
 };
-use crate::{errno, store::Request};
+use crate::{backend::Request, errno};
 use fscost_recording::{DiskInfo, MAX_REQUEST_BYTES, Op};
 use rustix::{fd::AsFd as _, io::Errno};
 use std::{fs::File, os::unix::fs::FileExt as _};

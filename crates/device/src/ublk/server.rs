@@ -2,9 +2,9 @@
 
 use super::session::Session;
 use crate::{
+    backend::Backend,
     control::{Control, Finished, Next, Ready},
     server::Outcome,
-    store::Store,
     timing::Timing,
 };
 use rustix::{fd::AsFd as _, io::Errno};
@@ -12,32 +12,32 @@ use std::sync::Arc;
 
 /// Serve until the agent is done or gone.
 pub fn serve(
-    mut store: Store,
+    mut backend: Box<dyn Backend>,
     mut session: Session,
     mut control: Control,
     timing: Option<Arc<Timing>>,
 ) -> Result<Outcome, Errno> {
-    let nodes = session.start(&mut store, timing.clone())?;
-    control.ready(&store, Ready::Devices(&nodes))?;
+    let nodes = session.start(&mut *backend, timing.clone())?;
+    control.ready(&*backend, Ready::Devices(&nodes))?;
     session.listen(control.socket.as_fd());
     loop {
-        let step = session.step(&mut store)?;
+        let step = session.step(&mut *backend)?;
         if step.is_idle {
-            // The store keeps the error, and `tell_failure` below reports it.
-            let _ = store.idle();
+            // The backend keeps the error, and `tell_failure` below reports it.
+            let _ = backend.idle();
         }
-        control.tell_failure(&store);
+        control.tell_failure(&*backend);
         if !step.has_message {
             continue;
         }
-        let next = control.step(&mut store)?;
+        let next = control.step(&mut *backend)?;
         if next == Next::Serve {
             session.listen(control.socket.as_fd());
             continue;
         }
         timing.as_deref().inspect(|timing| timing.finish());
-        session.stop(&mut store)?;
-        let finished = Finished::new(store, None);
+        session.stop(&mut *backend)?;
+        let finished = Finished::new(backend, None);
         if next == Next::Gone {
             return Ok(Outcome::AgentGone);
         }

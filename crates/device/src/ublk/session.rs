@@ -9,8 +9,8 @@ use super::{
     ring::{Happened, Waited},
 };
 use crate::{
+    backend::{Backend, Content, Request, carry_out},
     errno,
-    store::{Request, Store},
     timing::Timing,
 };
 use fscost_recording::{DiskInfo, MAX_REQUEST_BYTES, Op};
@@ -80,7 +80,7 @@ impl Session {
     /// Returns the device nodes, in the order of the disks.
     pub fn start(
         &mut self,
-        store: &mut Store,
+        backend: &mut dyn Backend,
         timing: Option<Arc<Timing>>,
     ) -> Result<Vec<PathBuf>, Errno> {
         self.timing = timing;
@@ -90,7 +90,7 @@ impl Session {
         for index in 0..self.devices.len() {
             self.devices[index].fetch_all(&mut self.control.ring);
             // Meanwhile the kernel may scan for partitions.
-            self.run(store, p::START_DEV, self.devices[index].number)?;
+            self.run(backend, p::START_DEV, self.devices[index].number)?;
         }
         let node = |device: &Device| format!("/dev/ublkb{}", device.number).into();
         Ok(self.devices.iter().map(node).collect())
@@ -102,7 +102,7 @@ impl Session {
     }
 
     /// Wait for an event, and handle it.
-    pub fn step(&mut self, store: &mut Store) -> Result<Step, Errno> {
+    pub fn step(&mut self, backend: &mut dyn Backend) -> Result<Step, Errno> {
         let mut happened = std::mem::take(&mut self.happened);
         self.control.ring.wait(IDLE, &mut happened)?;
         let mut step = Step {
@@ -112,7 +112,7 @@ impl Session {
         for each in happened.drain(..) {
             match each {
                 Happened::Request { disk, tag, result } => {
-                    self.arrived(store, disk, tag, result)?;
+                    self.arrived(backend, disk, tag, result)?;
                 }
                 Happened::Commanded(result) => self.commanded = Some(result),
                 Happened::Readable(Waited::Agent) => step.has_message = true,
@@ -131,13 +131,13 @@ impl Session {
     }
 
     /// Remove the devices; requests that still arrive are served.
-    pub fn stop(&mut self, store: &mut Store) -> Result<(), Errno> {
+    pub fn stop(&mut self, backend: &mut dyn Backend) -> Result<(), Errno> {
         // Nothing drives the models any more, so no reply may wait for one.
         self.timing = None;
         for index in 0..self.devices.len() {
-            self.run(store, p::STOP_DEV, self.devices[index].number)?;
+            self.run(backend, p::STOP_DEV, self.devices[index].number)?;
             while self.devices[index].fetching > 0 {
-                self.step(store)?;
+                self.step(backend)?;
             }
         }
         self.remove_all();
@@ -157,11 +157,11 @@ impl Session {
     }
 
     /// Run a control command during which requests may have to be served.
-    fn run(&mut self, store: &mut Store, code: Opcode, device: u32) -> Result<(), Errno> {
+    fn run(&mut self, backend: &mut dyn Backend, code: Opcode, device: u32) -> Result<(), Errno> {
         self.commanded = None;
         self.control.begin(code, device);
         loop {
-            self.step(store)?;
+            self.step(backend)?;
             if let Some(result) = self.commanded.take() {
                 return outcome(result);
             }
@@ -170,12 +170,12 @@ impl Session {
 
     fn arrived(
         &mut self,
-        store: &mut Store,
+        backend: &mut dyn Backend,
         disk: u16,
         tag: u16,
         result: i32,
     ) -> Result<(), Errno> {
-        let submit_ns = store.clock.now_ns();
+        let submit_ns = backend.clock().now_ns();
         let device = self
             .devices
             .get_mut(usize::from(disk))
@@ -186,34 +186,33 @@ impl Session {
         }
         outcome(result)?;
         match device.asked(tag, submit_ns) {
-            Ok(request) => self.serve(store, tag, request),
+            Ok(request) => self.serve(backend, tag, request),
             Err(errno) => self.commit(disk, tag, -errno.raw_os_error()),
         }
         Ok(())
     }
 
-    fn serve(&mut self, store: &mut Store, tag: u16, mut request: Request) {
+    fn serve(&mut self, backend: &mut dyn Backend, tag: u16, mut request: Request) {
         let disk = request.disk;
         let device = &self.devices[usize::from(disk)];
         let length = request.length as usize;
         if request.op == Op::Write
-            && let Err(errno) = device.read_content(tag, &mut store.space()[..length])
+            && let Err(errno) = device.read_content(tag, &mut backend.space()[..length])
         {
             // The device is being removed: no process waits for the write.
             return self.commit(disk, tag, -errno.raw_os_error());
         }
         let timing = self.timing.clone();
-        let parts = std::slice::from_mut(&mut request);
-        let ticket = timing
-            .as_ref()
-            .and_then(|timing| timing.submit(store.requests(), parts));
-        let done = if request.op == Op::Read {
-            let content = &mut self.content[..length];
-            let read = store.read(request, content).map_err(errno::of_recording);
-            read.and_then(|()| device.write_content(tag, content))
-        } else {
-            store.request(request).map_err(errno::of_recording)
+        let content = match request.op {
+            Op::Read => Content::Buffer(&mut self.content[..length]),
+            _ => Content::InPlace,
         };
+        let parts = std::slice::from_mut(&mut request);
+        let (done, ticket) = carry_out(backend, timing.as_deref(), parts, content);
+        let mut done = done.map_err(errno::of_recording);
+        if done.is_ok() && request.op == Op::Read {
+            done = device.write_content(tag, &self.content[..length]);
+        }
         let result = match (done, request.op) {
             (Err(errno), _) => -errno.raw_os_error(),
             (Ok(()), Op::Read | Op::Write) => length as i32,

@@ -1,26 +1,8 @@
 //! The floor of a recorded disk (benches/overhead.py): the same FUSE session and control channel
-//! over a store that keeps each byte in memory and records nothing.
-
-#[allow(dead_code)]
-#[path = "../../src/control.rs"]
-mod control;
-#[path = "../../src/errno.rs"]
-mod errno;
-#[allow(dead_code)]
-#[path = "../../src/fuse/mod.rs"]
-mod fuse;
-#[allow(dead_code)]
-#[path = "../../src/real/mod.rs"]
-mod real;
-#[allow(dead_code)]
-#[path = "../../src/server.rs"]
-mod server;
-mod store;
-#[allow(dead_code)]
-#[path = "../../src/timing/mod.rs"]
-mod timing;
+//! over disks in memory, of which nothing is recorded.
 
 use clap::Parser;
+use fscost_device::{control::Control, fuse::Mount, memory::Memory, server};
 use rustix::fd::{FromRawFd as _, OwnedFd, RawFd};
 use std::path::PathBuf;
 
@@ -44,11 +26,11 @@ struct Arguments {
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments = Arguments::parse();
     let disks = arguments.disks.iter().map(|text| disk(text));
-    let store = store::Store::new(disks.collect::<Option<_>>().ok_or("NAME=BYTES[,…]")?);
+    let disks = Memory::new(disks.collect::<Option<_>>().ok_or("NAME=BYTES[,…]")?);
     // SAFETY: the agent opened the descriptor for us alone; nothing else in this process uses it.
     let socket = unsafe { OwnedFd::from_raw_fd(arguments.control_fd) };
-    let control = control::Control::new(socket, true);
-    server::serve(store, fuse::Mount::new()?, control, None, None)?;
+    let control = Control::new(socket, true);
+    server::serve(Box::new(disks), Mount::new()?, control, None, None)?;
     Ok(())
 }
 
