@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from fscost.lab.cell.completions import Completions
 from tests.calibrate.conftest import served_device
 from tests.variants import some
 
 from fscost import capture, latency
-from fscost.lab.cell.completions import Completions
 
 DISK_BYTES = 1 << 30
 REPETITIONS = 12
