@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from tests.recordings import write
 
-from fscost.cli.examiners import chosen_lab
+from fscost.cli.examiners import Examined, chosen_lab
 from fscost.crash.explore import Mounted, source
 from fscost.crash.workloads import COMMAND
 from fscost.errors import InputError
@@ -25,7 +26,19 @@ from fscost.errors import InputError
 def test_guests_examine_what_this_kernel_does_not(
     asked: str, types: Sequence[str], kernels: Sequence[str], is_own: bool, lab: str
 ) -> None:
-    assert chosen_lab(asked, types, kernels, is_own=is_own) == lab
+    profiles = [Examined(type_, type_) for type_ in types]
+    assert chosen_lab(asked, profiles, kernels, is_own=is_own) == lab
+
+
+def test_guests_assemble_arrays() -> None:
+    assert chosen_lab("auto", [Examined("ext4-raid1", "ext4", is_array=True)], []) == "vm"
+
+
+@pytest.mark.parametrize("members", [-1, 2])
+def test_an_array_has_members_in_its_recording(tmp_path: Path, members: int) -> None:
+    recording = write(tmp_path / "recording", [], size=1 << 20)
+    with pytest.raises(InputError, match="other disks than its array"):
+        source(recording, "files", Mounted("ext4", (), "", members), "")
 
 
 @pytest.mark.parametrize("type_", ["vfat", "exfat"])

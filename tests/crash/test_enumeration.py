@@ -26,7 +26,7 @@ def recording(tmp_path: Path) -> Path:
 
 def test_each_image_is_planned_once(recording: Path) -> None:
     crash, limits = capture.crash(recording), explore.Limits(states_per_cut=100)
-    plan = explore._planned(crash, [10, 20, 20, 40], limits)
+    plan = explore.planned(crash, [10, 20, 20, 40], limits)
     images = [
         identity
         for at_ns in (10, 20, 20, 40)
@@ -41,5 +41,5 @@ def test_too_many_states_are_refused(recording: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(explore, "_MOST_PLAN_BYTES", 1 << 20)
     crash, limits = capture.crash(recording), explore.Limits(states_per_cut=100_000)
     with pytest.raises(InputError, match="more than 1 MiB of memory") as found:
-        explore._planned(crash, [40], limits)
+        explore.planned(crash, [40], limits)
     assert "fewer --cuts or --states" in str(found.value.remedy)

@@ -30,6 +30,7 @@ class Guest:
     failed: str = ""
     said: list[Any] = field(default_factory=list)
     seen: list[bytes] = field(default_factory=list)
+    sizes: list[int] = field(default_factory=list)
 
     @property
     def last_words(self) -> list[str]:
@@ -48,11 +49,15 @@ class Guest:
             answers = {
                 "fine": [{"disk": 0}, {"answer": FINE}],
                 "a wrong type": [{"answer": {**FINE, "mounts": 1}}],
+                "empty": [{"disk": 0}, {"blank": 0}, {"answer": FINE}],
+                "spare": [{"blank": 1}, {"answer": FINE}],
                 "no such disk": [{"disk": 1}],
             }
             self.said = answers.get(fate, [None])
         elif "filled" in value:
-            self.seen.append(os.pread(self.files[0], 4096, 0)[:4])
+            file = self.files[value["filled"]]
+            self.seen.append(os.pread(file, 4096, 0)[:4])
+            self.sizes.append(os.fstat(file).st_size)
 
     def receive(self, limit_s: float) -> Any:
         return self.said.pop(0)
@@ -66,17 +71,21 @@ class Lab:
 
     @contextmanager
     def start(self, about: object) -> Iterator[Guest]:
-        file = os.memfd_create("disk")
-        self.guests.append(Guest([file], self.asked, self.greeting))
+        files = [os.memfd_create(name) for name in ("disk", "new")]
+        for file in files:
+            os.pwrite(file, b"used", 0)
+            os.truncate(file, SIZE)
+        self.guests.append(Guest(files, self.asked, self.greeting))
         try:
             yield self.guests[-1]
         finally:
-            os.close(file)
+            for file in files:
+                os.close(file)
 
-    def found(self, recording: Path, *fates: str) -> list[dict[str, Any]]:
-        about = {"recording": str(recording), "device": "reorder-4k", "disks": []}
+    def found(self, recording: Path, *fates: str, **more: Any) -> list[dict[str, Any]]:
+        about = {"recording": str(recording), "device": "reorder-4k", "disks": [], "spares": [{}]}
         jobs = [
-            {"at_ns": 9, "kept": [number % 2], "without": [], "fate": fate}
+            {"at_ns": 9, "kept": [number % 2], "without": [], "fate": fate, **more}
             for number, fate in enumerate(fates)
         ]
         return inside(self.start, 1, lambda: None)(about, jobs, lambda place, answer: None)
@@ -95,6 +104,19 @@ def test_one_guest_takes_many_states(recording: Path) -> None:
     assert lab.found(recording, "fine", "fine", "fine") == [FINE] * 3
     [guest] = lab.guests
     assert guest.seen == [b"even", b"odd ", b"even"]
+
+
+def test_a_disk_is_empty_or_as_it_was(recording: Path) -> None:
+    """Of a lost disk, the state is that of another instant."""
+    lab = Lab()
+    assert lab.found(recording, "empty", "spare") == [FINE] * 2
+    [guest] = lab.guests
+    assert guest.seen == [b"even", bytes(4), bytes(4)]
+    assert guest.sizes == [SIZE] * 3
+    old = {"number": 0, "how": "stale", "begin_ns": 9, "all_kept": [1]}
+    [found] = lab.found(recording, "fine", lost=old)
+    assert found == FINE
+    assert lab.guests[-1].seen == [b"odd "]
 
 
 @pytest.mark.parametrize("fate", ["dies", "a wrong type", "no such disk"])

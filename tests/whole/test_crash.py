@@ -352,7 +352,7 @@ def test_a_taken_folder_is_refused(tmp_path: Path) -> None:
         (("--lab", "native", "--on", "f2fs"), "f2fs: this kernel cannot examine states of f2fs"),
         (("--lab", "cloud"), "--lab 'cloud' is unknown"),
         (("--lab", "native", "--kernel", "6.12"), "--kernel is for guests"),
-        (("--on", "ext4-raid1"), "ext4-raid1 is on an md array"),
+        (("--lab", "native", "--on", "ext4-raid1"), "an md array, which guests assemble"),
         (("--workload", "mail"), "--workload 'mail' is unknown"),
         (("--device", "perfect"), "--device 'perfect' is unknown"),
         (("--on", "ext4 --no-such"), "no-such"),

@@ -79,8 +79,8 @@ class Asked:
     )
     lose_disks: bool = option(
         default=False,
-        help="Then lose each disk beside the main one (of btrfs, each disk), and try each way back"
-        " that the manual pages offer.",
+        help="Then lose each disk beside the main one (of btrfs and md, each disk), and try each way"
+        " back that the manual pages offer.",
     )
     again: int = option(
         default=0,
@@ -245,7 +245,7 @@ def crash(asked: Asked) -> None:
             _again(asked, Earlier(asked.run, trust=asked.trust), limits)
         return
     on, kernels = asked.on or _DEFAULT, asked.kernel or ()
-    lab = chosen_lab(asked.lab, [profile.resolve(each).type for each in on], kernels)
+    lab = chosen_lab(asked.lab, [Examined.of(profile.resolve(each)) for each in on], kernels)
     workload = COMMAND if asked.command else asked.workload or next(iter(WORKLOADS))
     if asked.command:
         wanted = request(on, asked.prepare or (), asked.command, asked.seed, kernels)
@@ -258,7 +258,7 @@ def crash(asked: Asked) -> None:
     if isinstance(site, VmLab):
         _refuse_in_guests(asked, site)
     for each in found.spec.profiles:
-        about = Examined(each.name, each.type, each.kernel, each.array is not None)
+        about = Examined.of(each)
         if isinstance(site, VmLab):
             refuse_in_guests(about, site)
         else:
@@ -275,9 +275,7 @@ def crash(asked: Asked) -> None:
 
 
 def _refuse_in_guests(asked: Asked, lab: "VmLab") -> None:
-    """Refuse lost disks, second cuts, and a command whose calls have no place in the recording."""
-    if asked.lose_disks:
-        raise InputError("--lose-disks needs the native lab", "leave it out, or --lab vm")
+    """Refuse second cuts, and a command whose calls have no place in the recording."""
     if asked.again:
         raise InputError("--again needs the native lab", "leave it out, or --lab native")
     if asked.command and lab.guests.accelerated().is_emulated:
@@ -293,13 +291,14 @@ def _again(asked: Asked, earlier: Earlier, limits: "Limits") -> None:
     from fscost.crash.journal import Journal
     from fscost.lab.vm import VmLab
 
-    types = [each.type for each in earlier.profiles]
     kernels = asked.kernel or ()
     if len(kernels) > 1 or asked.modules:
         raise InputError("RUN is examined by one kernel", "give one --kernel, without --modules")
     named = [*kernels, *(each.kernel for each in earlier.profiles)]
     examiners = natively(earlier.folder)
-    kernel, lab = platform.release(), chosen_lab(asked.lab, types, named, is_own=not asked.trust)
+    is_own = not asked.trust
+    lab = chosen_lab(asked.lab, earlier.profiles, named, is_own=is_own)
+    kernel = platform.release()
     if lab == "vm":
         guests = VmLab(say=say)
         guests.check()

@@ -278,7 +278,7 @@ def beside(found: Prepared, asked: Request) -> Prepared | None:
     names = dict.fromkeys(
         each.name.removesuffix(f" @{Path(each.kernel).name}")
         for each in found.spec.profiles
-        if not each.array and (each.type in TYPES if is_native else family(each.type) in FAMILIES)
+        if (each.type in TYPES and not each.array if is_native else family(each.type) in FAMILIES)
     )
     if not names:
         return None
@@ -420,8 +420,8 @@ def _lost(
     results: RunResults, journal: "Journal", examiners: Examiners
 ) -> "dict[str, Sequence[Lost]]":
     """Lose each disk of the profiles that have several."""
-    from fscost.crash.explore import lost
     from fscost.crash.journal import answers
+    from fscost.crash.losses import lost
 
     found: dict[str, Sequence[Lost]] = {}
     for about, source in sources(results, journal.asked.workload):
@@ -470,11 +470,13 @@ def sources(results: RunResults, workload: str) -> "Iterator[tuple[Examined, Sou
         path, about = kept_recording(results.folder, cell), profiles.get(cell.profile, {})
         if path is None:
             raise HostError(f"{cell.profile} has no recording", "free some space, and try again")
-        flags = about.get("mkfs_flags")
+        flags, array = about.get("mkfs_flags"), about.get("array")
+        members = array.get("members") if isinstance(array, dict) else 0
         how = Mounted(
             str(about.get("type", "")),
             [str(flag) for flag in flags] if isinstance(flags, list) else [],
             str(about.get("mount_options", "")),
+            members if isinstance(members, int) else -1,
         )
         yield _examined(about), source(path, workload, how, _output(results, cell))
 

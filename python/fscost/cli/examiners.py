@@ -3,11 +3,12 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from fscost import host
 from fscost.errors import HostError, InputError
 from fscost.lab.base import Site
+from fscost.profile.model import Profile
 from fscost.request.model import AUTO
 
 if TYPE_CHECKING:
@@ -26,6 +27,11 @@ class Examined:
     type: str
     kernel: str = ""
     is_array: bool = False
+
+    @classmethod
+    def of(cls, profile: Profile) -> Self:
+        """Return what it is of a profile."""
+        return cls(profile.name, profile.type, profile.kernel, profile.array is not None)
 
 
 Examiners = Callable[[Examined], "Examine"]
@@ -64,16 +70,16 @@ def in_guests(lab: "VmLab", kernel: str = "") -> Examiners:
 
 
 def chosen_lab(
-    asked: str, types: Sequence[str], kernels: Sequence[str], *, is_own: bool = True
+    asked: str, profiles: Sequence[Examined], kernels: Sequence[str], *, is_own: bool = True
 ) -> str:
-    """Return the lab that examines these types. Disks of a stranger are for guests: a mount of them
-    could attack the kernel."""
+    """Return the lab that examines these profiles. Disks of a stranger are for guests: a mount of
+    them could attack the kernel."""
     from fscost.crash.explore import TYPES
 
     if asked != AUTO:
         return asked
-    is_native = is_own and not any(kernels) and all(type_ in TYPES for type_ in types)
-    return "native" if is_native else "vm"
+    is_here = all(each.type in TYPES and not each.is_array for each in profiles)
+    return "native" if is_own and is_here and not any(kernels) else "vm"
 
 
 def refuse_natively(profile: Examined) -> None:
@@ -84,6 +90,11 @@ def refuse_natively(profile: Examined) -> None:
         raise InputError(
             f"{profile.name}: this kernel cannot examine states of {profile.type}",
             f"give --lab vm, or name profiles of {', '.join(TYPES)}",
+        )
+    if profile.is_array:
+        raise InputError(
+            f"{profile.name} is on an md array, which guests assemble, not this kernel",
+            "give --lab vm, or name profiles on disks of their own",
         )
     _refuse(profile)
 
@@ -105,9 +116,8 @@ def refuse_in_guests(profile: Examined, lab: "VmLab") -> None:
 def _refuse(profile: Examined) -> None:
     from fscost.crash.families import programs
 
-    if profile.is_array:
-        raise InputError(f"{profile.name} is on an md array", "name profiles on disks of their own")
-    if missing := host.missing_tools(programs(profile.type)):
+    tools = [*programs(profile.type), *(["mdadm"] if profile.is_array else [])]
+    if missing := host.missing_tools(tools):
         raise HostError(
             f"{profile.name}: {missing[0]} is missing", f"`{host.install_command(missing)}`"
         )
@@ -119,6 +129,6 @@ def _started(lab: "VmLab", profile: Examined, about: "About") -> "AbstractContex
 
     disks = [
         StateDisk(disk["name"], disk["size_bytes"], disk.get("sector_bytes", 512))
-        for disk in about["disks"]
+        for disk in (*about["disks"], *about.get("spares", ()))
     ]
     return examining(lab.guests, profile.kernel or None, PROGRAM, disks)

@@ -26,12 +26,14 @@ _CHECK_FLAGS = {"journal_path": "-j", "logdev": "-l", "rtdev": "-r"}
 
 @dataclass(frozen=True)
 class Disk:
-    """A disk of a profile. `option`: the mount option that names it; the main one has none."""
+    """A disk of a profile. `option`: the mount option that names it; the main one has none.
+    `is_member`: of the array of md that is the main disk of the file system."""
 
     name: str
     size_bytes: int
     sector_bytes: int = 512
     option: str = ""
+    is_member: bool = False
 
 
 def uses(type_: str, mkfs_flags: Sequence[str], names: Sequence[str]) -> dict[str, str]:

@@ -11,10 +11,10 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from fscost.crash import mounting
+from fscost.crash import arrays, mounting
 from fscost.crash.disks import Disk, check_flags, mount_options
 from fscost.crash.families import FAMILIES, REPAIRED, family
-from fscost.crash.lost import WAYS, Way
+from fscost.crash.lost import ARRAY, WAYS, Way
 from fscost.crash.snapshot import snapshot
 from fscost.crash.workloads import checked
 
@@ -23,6 +23,8 @@ _NEW = "the new disk"
 _NO_DEVICE = 60 << 8
 """A device number for local and experimental use (admin-guide/devices.txt): no disk has it."""
 _NOTHING: Mapping[str, Any] = {"mounts": False, "is_clean": False, "broken": [], "files": None}
+_TRIES = (arrays.PLAIN, arrays.FORCED)
+"""How an array is assembled if no disk is lost. All but the first count as a repair."""
 _PLAIN = WAYS["ext"][0]
 _LIMIT_S = 60
 _TIMED_OUT = 124
@@ -58,10 +60,15 @@ class Examiner:
         self._type, self._options = str(about["type"]), str(about["options"])
         self._family = FAMILIES[family(self._type)]
         self._broken = checked(str(about["workload"]))
-        self._disks = [Disk(**disk) for disk in about["disks"]]
+        self._all = [Disk(**disk) for disk in about["disks"]]
+        members = [disk for disk in self._all if disk.is_member]
+        # The file system has one disk in place of the members of its array.
+        self._disks = [disk for disk in self._all if not disk.is_member or disk is members[0]]
+        self._is_array = bool(members)
         self._from, self._root = disks, root
         self._words: list[str] = []
-        self._names: dict[str, str] = {}
+        self._names = {str(arrays.DEVICE): "ARRAY"}
+        self._is_forced = False
 
     def answer(self, job: Mapping[str, Any]) -> dict[str, Any]:
         """Examine a state, after the loss of a disk if the job names one; or read a file in it."""
@@ -81,7 +88,7 @@ class Examiner:
     def _read(self, job: Mapping[str, Any]) -> dict[str, Any]:
         """Return the content of a file in a state, or None if it has none."""
         with self._state(job) as devices:
-            if not self._mount(devices):
+            if self._lacks_array(devices) or not self._mount(devices):
                 return {"read": None}
             try:
                 path = self._root / job["read"]
@@ -102,7 +109,7 @@ class Examiner:
         with self._state(job) as devices:
             found = self._look(devices, job["kept_promises"])
             if found["mounts"] and found["is_clean"]:
-                return {**found, "needs_repair": False, "words": self._words}
+                return {**found, "needs_repair": self._is_forced, "words": self._words}
             after = self._repaired(repair, devices, job) if repair and found["mounts"] else found
         if repair and not after["is_clean"]:
             with self._state(job) as devices:
@@ -112,6 +119,8 @@ class Examiner:
     def _repaired(
         self, repair: Sequence[str], devices: Sequence[Path | None], job: Mapping[str, Any]
     ) -> dict[str, Any]:
+        if self._lacks_array(devices):
+            return dict(_NOTHING)
         status = self._checked(repair, devices)
         found = self._look(devices, job["kept_promises"])
         return {**found, "is_clean": found["is_clean"] and status in REPAIRED}
@@ -120,7 +129,8 @@ class Examiner:
         """Try a way back from the loss of a disk."""
         self._words = []
         lost = job["lost"]
-        number, way = int(lost["number"]), WAYS[family(self._type)][lost["way"]]
+        ways = WAYS[ARRAY if self._is_array else family(self._type)]
+        number, way = int(lost["number"]), ways[lost["way"]]
         with self._state(job) as devices, self._from.blank(_NEW, number) as new:
             self._names[str(new)] = "NEW DISK"
             values = {
@@ -135,24 +145,25 @@ class Examiner:
                 flags = [] if way.is_forgotten or way.is_replaced else self._flags(words, devices)
                 given = [_filled(word, values) for word in words[1:]]
                 if self._run([words[0], *flags, *given]) not in REPAIRED:
-                    return {**_NOTHING, "words": self._words}
+                    return {**_NOTHING, "needs_repair": False, "words": self._words}
             if way.is_replaced:
                 devices[number] = new
             mounted = [[_filled(word, values) for word in words] for words in way.mounted]
-            # Any disk of btrfs can be named: take one that is there.
-            first = [*devices[:number], *devices[number + 1 :], devices[number]]
-            named = first if self._type == "btrfs" else devices
+            named = devices
+            if self._type == "btrfs" and not self._is_array:
+                # Any disk of btrfs can be named: take one that is there.
+                named = [*devices[:number], *devices[number + 1 :], devices[number]]
             found = self._look(named, job["kept_promises"], way, mounted)
-        return {**found, "words": self._words}
+        return {**found, "needs_repair": False, "words": self._words}
 
     @contextmanager
     def _state(self, job: Mapping[str, Any]) -> Iterator[list[Path | None]]:
-        """Make the disks of a state, each behind a loop device. None stands for one that is
-        gone."""
+        """Make the disks of a state, each behind a loop device, and the array of its members. None
+        stands for one that is gone."""
         lost = job.get("lost", {})
         with ExitStack() as stack:
             devices: list[Path | None] = []
-            for number, disk in enumerate(self._disks):
+            for number, disk in enumerate(self._all):
                 how = lost["how"] if lost and lost["number"] == number else ""
                 if how == "gone":
                     devices.append(None)
@@ -164,8 +175,10 @@ class Examiner:
                     if how == "stale":
                         own = {**job, "at_ns": lost["begin_ns"], "kept": lost["all_kept"]}
                     devices.append(stack.enter_context(self._from.disk(number, own)))
-                name = f"DISK {disk.name}" if len(self._disks) > 1 else "DISK"
+                name = f"DISK {disk.name}" if len(self._all) > 1 else "DISK"
                 self._names[str(devices[-1])] = name
+            if self._is_array:
+                devices = stack.enter_context(self._on_array(devices, lost))
             if devices[0] and any(disk.option == "journal_path" for disk in self._disks):
                 # Its number of the journal's device may now be that of any other disk.
                 request = f"set_super_value journal_dev {_NO_DEVICE}"
@@ -176,6 +189,22 @@ class Examiner:
                 forget = ["btrfs", "device", "scan", "--forget"]
                 subprocess.run(forget, capture_output=True, check=False)
 
+    @contextmanager
+    def _on_array(
+        self, devices: Sequence[Path | None], lost: Mapping[str, Any]
+    ) -> Iterator[list[Path | None]]:
+        """Assemble the array of a state. Yield the disks of the file system."""
+        tries = [WAYS[ARRAY][lost["way"]].assembly] if lost else _TRIES
+        disks = list(zip(self._all, devices, strict=True))
+        members = [device for disk, device in disks if disk.is_member and device]
+        others = [device for disk, device in disks if not disk.is_member]
+        with arrays.assembled(members, tries, self._run) as place:
+            self._is_forced = place > 0
+            yield [arrays.DEVICE if place >= 0 else None, *others]
+
+    def _lacks_array(self, devices: Sequence[Path | None]) -> bool:
+        return self._is_array and devices[0] is None
+
     def _look(
         self,
         devices: Sequence[Path | None],
@@ -183,7 +212,7 @@ class Examiner:
         way: Way = _PLAIN,
         mounted: Sequence[Sequence[str]] = (),
     ) -> dict[str, Any]:
-        if not self._mount(devices, way):
+        if self._lacks_array(devices) or not self._mount(devices, way):
             return dict(_NOTHING)
         root, files, broken = self._root, None, []
         try:

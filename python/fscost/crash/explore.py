@@ -1,6 +1,5 @@
 """Exploration of a recording: its states after power cuts, examined in programs of their own."""
 
-import itertools
 from array import array
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -11,7 +10,7 @@ from fscost import analyze, capture
 from fscost.crash import fsynced
 from fscost.crash.disks import Disk, uses
 from fscost.crash.families import family
-from fscost.crash.lost import WAYS, Lost, hows, summed
+from fscost.crash.lost import ARRAY
 from fscost.crash.placed import made
 from fscost.crash.programs import Answered, Say
 from fscost.crash.promises import UNNAMED, UNPROMISED
@@ -37,8 +36,8 @@ _PROMISES_PER_CUT = 3
 """Newest calls before a cut whose promises are read, if any command may have made them."""
 _MOST_PLAN_BYTES = 512 << 20
 """Memory for the numbers of all states of a recording."""
-_LOST_CUTS = 3
-"""Instants at which disks are lost."""
+SHARED = ("btrfs", ARRAY)
+"""Families whose disks are equal, so that each can be lost, and may hold what another one has."""
 
 
 def silent(done: int, of: int) -> None:
@@ -61,6 +60,11 @@ class Source:
     end_ns: int
     margin_ns: int
     mkfs_flags: Sequence[str] = ()
+
+    @property
+    def family(self) -> str:
+        """What decides how a disk is lost, and which ways lead back."""
+        return ARRAY if any(disk.is_member for disk in self.disks) else family(self.type)
 
 
 @dataclass(frozen=True)
@@ -134,11 +138,13 @@ class _Plan:
 
 @dataclass(frozen=True)
 class Mounted:
-    """How a profile was made and mounted: what its states need."""
+    """How a profile was made and mounted: what its states need. `members`: how many of its first
+    disks are those of an array of md."""
 
     type: str
     mkfs_flags: Sequence[str]
     options: str
+    members: int = 0
 
 
 def source(recording: Path, workload: str, how: Mounted, output: str) -> Source:
@@ -153,8 +159,11 @@ def source(recording: Path, workload: str, how: Mounted, output: str) -> Source:
     with capture.opened(recording) as opened:
         info, marks = opened.info(), opened.marks()
     names = [str(disk["name"]) for disk in info["disks"]]
-    options = uses(how.type, how.mkfs_flags, names)
-    if unknown := [name for name in names[1:] if name not in options]:
+    if not 0 <= how.members <= len(names):
+        raise InputError(f"{recording} has other disks than its array", "measure it again")
+    others = names[how.members or 1 :]
+    options = uses(how.type, how.mkfs_flags, [names[0], *others])
+    if unknown := [name for name in others if name not in options]:
         raise InputError(
             f"{recording}: nothing says how to mount disk {unknown[0]!r}",
             "name profiles without that disk",
@@ -165,8 +174,9 @@ def source(recording: Path, workload: str, how: Mounted, output: str) -> Source:
             int(disk["size_bytes"]),
             int(disk["logical_block_bytes"]),
             options.get(str(disk["name"]), ""),
+            place < how.members,
         )
-        for disk in info["disks"]
+        for place, disk in enumerate(info["disks"])
     ]
     phases = [name for _, name, _ in marks]
     measured = analyze.measured(phases, [analyze.mark(*each) for each in marks])
@@ -207,7 +217,7 @@ def explore(
     """Examine the states of all cuts."""
     crash = capture.crash(found.recording)
     cuts = crash.cuts(found.begin_ns, found.end_ns, limits.cuts)
-    plan = _planned(crash, cuts, limits)
+    plan = planned(crash, cuts, limits)
     known, unreadable = reference(found, cuts, limits, answered)
     plan.states += unreadable
     outcomes = _examined(found, plan, limits, answered, known, say)
@@ -248,7 +258,7 @@ def control(found: Source, limits: Limits, answered: Answered) -> Control:
         cuts = [at for at in cuts if at > end_ns + found.margin_ns]
         if not cuts:
             continue
-        states = _planned(crash, cuts[-1:], limits, numbers).states
+        states = planned(crash, cuts[-1:], limits, numbers).states
         plan.states += states
         of_flush.append(len(states))
     known, _ = reference(found, {state.at_ns for state in plan.states}, limits, answered)
@@ -284,15 +294,15 @@ def _flushes(found: Source) -> list[_Flush]:
 
 
 def _before_promises(found: Source, flushes: Sequence[_Flush]) -> list[list[_Flush]]:
-    """Return the last flush before each promise, spread over the workload. On btrfs, the last of
-    each disk: another disk may hold a copy of what one disk has lost."""
+    """Return the last flush before each promise, spread over the workload. On btrfs and md, the
+    last of each disk: another disk may hold a copy of what one disk has lost."""
     chosen: list[list[_Flush]] = []
     for made_ns, _, _ in found.promises:
         before = sorted(
             (each for each in flushes if each.end_ns <= made_ns), key=lambda each: each.end_ns
         )
         last = before[-1:]
-        if found.type == "btrfs":
+        if found.family in SHARED:
             last = list({each.disk: each for each in before}.values())
         if last and last not in chosen:
             chosen.append(last)
@@ -300,7 +310,7 @@ def _before_promises(found: Source, flushes: Sequence[_Flush]) -> list[list[_Flu
     return chosen[::step]
 
 
-def _planned(
+def planned(
     crash: "Crash", cuts: Sequence[int], limits: Limits, without: Sequence[int] = ()
 ) -> _Plan:
     """Choose the states of each cut, without those whose image equals one at the same promises."""
@@ -344,13 +354,13 @@ def outcome_of(
         told["mounts"],
         told["is_clean"],
         told["needs_repair"],
-        _broken(known, by_ns, told),
+        broken(known, by_ns, told),
         told["words"],
         told.get("stops_kernel", False),
     )
 
 
-def _broken(
+def broken(
     known: fsynced.Reference | None, by_ns: int, told: Mapping[str, Any]
 ) -> list[tuple[str, str]]:
     if known is not None and told["files"] is not None:
@@ -393,52 +403,6 @@ def reference(
         told["files"] for told, is_readable in zip(answers, readable, strict=True) if is_readable
     ]
     return fsynced.Reference(known, snapshots, promises), unreadable
-
-
-def lost(
-    found: Source,
-    limits: Limits,
-    answered: Answered,
-    say: Say = silent,
-) -> list[Lost]:
-    """Lose each disk beside the main one (of btrfs, each disk) at several instants, in each way in
-    which it can be lost, and try each documented way back."""
-    ways = WAYS[family(found.type)]
-    disks = [number for number in range(len(found.disks)) if number or found.type == "btrfs"]
-    losses = list(itertools.product(disks, hows(family(found.type)), range(len(ways))))
-    states = _few(found, limits)
-    pending = capture.crash(found.recording).pending(found.begin_ns, limits.device)
-    begun = {"begin_ns": found.begin_ns, "all_kept": list(range(len(pending)))}
-    jobs = [
-        {**job_of(found, state), "lost": {"number": number, "how": how, "way": way, **begun}}
-        for number, how, way in losses
-        for state in states
-    ]
-    answers = answered(about_of(found, limits), jobs, say)
-    known, _ = reference(found, {state.at_ns for state in states}, limits, answered)
-    for job, told in zip(jobs, answers, strict=True):
-        told["broken"] = _broken(known, job["at_ns"] - found.margin_ns, told)
-    return [
-        summed(
-            found.disks[number].name,
-            how,
-            ways[way],
-            answers[place * len(states) : (place + 1) * len(states)],
-        )
-        for place, (number, how, way) in enumerate(losses)
-    ]
-
-
-def _few(found: Source, limits: Limits) -> list[State]:
-    """Return few states: at each instant, nothing and everything that was pending survived."""
-    crash = capture.crash(found.recording)
-    states = []
-    for at_ns in crash.cuts(found.begin_ns, found.end_ns, _LOST_CUTS):
-        pending = len(crash.pending(at_ns, limits.device))
-        states.append(State(at_ns, "none", (), pending))
-        if pending:
-            states.append(State(at_ns, "all", tuple(range(pending)), pending))
-    return states
 
 
 def job_of(found: Source, state: State) -> dict[str, Any]:

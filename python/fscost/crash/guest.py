@@ -24,19 +24,29 @@ def _tell(value: Mapping[str, Any]) -> None:
 
 
 class _Given:
-    """Disks that the host fills."""
+    """Disks that the host fills. After those of the profile come spare ones."""
 
     def __init__(self, about: Mapping[str, Any]) -> None:
-        self._names = [str(disk["name"]) for disk in about["disks"]]
+        self._disks = [*about["disks"], *about.get("spares", ())]
+        self._count = len(about["disks"])
 
-    @contextmanager
-    def disk(self, number: int, _job: Mapping[str, Any]) -> Iterator[Path]:
-        _tell({"disk": number})
-        sys.stdin.readline()
-        yield _DEVICES / self._names[number]
+    def disk(self, number: int, _job: Mapping[str, Any]) -> AbstractContextManager[Path]:
+        return self._asked("disk", number)
 
     def blank(self, name: str, number: int) -> AbstractContextManager[Path]:
-        raise NotImplementedError(f"{name}: a guest has no new disk ({number})")
+        own = self._disks[number]
+        if name == own["name"]:
+            return self._asked("blank", number)
+        same = ("size_bytes", "sector_bytes")
+        places = range(self._count, len(self._disks))
+        alike = (at for at in places if all(self._disks[at][key] == own[key] for key in same))
+        return self._asked("blank", next(alike))
+
+    @contextmanager
+    def _asked(self, what: str, number: int) -> Iterator[Path]:
+        _tell({what: number})
+        sys.stdin.readline()
+        yield _DEVICES / str(self._disks[number]["name"])
 
 
 def main() -> None:

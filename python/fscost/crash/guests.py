@@ -175,14 +175,18 @@ def _lived(guest: Guest, work: _Work, finished: Finished) -> None:
 def _asked(guest: Guest, work: _Work, job: Job) -> dict[str, Any] | None:
     """Return the answer to a job, or None if the guest gave none."""
     guest.send(dict(job))
+    spares = len(work.about.get("spares", ()))
     while True:
         said = guest.receive(_STATE_S)
         match said:
-            case {"disk": int(number)} if 0 <= number < len(guest.files):
+            case {"disk": int(number)} if 0 <= number < len(guest.files) - spares:
+                _fill(guest.files[number], number, work, job)
+                guest.send({"filled": number})
+            case {"blank": int(number)} if 0 <= number < len(guest.files):
                 file = guest.files[number]
+                size_bytes = os.fstat(file).st_size
                 os.ftruncate(file, 0)
-                crash, device = work.crashes(tuple(job["without"])), work.about["device"]
-                crash.export(job["at_ns"], device, job["kept"], number, file, Path("state"))
+                os.ftruncate(file, size_bytes)
                 guest.send({"filled": number})
             case {"answer": dict(value)}:
                 try:
@@ -192,6 +196,16 @@ def _asked(guest: Guest, work: _Work, job: Job) -> dict[str, Any] | None:
                 return value
             case _:
                 return None
+
+
+def _fill(file: int, number: int, work: _Work, job: Job) -> None:
+    """Fill a disk with what it holds in the state of a job: of a disk that is lost, an old one."""
+    lost = job.get("lost", {})
+    is_old = lost and (lost["how"], lost["number"]) == ("stale", number)
+    at_ns, kept = (lost["begin_ns"], lost["all_kept"]) if is_old else (job["at_ns"], job["kept"])
+    os.ftruncate(file, 0)
+    crash = work.crashes(tuple(job["without"]))
+    crash.export(at_ns, work.about["device"], kept, number, file, Path("state"))
 
 
 def _stopped(guest: Guest) -> dict[str, Any]:

@@ -4,8 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from fscost.crash import arrays
 from fscost.crash.promises import UNPROMISED
 
+ARRAY = "md"
+"""Stands for the family of a file system on an array."""
 HOWS: Mapping[str, str] = {
     "gone": "the disk is not there any more",
     "blank": "an empty disk of the same size is in its place",
@@ -15,9 +18,9 @@ HOWS: Mapping[str, str] = {
 
 
 def hows(family: str) -> Sequence[str]:
-    """Return how a disk of this family can be lost. btrfs does not see an empty disk as its own, so
-    that it is gone."""
-    return [how for how in HOWS if (family, how) != ("btrfs", "blank")]
+    """Return how a disk of this family can be lost. Neither btrfs nor md sees an empty disk as its
+    own, so that it is gone."""
+    return [how for how in HOWS if how != "blank" or family not in ("btrfs", ARRAY)]
 
 
 @dataclass(frozen=True)
@@ -25,7 +28,7 @@ class Way:
     """One way to use a file system again. `commands` run first; `{main}` is the main disk, `{lost}`
     the one that was lost, and `{new}` an empty disk of its size, which takes its place if
     `is_replaced`. `mounted` are commands that run after the mount, in whose words `{root}` is the
-    mounted folder."""
+    mounted folder. `assembly`: flags that assemble an array."""
 
     name: str
     commands: Sequence[Sequence[str]] = ()
@@ -33,6 +36,7 @@ class Way:
     is_replaced: bool = False
     is_forgotten: bool = False
     mounted: Sequence[Sequence[str]] = ()
+    assembly: Sequence[str] = ()
 
     @property
     def is_read_only(self) -> bool:
@@ -93,6 +97,11 @@ WAYS: Mapping[str, Sequence[Way]] = {
             ),
         ),
     ),
+    # mdadm(8), --run and --force of the assemble mode.
+    ARRAY: (
+        Way("mdadm --assemble --run", assembly=arrays.PLAIN),
+        Way("mdadm --assemble --run --force", assembly=arrays.FORCED),
+    ),
 }
 """What the manual pages of each family offer, in the order in which one tries it."""
 
@@ -100,7 +109,8 @@ WAYS: Mapping[str, Sequence[Way]] = {
 @dataclass(frozen=True)
 class Lost:
     """The loss of a disk, and one way back. `mounts`, `whole` and `clean`: how many of `tried`
-    states mounted, kept every promise too, and had no error after that either."""
+    states mounted, kept every promise too, and had no error after that either. `example`: the first
+    broken promise, in words."""
 
     disk: str
     how: str
@@ -111,15 +121,16 @@ class Lost:
     whole: int
     clean: int
     words: Sequence[str]
+    example: str = ""
 
 
-def _is_broken(found: Mapping[str, Any]) -> bool:
-    return any(kind not in UNPROMISED for kind, _ in found["broken"])
+def _broken(found: Mapping[str, Any]) -> list[str]:
+    return [f"{where}: {kind}" for kind, where in found["broken"] if kind not in UNPROMISED]
 
 
 def summed(disk: str, how: str, way: Way, found: Sequence[Mapping[str, Any]]) -> Lost:
     """Sum up what one way back found in several states."""
-    whole = [each for each in found if each["mounts"] and not _is_broken(each)]
+    whole = [each for each in found if each["mounts"] and not _broken(each)]
     bad = [each for each in found if each not in whole or not each["is_clean"]]
     return Lost(
         disk,
@@ -131,4 +142,5 @@ def summed(disk: str, how: str, way: Way, found: Sequence[Mapping[str, Any]]) ->
         len(whole),
         sum(each["is_clean"] for each in whole),
         bad[0]["words"] if bad else (),
+        next((each for told in found for each in _broken(told)), ""),
     )

@@ -165,6 +165,8 @@ def _loss(profile: str, found: Sequence[Lost]) -> str:
         does = f"mounts in {first.mounts} of {first.tried} states, with all that was promised"
     back = max((each for each in found if not each.is_read_only), key=lambda each: each.clean)
     way = f"{back.way} keeps most: {back.clean} of {back.tried}" if back.clean else "no way back"
+    if back.clean and back.example:
+        way += f" (otherwise, for example, {back.example})"
     return f"{profile}, {first.disk} {first.how}: it {does}; {way}."
 
 

@@ -77,6 +77,8 @@ class CrashLost(Object):
     """Of these, states without an error in the check after that."""
     words: list[str]
     """What programs said in the first state that was not whole and clean."""
+    example: str
+    """The first broken promise, in words; empty if there is none."""
 
 
 class CrashSeconds(Object):
