@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from tests.recordings import WRITE, Body, write
 
-from fscost.crash.guests import inside
+from fscost.crash.guests import Site, answered
 from fscost.errors import HostError
 
 SIZE = 1 << 20
@@ -88,7 +88,8 @@ class Lab:
             {"at_ns": 9, "kept": [number % 2], "without": [], "fate": fate, **more}
             for number, fate in enumerate(fates)
         ]
-        return inside(self.start, 1, lambda: None)(about, jobs, lambda place, answer: None)
+        site = Site(self.start, 1, lambda: None)
+        return answered(site, about, jobs, lambda place, answer: None)
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from tests.device.conftest import LIMIT_S
 
 from fscost import capture
 from fscost.lab.cell.binaries import find_binaries
+from fscost.lab.vm import nbd
 
 MIB = 1 << 20
 Serve = Callable[..., Any]
@@ -99,6 +100,31 @@ def test_nbdcopy_gives_back_what_it_brought(serve: Serve, tmp_path: Path, connec
     assert found["read_bytes"] == 64 * MIB
     assert found["flushes"] >= 1
     assert capture.verify(server.recording)["whole"]
+    image = tmp_path / "image"
+    capture.export_image(server.recording, "main", image, None)
+    assert image.read_bytes() == content
+
+
+def test_a_state_is_written_to_a_disk(serve: Serve, tmp_path: Path) -> None:
+    """What a guest recovers from: its data without its holes, made durable."""
+    name = f"fscost-test-{random.randbytes(8).hex()}"
+    server = serve(address=f"@{name}")
+    content = bytearray(64 * MIB)
+    content[4096:8192] = random.randbytes(4096)
+    content[5 * MIB : 8 * MIB + 512] = random.randbytes(3 * MIB + 512)
+    state = tmp_path / "state"
+    with state.open("wb") as file:
+        for begin, end in ((4096, 8192), (5 * MIB, 8 * MIB + 512)):
+            file.seek(begin)
+            file.write(content[begin:end])
+        file.truncate(64 * MIB)
+    with state.open("rb") as file:
+        nbd.fill(name, "main", file.fileno())
+        with pytest.raises(OSError, match="has ended"):
+            nbd.fill(name, "other", file.fileno())
+    found = totals(server)
+    assert found["write_bytes"] < 4 * MIB
+    assert found["flushes"] == 1
     image = tmp_path / "image"
     capture.export_image(server.recording, "main", image, None)
     assert image.read_bytes() == content

@@ -362,7 +362,6 @@ def test_a_taken_folder_is_refused(tmp_path: Path) -> None:
         (("none", "--state", "1.2", "--minimise"), "--minimise needs the --state of a first cut"),
         (("--script", "x"), "--script and --xfstests need the --state of a first cut"),
         (("none", "--state", "1.2", "--xfstests", "x"), "need the --state of a first cut"),
-        (("--lab", "vm", "--again", "2"), "--again needs the native lab"),
         (("--image", "x"), "need --state"),
         (("no-such-run",), "no-such-run holds no run"),
         (("no-such-run", "--on", "ext4"), "RUN was measured already"),

@@ -275,9 +275,7 @@ def crash(asked: Asked) -> None:
 
 
 def _refuse_in_guests(asked: Asked, lab: "VmLab") -> None:
-    """Refuse second cuts, and a command whose calls have no place in the recording."""
-    if asked.again:
-        raise InputError("--again needs the native lab", "leave it out, or --lab native")
+    """Refuse a command whose calls have no place in the recording."""
     if asked.command and lab.guests.accelerated().is_emulated:
         raise InputError(
             "guests are emulated here: their clock is not that of the recording, so that the fsync"

@@ -1,9 +1,9 @@
 """Where the states of a run are examined: on this kernel, or in guests."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from fscost import host
 from fscost.errors import HostError, InputError
@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from fscost.crash.guests import Guest
+    from fscost.crash.in_guests import RecordedGuest
     from fscost.crash.programs import About, Examine
-    from fscost.lab.vm import VmLab
+    from fscost.lab.vm import StateDisk, VmLab
 
 
 @dataclass(frozen=True)
@@ -59,12 +60,16 @@ def natively(folder: Path) -> Examiners:
 
 def in_guests(lab: "VmLab", kernel: str = "") -> Examiners:
     """Examine in guests of this kernel, else of the profile's."""
-    from fscost.crash.guests import inside
+    from fscost.crash.guests import Site as Guests
+    from fscost.crash.in_guests import inside
 
     def chosen(profile: Examined) -> "Examine":
         profile = replace(profile, kernel=kernel or profile.kernel)
         refuse_in_guests(profile, lab)
-        return inside(lambda about: _started(lab, profile, about), lab.side_by_side, lab.interrupt)
+        guests = Guests(
+            lambda about: _started(lab, profile, about), lab.side_by_side, lab.interrupt
+        )
+        return inside(guests, lambda *asked: _recorded(lab, profile, *asked))
 
     return chosen
 
@@ -125,10 +130,25 @@ def _refuse(profile: Examined) -> None:
 
 def _started(lab: "VmLab", profile: Examined, about: "About") -> "AbstractContextManager[Guest]":
     from fscost.crash.guests import PROGRAM
-    from fscost.lab.vm import StateDisk, examining
+    from fscost.lab.vm import examining
 
-    disks = [
-        StateDisk(disk["name"], disk["size_bytes"], disk.get("sector_bytes", 512))
-        for disk in (*about["disks"], *about.get("spares", ()))
-    ]
+    disks = _disks([*about["disks"], *about.get("spares", ())])
     return examining(lab.guests, profile.kernel or None, PROGRAM, disks)
+
+
+def _recorded(
+    lab: "VmLab", profile: Examined, about: "About", images: Sequence[int], recording: Path
+) -> "AbstractContextManager[RecordedGuest]":
+    from fscost.crash.guests import PROGRAM
+    from fscost.lab.vm import recovering
+
+    disks = _disks(about["disks"])
+    return recovering(lab.guests, profile.kernel or None, PROGRAM, disks, images, recording)
+
+
+def _disks(disks: "Sequence[Mapping[str, Any]]") -> "list[StateDisk]":
+    from fscost.lab.vm import StateDisk
+
+    return [
+        StateDisk(disk["name"], disk["size_bytes"], disk.get("sector_bytes", 512)) for disk in disks
+    ]

@@ -6,7 +6,7 @@ Only the standard library is imported here: a guest loads this over a slow share
 import base64
 import re
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
@@ -41,6 +41,9 @@ class Disks(Protocol):
 
     def blank(self, name: str, number: int) -> AbstractContextManager[Path]:
         """Yield an empty device like a disk of the profile."""
+
+
+Begin = Callable[[Sequence[Path | None]], None]
 
 
 class Recorder(Protocol):
@@ -79,9 +82,8 @@ class Examiner:
     def recover(self, job: Mapping[str, Any], recorder: Recorder) -> None:
         """Mount a state as a machine that starts again would, and unmount it, while a recorder
         listens."""
-        with self._state(job) as devices:
-            recorder.begin(devices)
-            if self._mount(devices):
+        with self._state(job, recorder.begin) as devices:
+            if not self._lacks_array(devices) and self._mount(devices):
                 self._unmount()
             recorder.end()
 
@@ -157,9 +159,11 @@ class Examiner:
         return {**found, "needs_repair": False, "words": self._words}
 
     @contextmanager
-    def _state(self, job: Mapping[str, Any]) -> Iterator[list[Path | None]]:
+    def _state(
+        self, job: Mapping[str, Any], begin: Begin = lambda _: None
+    ) -> Iterator[list[Path | None]]:
         """Make the disks of a state, each behind a loop device, and the array of its members. None
-        stands for one that is gone."""
+        stands for one that is gone. `begin` is called before the recovery."""
         lost = job.get("lost", {})
         with ExitStack() as stack:
             devices: list[Path | None] = []
@@ -178,11 +182,15 @@ class Examiner:
                 name = f"DISK {disk.name}" if len(self._all) > 1 else "DISK"
                 self._names[str(devices[-1])] = name
             if self._is_array:
+                # The assembly is a part of the recovery.
+                begin(devices)
                 devices = stack.enter_context(self._on_array(devices, lost))
             if devices[0] and any(disk.option == "journal_path" for disk in self._disks):
                 # Its number of the journal's device may now be that of any other disk.
                 request = f"set_super_value journal_dev {_NO_DEVICE}"
                 self._run(["debugfs", "-w", "-R", request, str(devices[0])])
+            if not self._is_array:
+                begin(devices)
             yield devices
             if self._type == "btrfs":
                 # It keeps the disks of each identity in mind, and all states share one.

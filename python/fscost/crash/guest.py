@@ -6,7 +6,7 @@ asks for its content. It ends when standard input ends.
 
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -49,6 +49,20 @@ class _Given:
         yield _DEVICES / str(self._disks[number]["name"])
 
 
+class _Marks:
+    """The recording of a recovery, which the host marks."""
+
+    def begin(self, _devices: Sequence[Path | None]) -> None:
+        self._mark("mount")
+
+    def end(self) -> None:
+        self._mark("end")
+
+    def _mark(self, name: str) -> None:
+        _tell({"mark": name})
+        sys.stdin.readline()
+
+
 def main() -> None:
     """Answer jobs."""
     # A kernel that went on after an oops could fail later states for the wrong reason.
@@ -58,4 +72,9 @@ def main() -> None:
     examiner = Examiner(about, _Given(about), _ROOT)
     _tell({"ready": True})
     for line in sys.stdin:
-        _tell({"answer": examiner.answer(json.loads(line))})
+        job = json.loads(line)
+        if "again" in job:
+            examiner.recover(job, _Marks())
+            _tell({"answer": {}})
+        else:
+            _tell({"answer": examiner.answer(job)})

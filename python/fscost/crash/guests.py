@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache
 from pathlib import Path
 from queue import Empty, Queue
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol
 from pydantic import Strict
 
 from fscost import capture, typed
-from fscost.crash.programs import About, Examine, Finished, Job
+from fscost.crash.programs import About, Finished, Job
 from fscost.errors import HostError
 
 if TYPE_CHECKING:
@@ -27,9 +27,11 @@ if TYPE_CHECKING:
 PROGRAM = "fscost.crash.guest"
 """Module whose `main` runs in the guest."""
 _READY_S = 300
-_STATE_S = 300
+STATE_S = 300
 """Time for one step of an examination; an emulated guest takes about a second. After that, its
 kernel hangs."""
+_MOST_OPEN = 8
+"""Recordings that are read at a time."""
 _MOST_KILLED = 3
 """Guests that signals from outside may end, before the examination ends too."""
 
@@ -58,8 +60,14 @@ class Guest(Protocol):
         """What its kernel said last."""
 
 
-Start = Callable[[About], AbstractContextManager[Guest]]
-"""Starts a guest with the disks of a recording."""
+@dataclass(frozen=True)
+class Site:
+    """Where guests come from. `start`: starts one with the disks of a recording; `interrupt`: ends
+    them all."""
+
+    start: Callable[[About], AbstractContextManager[Guest]]
+    side_by_side: int
+    interrupt: Callable[[], None]
 
 
 _Pair = Annotated[tuple[str, str], Strict(strict=False)]
@@ -87,56 +95,62 @@ class _Answer(typed.Table):
 @dataclass
 class _Work:
     about: About
-    crashes: "Callable[[tuple[int, ...]], Crash]"
     waiting: "Queue[tuple[int, Job]]"
     found: dict[int, dict[str, Any]] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
     stopped: threading.Event = field(default_factory=threading.Event)
     killed: int = 0
+    opened: Callable[[Path], "Callable[[tuple[int, ...]], Crash]"] = field(
+        default_factory=lambda: lru_cache(_MOST_OPEN)(capture.crashes)
+    )
+
+    def crash(self, job: Job) -> "Crash":
+        """Return the states of a job: of the recording, or of a recovery that was recorded."""
+        recording = Path(job.get("recording", self.about["recording"]))
+        with self.lock:
+            return self.opened(recording)(tuple(job["without"]))
 
 
-def inside(start: Start, side_by_side: int, interrupt: Callable[[], None]) -> Examine:
-    """Return what examines states in guests, several at a time. `interrupt` ends them all."""
-    return partial(_answered, start, side_by_side, interrupt)
-
-
-def _answered(
-    start: Start,
-    side_by_side: int,
-    interrupt: Callable[[], None],
-    about: About,
-    jobs: Sequence[Job],
-    finished: Finished,
+def answered(
+    site: Site, about: About, jobs: Sequence[Job], finished: Finished
 ) -> list[dict[str, Any]]:
-    work = _Work(about, capture.crashes(Path(about["recording"])), Queue())
+    """Examine states, and return what was found in each."""
+    work = _Work(about, Queue())
     for numbered in enumerate(jobs):
         work.waiting.put(numbered)
 
     def lane() -> None:
         while not work.stopped.is_set() and not work.waiting.empty():
-            with start(about) as guest:
-                _greeted(guest, about)
+            with site.start(about) as guest:
+                greet(guest, about)
                 _lived(guest, work, finished)
 
-    lanes = max(1, min(side_by_side, len(jobs)))
+    in_lanes(site, len(jobs), work.stopped, lane)
+    return [work.found[number] for number in sorted(work.found)]
+
+
+def in_lanes(site: Site, count: int, stopped: threading.Event, lane: Callable[[], None]) -> None:
+    """Run lanes side by side. If one fails, the others end too."""
+    lanes = max(1, min(site.side_by_side, count))
     with ThreadPoolExecutor(lanes) as pool:
         try:
             for each in [pool.submit(lane) for _ in range(lanes)]:
                 each.result()
         except BaseException:
-            work.stopped.set()
-            interrupt()
+            stopped.set()
+            site.interrupt()
             raise
-    return [work.found[number] for number in sorted(work.found)]
 
 
-def _greeted(guest: Guest, about: About) -> None:
+def greet(guest: Guest, about: About) -> None:
+    """Wait until a guest takes jobs."""
     guest.send(dict(about))
     if guest.receive(_READY_S) != {"ready": True}:
-        raise _error(guest)
+        raise failure(guest)
 
 
-def _error(guest: Guest) -> HostError:
+def failure(guest: Guest) -> HostError:
+    """Return why a guest is of no use."""
     said = " / ".join(filter(None, [guest.failed, *guest.last_words]))
     return HostError(
         f"the guest does not examine states: {said}",
@@ -164,7 +178,7 @@ def _lived(guest: Guest, work: _Work, finished: Finished) -> None:
                 )
             return
         if answer is None and guest.failed:
-            raise _error(guest)
+            raise failure(guest)
         with work.lock:
             found = work.found[number] = answer or _stopped(guest)
             finished(number, found)
@@ -177,7 +191,7 @@ def _asked(guest: Guest, work: _Work, job: Job) -> dict[str, Any] | None:
     guest.send(dict(job))
     spares = len(work.about.get("spares", ()))
     while True:
-        said = guest.receive(_STATE_S)
+        said = guest.receive(STATE_S)
         match said:
             case {"disk": int(number)} if 0 <= number < len(guest.files) - spares:
                 _fill(guest.files[number], number, work, job)
@@ -204,8 +218,7 @@ def _fill(file: int, number: int, work: _Work, job: Job) -> None:
     is_old = lost and (lost["how"], lost["number"]) == ("stale", number)
     at_ns, kept = (lost["begin_ns"], lost["all_kept"]) if is_old else (job["at_ns"], job["kept"])
     os.ftruncate(file, 0)
-    crash = work.crashes(tuple(job["without"]))
-    crash.export(at_ns, work.about["device"], kept, number, file, Path("state"))
+    work.crash(job).export(at_ns, work.about["device"], kept, number, file, Path("state"))
 
 
 def _stopped(guest: Guest) -> dict[str, Any]:

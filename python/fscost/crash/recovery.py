@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fscost._native import Crash
 
 _MESSAGE_BYTES = 1 << 16
-_BEGIN, _END = "mount", "end"
+MARKS = _BEGIN, _END = "mount", "end"
 """Marks. What precedes `mount` is explained as the work of mkfs (crates/explain/src/engine.rs)."""
 _STATES_PER_CUT = 12
 

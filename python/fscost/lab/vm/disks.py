@@ -2,12 +2,13 @@
 marks from the guest's agent."""
 
 import contextlib
+import json
 import os
 import secrets
 import socket
 import subprocess
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -112,6 +113,19 @@ class DiskServer:
         with contextlib.suppress(subprocess.TimeoutExpired):
             if (status := self._process.wait(timeout=_DYING_S)) < 0:
                 raise ServerError(f"the disk server ended with status {status}")
+
+    def ask(self, message: Mapping[str, object]) -> None:
+        """Send a message in place of a guest's agent, and wait for the answer."""
+        self._ours.sendall(json.dumps(message).encode())
+        answer = self._ours.recv(_MESSAGE_BYTES) or b'{"error": "it ended"}'
+        self._is_finished = answer.startswith(b'{"finished"')
+        if answer.startswith(b'{"error"'):
+            raise ServerError(f"the disk server failed: {answer.decode(errors='replace')}")
+
+    def heard_ready(self) -> None:
+        """Take the ready message, which nobody else expects."""
+        self.wait_ready()
+        self._ours.recv(_MESSAGE_BYTES)
 
     def relay(self, machine: Qemu) -> tuple[int, ...]:
         """Relay messages between the guest's port, one line each, and the server, one packet each.

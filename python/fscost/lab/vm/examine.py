@@ -8,7 +8,7 @@ import contextlib
 import json
 import os
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,16 +17,20 @@ from typing import Any
 import fscost
 from fscost.errors import HostError
 from fscost.lab.cell.events import Bye, Failed, ProtocolError
+from fscost.lab.vm import nbd
 from fscost.lab.vm.confinement import Share, seen_python
-from fscost.lab.vm.disks import ROOT, give, plug_disk
+from fscost.lab.vm.disks import ROOT, DiskServer, give, plug_disk
 from fscost.lab.vm.guests import Guests
 from fscost.lab.vm.port import Port
 from fscost.lab.vm.qemu import Qemu
+from fscost.profile.model import DiskSpec
 
 _PACKAGE = Share("input", Path(fscost.__file__).resolve().parents[1])
+_SHARES = (ROOT, _PACKAGE)
 _START = "import sys; sys.path.insert(0, '/run/fscost/input'); from {0} import main; main()"
 _FOREVER_S = 1e9
 _MOST_LINE_BYTES = 8 << 20
+_OFF_S = 20
 
 
 @dataclass(frozen=True)
@@ -88,13 +92,78 @@ class Examining:
         threading.Thread(target=hear, daemon=True).start()
 
 
+class Recovering(Examining):
+    """A guest whose disks are recorded."""
+
+    def __init__(self, machine: Qemu, files: Sequence[int], server: DiskServer) -> None:
+        super().__init__(machine, files)
+        self._server = server
+
+    def mark(self, name: str) -> None:
+        """Set a mark in the recording."""
+        self._server.ask({"mark": {"name": name}})
+
+    def finish(self) -> None:
+        """End the guest and its recording."""
+        self._machine.kill()
+        self._machine.wait(_OFF_S)
+        self._server.ask({"finish": {}})
+
+
 @contextmanager
 def examining(
     guests: Guests, kernel: str | None, module: str, disks: Sequence[StateDisk]
 ) -> Iterator[Examining]:
     """Start a guest that runs `main` of a module of fscost, until the block ends."""
+    with ExitStack() as stack:
+        files = [_memory(disk, stack) for disk in disks]
+        taken = guests.snapshot(kernel)
+        machine = stack.enter_context(guests.start(kernel, taken, _SHARES, {}))
+        found = Examining(machine, files)
+
+        def plug() -> None:
+            for number, (disk, file) in enumerate(zip(disks, files, strict=True)):
+                _plug(machine, number, disk, file)
+
+        _begin(found, machine, module, disks, plug)
+        yield found
+
+
+@contextmanager
+def recovering(
+    guests: Guests,
+    kernel: str | None,
+    module: str,
+    disks: Sequence[StateDisk],
+    images: Sequence[int],
+    recording: Path,
+) -> Iterator[Recovering]:
+    """Do the same with disks that hold these images, and whose requests are recorded to a new
+    file."""
     taken = guests.snapshot(kernel)
-    shares = (ROOT, _PACKAGE)
+    words = [guests.disk_server, "serve", "--recording", str(recording)]
+    for disk in disks:
+        words += ["--disk", f"{disk.name}={disk.size_bytes},logical={disk.sector_bytes}"]
+    words += [*(["--untimed"] if taken.accelerator.is_emulated else []), *guests.confined().as_user]
+    with DiskServer(words, recording.with_name(f"{recording.name}.errors")) as server:
+        server.heard_ready()
+        for disk, image in zip(disks, images, strict=True):
+            nbd.fill(server.name, disk.name, image)
+        with guests.start(kernel, taken, _SHARES, {}) as machine:
+            found = Recovering(machine, images, server)
+            specs = [DiskSpec(disk.name, disk.size_bytes, disk.sector_bytes) for disk in disks]
+            _begin(found, machine, module, disks, lambda: server.plug(machine, specs))
+            yield found
+
+
+def _begin(
+    found: Examining,
+    machine: Qemu,
+    module: str,
+    disks: Sequence[StateDisk],
+    plug: Callable[[], None],
+) -> None:
+    """Order a guest to run a program, and plug in its disks."""
     order = {
         "root": ROOT.tag,
         "input": _PACKAGE.tag,
@@ -104,24 +173,18 @@ def examining(
             _START.format(module),
         ],
     }
-    with ExitStack() as stack:
-        files = [_memory(disk, stack) for disk in disks]
-        machine = stack.enter_context(guests.start(kernel, taken, shares, {}))
-        port = Port(machine)
-        found = Examining(machine, files)
 
-        def go_on() -> None:
-            for number, (disk, file) in enumerate(zip(disks, files, strict=True)):
-                _plug(machine, number, disk, file)
-            give(machine, shares)
+    def go_on() -> None:
+        plug()
+        give(machine, _SHARES)
 
-        try:
-            port.order(order, go_on)
-        except (HostError, OSError) as error:
-            blamed = machine.blamed(HostError(getattr(error, "what", str(error))))
-            raise type(blamed)(f"{blamed.what}; {machine.last_words()}") from None
-        found.listen(port)
-        yield found
+    port = Port(machine)
+    try:
+        port.order(order, go_on)
+    except (HostError, OSError) as error:
+        blamed = machine.blamed(HostError(getattr(error, "what", str(error))))
+        raise type(blamed)(f"{blamed.what}; {machine.last_words()}") from None
+    found.listen(port)
 
 
 def _memory(disk: StateDisk, stack: ExitStack) -> int:

@@ -50,6 +50,11 @@ class Guests:
         room = host.memory_bytes("MemAvailable") // (qemu.MEMORY_BYTES + BESIDE_BYTES)
         return max(1, min(len(self.processors), room, _MOST_LANES))
 
+    @property
+    def disk_server(self) -> str:
+        """The program that records disks."""
+        return str(self._binaries.disk)
+
     def kernel(self, name: str | None) -> GuestKernel:
         """Return the kernel of this name, fetched if needed; None is the default one."""
         name = name or kernels.DEFAULT
