@@ -2,6 +2,7 @@
 (docs/recording-format.md)."""
 
 import contextlib
+import json
 import os
 import shlex
 import threading
@@ -64,13 +65,14 @@ Announce = Callable[[int], object]
 @dataclass(frozen=True)
 class RecordedInterval:
     """Bytes that reached each disk between two marks. `first_write_bytes` is the part that went to
-    places never written before."""
+    places never written before. `virtual_ns`: the beginning by an emulated guest's clock."""
 
     name: str
     begin_ns: int
     end_ns: int
     disks: Mapping[str, Mapping[str, int]]
     first_write_bytes: int = 0
+    virtual_ns: int | None = None
 
 
 def require_native() -> None:
@@ -241,11 +243,18 @@ def intervals(recording: Path) -> list[RecordedInterval]:
 
 def _intervals(found: "Sequence[Interval]") -> list[RecordedInterval]:
     return [
-        RecordedInterval(
-            each["name"], each["begin_ns"], each["end_ns"], each["disks"], each["first_write_bytes"]
-        )
+        RecordedInterval(name, begin, end, each["disks"], first, _virtual_ns(each["detail"]))
         for each in found
+        for name, begin, end in [(each["name"], each["begin_ns"], each["end_ns"])]
+        for first in [each["first_write_bytes"]]
     ]
+
+
+def _virtual_ns(detail: str | None) -> int | None:
+    """Return the time of an emulated guest in the details of a mark, which are untrusted."""
+    found = json.loads(detail) if detail else None
+    value = found.get("virtual_ns") if isinstance(found, dict) else None
+    return value if type(value) is int and 0 <= value < 1 << 63 else None
 
 
 def verify(recording: Path) -> "Verified":

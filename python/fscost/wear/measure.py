@@ -195,18 +195,29 @@ def sources(
             f"{recording} has no disk {disk!r}", f"name one of its disks: {', '.join(names)}"
         )
     phases = list(measured) or analyze.measured_phases(recording)
-    intervals = capture.intervals(recording)
-    seconds = (
-        sum((each.end_ns - each.begin_ns) / 1e9 for each in intervals if each.name in phases)
-        if facts["begin_unix_ns"]
-        else 0.0
-    )
+    seconds = _seconds(capture.intervals(recording), phases, is_timed=bool(facts["begin_unix_ns"]))
     native = begun.result() if begun is not None else None
     return [
         Source(recording, name, index, phases, seconds, native=native)
         for index, name in enumerate(names)
         if disk is None or name == disk
     ]
+
+
+def _seconds(
+    intervals: Sequence[capture.RecordedInterval], phases: Sequence[str], *, is_timed: bool
+) -> float:
+    """Return the duration of these phases; 0 if it is unknown. Emulated guests have a clock of
+    their own, which the tables of the run show."""
+    total_ns = 0
+    for each, after in zip(intervals, [*intervals[1:], None], strict=True):
+        if each.name not in phases:
+            continue
+        if each.virtual_ns is not None and after is not None and after.virtual_ns is not None:
+            total_ns += max(0, after.virtual_ns - each.virtual_ns)
+        elif is_timed:
+            total_ns += each.end_ns - each.begin_ns
+    return total_ns / 1e9
 
 
 def trace_sources(
