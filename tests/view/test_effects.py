@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tests import manifests
 
-from fscost.results import CellRecord, RunResults, to_table, written
+from fscost.results import METRICS, CellRecord, RunResults, to_table, written
 from fscost.results.table import SampleRow, with_totals
 from fscost.view.per import Per
 from fscost.view.relation import within
@@ -25,14 +25,13 @@ def a_run(
     """Return a run: values by profile and metric, and the facts of each profile's cells."""
     rows: list[SampleRow] = []
     cells = []
-    units = ("bytes", "s")
     for profile, metrics in values.items():
         for repetition in range(len(metrics[WRITTEN])):
             name = f"{profile}.{repetition}"
             about = (name, profile, repetition, 0, 0, "run", True, "")
             rows += with_totals(
                 [
-                    SampleRow(*about, metric, units[metric[-2:] == "_s"], found[repetition])
+                    SampleRow(*about, metric, METRICS[metric].unit, found[repetition])
                     for metric, found in metrics.items()
                 ]
             )
@@ -69,6 +68,24 @@ def with_commits(forced: int, timer: int, settle: int) -> RunResults:
         {"ext4": {"mount_options": ""}, LATE: {"mount_options": "commit=30"}},
         {LATE: {"commits": counts}},
     )
+
+
+@pytest.mark.parametrize(
+    ("late", "calls", "is_said"), [(60, 60, True), (61, 60, False), (60, 10, False)]
+)
+def test_as_many_commits_in_an_emulated_guest_say_why(late: int, calls: int, is_said: bool) -> None:
+    """Its recording does not show which call forced a commit."""
+    same = {WRITTEN: [float(KIB)], "sync_calls": [float(calls)]}
+    run = a_run(
+        {"ext4": same, LATE: same},
+        {"ext4": {"mount_options": ""}, LATE: {"mount_options": "commit=30"}},
+        {"ext4": {"commits": {"untold": 60}}, LATE: {"commits": {"untold": late}}},
+    )
+    said = (
+        f"{LATE}: as many commits as ext4, 60, for 60 calls of fsync, so commit= changes nothing"
+        " here."
+    )
+    assert (said in view(run).why) == is_said
 
 
 @pytest.mark.parametrize(
@@ -148,7 +165,8 @@ def test_each_profile_is_compared_with_itself_under_the_first_kernel() -> None:
     )
     shown = view(found).kernels
     assert shown is not None
-    assert shown.title == "Written, by kernel: 6.12 against 6.1: xfs −33 %, the other ≈"
+    assert shown.title == "Written, by kernel"
+    assert view(found).headline.endswith(" Kernel 6.12 against 6.1: xfs −33 %, the other ≈.")
     assert list(map(list, shown.rows)) == [
         ["ext4", "100 KiB", "100 KiB", "≈"],
         ["xfs", "300 KiB", "200 KiB", "−33 %"],

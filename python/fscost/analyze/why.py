@@ -48,8 +48,7 @@ class Reason:
 @dataclass(frozen=True)
 class Reasons:
     """The reasons, the largest first, without those below `WORTH_SAYING`. `commits`: number of
-    commits of the journal by cause (`commits.Why`); None if there is none, or its causes are
-    unknown."""
+    commits of the journal by cause (`commits.Why`); None if there is no journal."""
 
     reasons: list[Reason]
     commits: dict[str, int] | None = None
@@ -73,9 +72,9 @@ def why(explanation: Explanation) -> Reasons:
     return Reasons(largest, None if journal is None else _commits(journal))
 
 
-def _commits(journal: Journal) -> dict[str, int] | None:
-    if journal.reasons.count(Why.UNTOLD):
-        return None
+def _commits(journal: Journal) -> dict[str, int]:
+    if untold := journal.reasons.count(Why.UNTOLD):
+        return {Why.UNTOLD.value: untold}
     return {
         why.value: journal.reasons.count(why)
         for why in (Why.FORCED, Why.TIMER, Why.SETTLE, Why.OTHER)

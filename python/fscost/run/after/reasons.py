@@ -7,7 +7,8 @@ from fscost.lab.base import CellResult
 WHY = "why"
 """Fact of a profile's first cell that lists the largest reasons (`analyze.Reason`)."""
 COMMITS = "commits"
-"""Fact of a profile's first cell: the number of commits of its journal, by their cause."""
+"""Fact of a profile's first cell: the number of commits of its journal, by their cause
+(`untold` in emulated guests)."""
 
 
 def add_to(result: CellResult, explanation: analyze.Explanation) -> None:
