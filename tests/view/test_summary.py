@@ -362,6 +362,29 @@ def test_the_headline_is_about_life_if_a_device_is_named(of_xfs: float, told: st
 
 
 @pytest.mark.parametrize(
+    ("late", "told"),
+    [
+        # 26 % more in the median, and by chance.
+        ([44.0, 82.0], ""),
+        (
+            [62.0, 63.0],
+            " But under late, the --ssd device lasts longest: 1.2 times as long as under xfs.",
+        ),
+        (
+            [53.0, 53.0],
+            " But under late, the --ssd device lasts longest: 6.0 % longer than under xfs.",
+        ),
+    ],
+)
+def test_a_life_that_is_longer_by_chance_is_not_named(late: list[float], told: str) -> None:
+    lives = {"ext4": [50.0, 50.0], "xfs": [50.0, 50.0], "late": late}
+    run = a_run(
+        {"ext4": mib(2.0, 2.0), "xfs": mib(1.0, 1.0), "late": mib(2.0, 2.0)}, lifetime_runs=lives
+    )
+    assert view(run).headline == f"xfs wrote the least: 1.00 MiB, 50 % less than ext4.{told}"
+
+
+@pytest.mark.parametrize(
     ("of_xfs", "order"), [(70.0, ["xfs", "ext4"]), (25.0, ["ext4", "xfs"]), (50.0, ["xfs", "ext4"])]
 )
 def test_the_table_is_in_order_of_life_if_a_device_is_named(

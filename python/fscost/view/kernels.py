@@ -1,6 +1,7 @@
 """Comparison of kernels: each profile under each kernel, and its change from the first kernel."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import PurePath
 
 from fscost import stats
@@ -13,9 +14,46 @@ from fscost.view.units import human
 _MOST_NAMED = 4
 
 
+@dataclass(frozen=True)
+class _Kernels:
+    """Values of each profile under each kernel, and its changes under each later kernel."""
+
+    kernels: Sequence[str]
+    values: Mapping[str, Sequence[Mapping[int, float]]]
+    changes: Mapping[str, Mapping[str, Ratio]]
+
+
+def told(results: RunResults, metric: str) -> str:
+    """Say what each later kernel changes; empty if the run has one kernel."""
+    found = _compared(results, metric)
+    if found is None:
+        return ""
+    first, *_ = found.kernels
+    return "; ".join(
+        f"{kernel} against {first}: {_words(changes)}" for kernel, changes in found.changes.items()
+    )
+
+
 def by_kernel(results: RunResults, metric: str) -> Grid | None:
-    """Return a table with a line for each profile; None if the run has one kernel. Its title says
-    what each later kernel changes."""
+    """Return a table with a line for each profile; None if the run has one kernel."""
+    found = _compared(results, metric)
+    if found is None:
+        return None
+    first, *later = found.kernels
+    lines = [
+        [
+            base,
+            *(_value(each, METRICS[metric].unit) for each in values),
+            *(_change(found.changes[kernel][base]) for kernel in later),
+        ]
+        for base, values in found.values.items()
+    ]
+    header = ["profile", *found.kernels, *(f"{kernel} vs {first}" for kernel in later)]
+    title = f"{label(metric).capitalize()}, by kernel"
+    return Grid(title, header, lines, changes=range(1 + len(found.kernels), len(header)))
+
+
+def _compared(results: RunResults, metric: str) -> _Kernels | None:
     names: dict[str, dict[str, str]] = {}
     kernels: dict[str, None] = {}
     for profile in results.manifest.profiles:
@@ -26,26 +64,17 @@ def by_kernel(results: RunResults, metric: str) -> Grid | None:
             names.setdefault(name.removesuffix(f" @{kernel}"), {})[kernel] = name
     if len(kernels) < 2:
         return None
-    values = stats.by_repetition(results.samples, metric)
+    measured = stats.by_repetition(results.samples, metric)
     first, *later = kernels
-    lines, changes = [], {kernel: dict[str, Ratio]() for kernel in later}
+    values: dict[str, list[Mapping[int, float]]] = {}
+    changes = {kernel: dict[str, Ratio]() for kernel in later}
     for base, of_kernel in names.items():
-        found = {kernel: values.get(of_kernel.get(kernel, ""), {}) for kernel in kernels}
-        if not any(found.values()):
-            continue
-        for kernel in later:
-            changes[kernel][base] = stats.ratio(found[kernel], found[first])
-        lines.append(
-            [
-                base,
-                *(_value(each, METRICS[metric].unit) for each in found.values()),
-                *(_change(changes[kernel][base]) for kernel in later),
-            ]
-        )
-    header = ["profile", *kernels, *(f"{kernel} vs {first}" for kernel in later)]
-    told = "; ".join(f"{kernel} against {first}: {_words(changes[kernel])}" for kernel in later)
-    title = f"{label(metric).capitalize()}, by kernel: {told}"
-    return Grid(title, header, lines, changes=range(1 + len(kernels), len(header)))
+        found = {kernel: measured.get(of_kernel.get(kernel, ""), {}) for kernel in kernels}
+        if any(found.values()):
+            values[base] = [*found.values()]
+            for kernel in later:
+                changes[kernel][base] = stats.ratio(found[kernel], found[first])
+    return _Kernels([*kernels], values, changes)
 
 
 def _value(values: Mapping[int, float], unit: str) -> str:

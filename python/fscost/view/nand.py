@@ -3,38 +3,57 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from fscost.results import TOTAL
+from fscost import stats
+from fscost.results import TOTAL, RunResults
 from fscost.results.worn import NAND
 from fscost.results.worn import RUNS as LIFE
-from fscost.stats import MINIMUM_SIZE, Row
+from fscost.stats import MINIMUM_SIZE, Row, Verdict
 from fscost.view.breakdown import WRITTEN
-from fscost.view.summary import Ranking
+from fscost.view.summary import Ranking, percent
 from fscost.view.units import human
 
+_TIMES = 1.2
+"""Smallest factor that is not told in percent: two digits of a smaller one would hide it."""
 
-def worn_less(rows: Sequence[Row], found: Ranking) -> str:
+
+def worn_less(results: RunResults, rows: Sequence[Row], found: Ranking) -> str:
     """Return a sentence about the life of the device: under which profile it lasts longest, and
     how much longer than under the one with the fewest bytes, or, if they are the same, under the
-    baseline. Without lives, tell if another profile wears the device less. Ratios, because years
-    depend on the speed of the workload."""
+    baseline. A difference between repetitions that may be chance is none. Without lives, tell if
+    another profile wears the device less. Ratios, because years depend on the speed of the
+    workload."""
     if found.metric != WRITTEN or not found.profiles:
         return ""
     first = found.profiles[0]
     lives = _totals(rows, LIFE)
     if first not in lives:
         return _least_worn(_totals(rows, NAND), first)
-    longest = max(lives.values(), key=lambda row: row.median)
-    is_first = longest.median < lives[first].median * (1 + MINIMUM_SIZE)
-    best, other = (first, found.baseline) if is_first else (longest.profile, first)
-    if other not in lives or not lives[other].median:
-        return ""
-    factor = lives[best].median / lives[other].median
-    if factor < 1 + MINIMUM_SIZE:
+    values = stats.by_repetition(results.samples, LIFE)
+
+    def is_longer(one: str, other: str) -> bool:
+        if lives[one].median < lives[other].median * (1 + MINIMUM_SIZE):
+            return False
+        ratio = stats.ratio(values.get(one, {}), values.get(other, {}))
+        return ratio.n < 2 or ratio.verdict is Verdict.HIGHER
+
+    longest = max(lives.values(), key=lambda row: row.median).profile
+    if found.baseline in lives and not is_longer(longest, found.baseline):
+        longest = found.baseline
+    is_first = not is_longer(longest, first)
+    best, other = (first, found.baseline) if is_first else (longest, first)
+    if other not in lives or not lives[other].median or not is_longer(best, other):
         return ""
     lead, also = ("", " also") if is_first else (" But", "")
-    times = f"{factor:.2g}" if factor < 100 else f"{factor:,.0f}"
     under = f"{lead} {'Under' if is_first else 'under'} {best}"
-    return f"{under}, the --ssd device{also} lasts longest: {times} times as long as under {other}."
+    much = _longer(lives[best].median / lives[other].median)
+    return f"{under}, the --ssd device{also} lasts longest: {much} under {other}."
+
+
+def _longer(factor: float) -> str:
+    """Spell a factor above 1: 4.5 % longer than, 1.4 times as long as."""
+    if factor < _TIMES:
+        return f"{percent(factor)} longer than"
+    return f"{factor:.2g} times as long as" if factor < 100 else f"{factor:,.0f} times as long as"
 
 
 def longest_first(rows: Sequence[Row], found: Ranking) -> Ranking:

@@ -18,7 +18,7 @@ from fscost.view.breakdown import WRITTEN, Breakdown, breakdown, way_on
 from fscost.view.by_disk import by_disk
 from fscost.view.effects import effects
 from fscost.view.grid import Grid, plain
-from fscost.view.kernels import by_kernel
+from fscost.view.kernels import by_kernel, told
 from fscost.view.nand import longest_first, worn_less
 from fscost.view.per import Per, parse_per
 from fscost.view.phases import phases
@@ -170,7 +170,11 @@ def answer(results: RunResults) -> str:
 
 
 def _headline(results: RunResults, rows: Sequence[Row], found: Ranking) -> str:
-    return outside.qualified(plain(f"{headline(found)}{worn_less(rows, found)}"), results)
+    changed = told(results, found.metric)
+    kernel = f" Kernel {changed}." if changed else ""
+    return outside.qualified(
+        plain(f"{headline(found)}{worn_less(results, rows, found)}{kernel}"), results
+    )
 
 
 def _metric(results: RunResults, rows: Sequence[Row], chosen: str, per: Per | None) -> str:
@@ -220,7 +224,10 @@ def _worn(rows: Sequence[Row], *, by_life: bool) -> list[str]:
         if metric == worn.NAND
     )
     return [
-        "NAND, lasts: replayed on the device of --ssd (docs/wear.md), at the baseline's speed.",
+        (
+            "NAND, lasts: replayed on the device of --ssd, at the baseline's speed; `fscost wear`"
+            " says what limits that life, and by how much it may be longer."
+        ),
         *(["In order of life, the longest first."] if by_life else []),
         *([] if found is None else [f"{plain(found[0])}: {found[1]}"]),
     ]
