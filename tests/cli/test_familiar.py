@@ -3,13 +3,14 @@
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from fscost.cli.progress import Progress
+from fscost.cli.progress import LiveProgress, Progress
 from fscost.results import CellRecord, load
 
 Run = Callable[..., Any]
@@ -149,6 +150,7 @@ def test_parameter_lists_make_a_run_of_each_combination(fscost: Run, tmp_path: P
     }
     assert "changes are relative to mode=delete, size=1" in said
     assert "mode=delete, size=1: xfs wrote the least: " in said
+    assert "Why, and its tables: fscost show out/mode-delete-size-1\n" in said
 
 
 def test_a_range_makes_a_run_of_each_number(fscost: Run, tmp_path: Path) -> None:
@@ -179,6 +181,24 @@ def test_the_output_of_a_command_is_that_of_its_steps(tmp_path: Path) -> None:
     shown._folder = tmp_path
     shown.cell_ends(record, (0, 0))
     assert said.getvalue().splitlines()[1:] == ["  one", "  \ufffd[2J", "  again"]
+
+
+def test_a_terminal_gets_no_line_for_each_cell_that_finished() -> None:
+    record = CellRecord("0", "ext4", 0, 1, 0, "done", 1.0, "", "", "", "", {})
+    said = StringIO()
+    shown = LiveProgress(said)
+    shown.cell_ends(record, (0, 0))
+    assert said.getvalue() == ""
+    shown.cell_ends(replace(record, status="failed", because="no mkfs"), (0, 0))
+    assert "FAILED: no mkfs" in said.getvalue()
+    shown.close()
+
+
+def test_the_expected_time_of_a_command_lacks_the_commands_own(fscost: Run) -> None:
+    said = fscost("compare", *FAKE, "-o", "out", "--", "true").stderr
+    assert ", and the command's own in each cell" in said
+    said = fscost("compare", *FAKE, "-o", "built-in", "--workload", "fsync-log").stderr
+    assert "command's own" not in said
 
 
 def test_named_commands_are_related(fscost: Run, tmp_path: Path) -> None:

@@ -109,7 +109,8 @@ def _several(
                 print()
             elif not outputs.json:
                 print(wrapped(plain(f"{name}: {answer(outcome.results)}")))
-                print(plain(f"  {outcome.results.folder}"))
+                there = shlex.quote(str(outcome.results.folder))
+                print(plain(f"  Why, and its tables: fscost show {there}"))
         if outcome.interrupted:
             if (folder := place.out or place.resume) is not None:
                 again = f"--resume {shlex.quote(str(folder))}"

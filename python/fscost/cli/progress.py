@@ -59,7 +59,9 @@ class Progress(Listener):
         if finished_cells:
             facts.append(f"{finished_cells} are finished already")
         lasts = map(human_seconds, (estimate.seconds_min, estimate.seconds_max))
-        facts.append(f"expected time {_range(*lasts)}")
+        # Of a command, neither its time nor its bytes are known before its first cell.
+        more = "" if estimate.host_bytes is not None else ", and the command's own in each cell"
+        facts.append(f"expected time {_range(*lasts)}{more}")
         if estimate.host_bytes is not None:
             facts.append(f"recordings of at most {human_bytes(estimate.host_bytes)}")
         self.say(f"{spec.workload.name} on {', '.join(described(spec.profiles))}")
@@ -101,10 +103,13 @@ class Progress(Listener):
         if record.status == "failed":
             self.say(f"{what}FAILED: {record.because}")
         else:
-            self.say(f"{what}{human_seconds(record.duration_s)}{self._remaining}")
+            self._done(f"{what}{human_seconds(record.duration_s)}{self._remaining}")
         if self._show_output and record.output:
             for line in _said(self._folder / record.output):
                 self.say(f"  {line}")
+
+    def _done(self, line: str) -> None:
+        self.say(line)
 
     def repeats(self, cell: Cell, outside_sync_calls: int) -> None:
         times = "once" if outside_sync_calls == 1 else f"{outside_sync_calls} times"
@@ -148,7 +153,14 @@ class LiveProgress(Progress):
         if self._status is None:
             self._status = self._console.status("")
             self._status.start()
-        self._status.update(Text(plain(f"{line}{self._remaining}")))
+        done = f"[{self._ended} of {self._cells}] " if self._ended else ""
+        self._status.update(Text(plain(f"{done}{line}{self._remaining}")))
+
+    def _done(self, line: str) -> None:
+        """Show no line of its own for a finished cell: 60 of them would push the answer out of
+        sight. With the command's output, the line is its heading."""
+        if self._show_output:
+            self.say(line)
 
     def close(self) -> None:
         if self._status is not None:
