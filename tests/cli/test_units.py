@@ -123,6 +123,9 @@ def test_ratios_keep_what_matters() -> None:
     assert human_ratio(0.0046) == "0.0046×"
     assert human_ratio(0.00001) == "< 0.001×"
     assert human_count(0) == "0"
+    assert human_count(1.5) == "1.5"
+    # The median of 21 and 22 requests.
+    assert human_count(21.5) == "22"
     assert human_seconds(1) == "1.00 s"
 
 

@@ -45,6 +45,12 @@ def test_a_line_ends_before_a_number_and_not_before_its_unit(number: str) -> Non
     assert layout.wrapped(f"of {number}", len(number)) == ["of", number]
 
 
+def test_a_path_that_is_to_be_copied_stays_whole() -> None:
+    path = f"runs/{'long-' * 20}/output.log"
+    assert layout.wrapped(f"its output: {path}", 60, "  ", keep_words=True)[-1] == f"  {path}"
+    assert max(map(len, layout.wrapped(f"its output: {path}", 60, "  "))) == 60
+
+
 def test_what_is_not_needed_gives_way_and_the_needed_goes_on_below() -> None:
     assert "1,023 KiB" not in "\n".join(lines(GRID, 40))
     assert "1,023 KiB" in "\n".join(lines(GRID, 80))

@@ -35,8 +35,9 @@ class _Wrapper(textwrap.TextWrapper):
     wordsep_simple_re = re.compile(rf"([\t\n\x0b\x0c\r ]+|{_BEHIND_PLUS})")
 
 
-def wrapped(text: str, width: int, indent: str = "") -> list[str]:
-    """Wrap text at spaces; lines after the first begin with `indent`."""
+def wrapped(text: str, width: int, indent: str = "", *, keep_words: bool = False) -> list[str]:
+    """Wrap text at spaces; lines after the first begin with `indent`. `keep_words`: leave a word
+    that is longer than a line whole, for a path that is to be copied."""
     lines = []
     for part in text.split("\n"):
         tied = _TIES.sub(_TIE, part)
@@ -44,6 +45,7 @@ def wrapped(text: str, width: int, indent: str = "") -> list[str]:
             max(width, 1),
             subsequent_indent=indent,
             break_on_hyphens=False,
+            break_long_words=not keep_words,
             drop_whitespace=True,
         ).wrap(tied)
         lines += [line.replace(_TIE, " ") for line in found] or [""]

@@ -92,7 +92,8 @@ def _view(view: View, folder: str, width: int) -> Iterator[Line]:
     if view.problems:
         yield _EMPTY
     for line in view.problems:
-        yield from _sentence(line, width, style="yellow", indent="  ")
+        for each in layout.wrapped(line, min(width, _MOST_READABLE), "  ", keep_words=True):
+            yield _line(each, "yellow")
     yield _EMPTY
     for line in view.conditions:
         yield from _sentence(line, width)
@@ -111,11 +112,9 @@ def _titled_parts(title: str, parts: Sequence[Grid | str], width: int) -> Iterat
         before = part
 
 
-def _sentence(
-    line: str, width: int, *, style: str = "", indent: str | None = None
-) -> Iterator[Line]:
-    """Wrap a sentence; by default, further lines begin under its first word."""
-    below = layout.hanging(line) if indent is None else indent
+def _sentence(line: str, width: int, *, style: str = "") -> Iterator[Line]:
+    """Wrap a sentence; further lines begin under its first word."""
+    below = layout.hanging(line)
     return (_line(each, style) for each in layout.wrapped(line, min(width, _MOST_READABLE), below))
 
 

@@ -61,8 +61,9 @@ def _two_digits(value: float) -> str:
 
 
 def human_count(value: float) -> str:
-    """Format a count, without decimals if it is whole or large."""
-    return f"{value:,.0f}" if value == round(value) or abs(value) >= 100 else f"{value:,.1f}"
+    """Format a count, without decimals if it is whole or at least 10: the median of an even number
+    of counts may lie between two."""
+    return f"{value:,.0f}" if value == round(value) or abs(value) >= 10 else f"{value:,.1f}"
 
 
 def human_share(value: float) -> str:
