@@ -166,3 +166,15 @@ def test_what_the_recording_does_not_tell_is_not_said() -> None:
     assert (
         analyze.journal(explanation([row("journal_commit", transaction=1)], family="none")) is None
     )
+
+
+def test_words_that_do_not_fit_go_on_below() -> None:
+    """They were cut off in a terminal of 80 columns: "journal 56.7 %, metadata…"."""
+    rows = [
+        ("cause", "bytes", "share", "", "parts"),
+        ("size_or_extents", "564 KiB", "7.3 %", "▍", "journal 56.7 %, metadata 43.3 %"),
+    ]
+    [_, first, second] = explained.columns(rows, 60, 4)
+    assert first.endswith("journal 56.7 %,")
+    assert second == " " * first.index("journal") + "metadata 43.3 %"
+    assert len(list(explained.columns(rows, None, 4))) == 2

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from fscost.analyze import By, Group, Journal, Report
 from fscost.analyze.commits import Why
-from fscost.report.layout import hanging
+from fscost.report.layout import hanging, wrapped
 from fscost.view.grid import plain
 from fscost.view.repetition import Repeated, span
 from fscost.view.units import human_bytes, human_years
@@ -162,7 +162,7 @@ def _with_nand(
 
 def columns(rows: Sequence[tuple[str, ...]], width: int | None, bar_columns: int) -> Iterator[str]:
     """Yield rows of name, numbers, bar and words. If space is short, names keep their end, and
-    words their beginning."""
+    words go on below."""
     sizes = [max(map(len, column)) for column in list(zip(*rows, strict=True))[1:-2]]
     gaps = 2 * (len(sizes) + 1 + bool(bar_columns))
     fixed = sum(sizes) + bar_columns + gaps
@@ -175,7 +175,10 @@ def columns(rows: Sequence[tuple[str, ...]], width: int | None, bar_columns: int
         cells = [tail(label, name).ljust(name)]
         cells += [number.rjust(size) for number, size in zip(numbers, sizes, strict=True)]
         cells += [drawn.ljust(bar_columns)] if bar_columns else []
-        yield "  ".join([*cells, head(words, room)]).rstrip()
+        first, *more = [words] if room is None else wrapped(words, room)
+        yield "  ".join([*cells, first]).rstrip()
+        for line in more:
+            yield " " * (name + fixed) + line
 
 
 def _transaction(journal: Journal, blocks: int, why: Why, end_ns: int) -> str:
