@@ -1,9 +1,9 @@
 //! Frames that a client or the kernel may send to the disk server.
 
 use crate::{bounded, requests::header};
+use fscost_device::backend::{Backend, Clock};
 use fscost_device::fuse::Session;
 use fscost_device::nbd::{handshake, shared::Shared, transmission};
-use fscost_device::backend::{Backend, Clock};
 use fscost_device::recorder::Recorder;
 use fscost_recording::{Recording, Writer, verify};
 use rustix::fd::OwnedFd;

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from fscost.lab.cell.completions import Completions
 from tests.calibrate.conftest import served_device
 from tests.variants import some
 
@@ -107,9 +106,7 @@ def served(
     with served_device(text, DISK_BYTES, folder) as node:
         fio = measured(kind, requests, node, folder)
     out = folder / "requests.parquet"
-    _, intervals = capture.write_requests(
-        folder / "recording", out, Completions(folder / "completions")
-    )
+    _, intervals = capture.write_requests(folder / "recording", out)
     [use] = [each for each in intervals if each.name == "use"]
     rows: list[dict[str, Any]] = pq.read_table(out).to_pylist()
     places = set(fio.offsets)
