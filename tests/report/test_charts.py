@@ -71,6 +71,14 @@ def test_a_name_has_one_colour_in_every_chart() -> None:
         assert drawn["encoding"]["color"]["scale"]["domain"][:2] == [data, log]
         colours = drawn["encoding"]["color"]["scale"]["range"]
         assert len(set(colours)) == len(colours)
+    # "mixed" has the same colour of its own: the one that is named first keeps it in every chart.
+    for mixed in (1, 100):
+        sizes = {"data": 9, "log": 8, "size_or_extents": 7, "accounting": 6, "mixed": mixed}
+        drawn = charts.causes(table("cause", sizes)).to_dict()
+        assert colour_of(drawn, "size_or_extents") == PALETTE[4]
+        # Other kinds leave the colours of data, journal and metadata free.
+        taken = {colour_of(drawn, "mixed"), colour_of(drawn, "accounting")}
+        assert not taken & set(PALETTE[:3])
 
 
 def test_an_interval_far_beyond_the_bars_ends_in_an_arrow() -> None:

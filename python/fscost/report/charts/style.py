@@ -138,18 +138,18 @@ def _steps() -> Iterator[float]:
 
 
 def colours(names: Sequence[str]) -> alt.Scale:
-    """Assign one colour each: the name's own (`_FIXED`) if no earlier name has it, otherwise the
-    next free one. `OTHERS` comes last."""
+    """Assign one colour each: the name's own (`_FIXED`) if no name before it there has it, otherwise
+    a free one, data's and the journal's last. `OTHERS` comes last."""
     ordered = sorted(names, key=lambda name: name == OTHERS)
     taken: dict[str, int] = {}
-    for name in ordered:
-        own = _COLOUR_OF.get(name)
-        if own is not None and own not in taken.values():
-            taken[name] = own
-    free = [number for number in range(len(PALETTE)) if number not in taken.values()]
+    # In the order of `_FIXED`, so that a colour does not depend on which of its names is larger.
+    for name in (each for each in _COLOUR_OF if each in ordered):
+        if _COLOUR_OF[name] not in taken.values():
+            taken[name] = _COLOUR_OF[name]
+    free = [number for number in range(len(PALETTE) - 1) if number not in taken.values()]
     for name in ordered:
         if name not in taken:
-            taken[name] = free.pop(0) if free else len(PALETTE) - 1
+            taken[name] = free.pop() if free else len(PALETTE) - 1
     return alt.Scale(domain=ordered, range=[PALETTE[taken[name]] for name in ordered])
 
 
