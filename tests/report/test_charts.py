@@ -4,6 +4,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+import vl_convert
 
 from fscost.report import charts
 from fscost.report.charts.style import PALETTE
@@ -122,3 +123,17 @@ def test_each_repetition_is_a_tick_beside_the_median() -> None:
     assert shown == [("a", 0.9), ("a", 1.0), ("a", 1.2), ("b", 2.0)]
     single = charts.measure(pa.Table.from_pylist(rows), "s", {"a": [1.0], "b": [2.0]}).to_dict()
     assert len(single["layer"]) == 3
+
+
+def test_a_legend_of_profiles_has_whole_names() -> None:
+    """Two were "ext4 -o noatime,commit…"."""
+    names = [f"ext4 -o noatime,compress_algorithm=zstd:{level}" for level in (1, 2)]
+    rows = [
+        {"profile": name, "at_most_ns": at_most_ns, "requests": 2, "longer": longer}
+        for name in names
+        for at_most_ns, longer in ((1000, 1.0), (9000, 0.5), (90000, 0.1))
+    ]
+    chart = charts.themed(charts.latencies(pa.Table.from_pylist(rows)))
+    drawn = vl_convert.vegalite_to_svg(chart.to_dict())
+    assert all(name in drawn for name in names)
+    assert "…" not in drawn

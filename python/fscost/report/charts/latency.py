@@ -6,7 +6,7 @@ import altair as alt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fscost.report.charts.style import PALETTE, in_order, inline
+from fscost.report.charts.style import PALETTE, in_order, inline, names_of
 
 _DASHES = ([1, 0], [6, 3], [2, 2])
 """Dash patterns of lines: each pattern repeats all colours."""
@@ -66,8 +66,8 @@ def latencies(table: pa.Table) -> Any:
                     format="~%", values=[1, 0.5, 0.1, 0.01, 0.001, 0.0001], labelOverlap=True
                 ),
             ),
-            color=alt.Color("profile:N", scale=colours, title=None),
-            strokeDash=alt.StrokeDash("profile:N", scale=dashes, title=None),
+            color=alt.Color("profile:N", scale=colours, legend=names_of(names)),
+            strokeDash=alt.StrokeDash("profile:N", scale=dashes, legend=names_of(names)),
             order="at_most_ns:Q",
             tooltip=[
                 alt.Tooltip("profile:N"),

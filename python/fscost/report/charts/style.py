@@ -43,6 +43,10 @@ ROOM = f"max(width, isFinite(containerSize()[0]) ? containerSize()[0] : {LARGE})
 """Width of a figure on a page or in a file. Vega's own `width` is without the names on the left,
 and becomes final only after the legend has been placed."""
 _MOST_TICKS = 5
+_LETTER = 7
+"""Pixels of a letter of a legend."""
+_LONGEST_LABEL = 310
+"""Pixels of a label of a legend that a phone has room for."""
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
@@ -161,6 +165,18 @@ def by_colour(names: Sequence[str]) -> list[str]:
 def words(title: str | None = None) -> alt.Legend:
     """Build a legend that shows names in plain words: `directory entries`."""
     return alt.Legend(labelExpr="replace(datum.label, /_/g, ' ')", title=title)
+
+
+def names_of(profiles: Sequence[str]) -> alt.Legend:
+    """Build a legend of profiles, whose names often differ at their ends only: whole names, in as
+    many columns as have room for them."""
+    pixels = _LETTER * max(map(len, profiles), default=1) + 40
+    columns = max(1, min(4, LARGE // pixels))
+    return alt.Legend(
+        title=None,
+        labelLimit=_LONGEST_LABEL,
+        columns=alt.ExprRef(f"{ROOM} < 420 ? 1 : {columns}"),
+    )
 
 
 def largest(table: pa.Table, column: str, value: str) -> list[str]:
