@@ -18,6 +18,7 @@ from fscost.report.charts import themed
 from fscost.report.figures import figures
 from fscost.report.html import html_text
 from fscost.report.html.page import _built
+from fscost.report.html.templates import whole_options
 from fscost.results import SAMPLES, load, salvaged
 from fscost.view.page import page
 
@@ -62,6 +63,15 @@ def test_names_stay_text(hostile_run: Path) -> None:
     assert "\u202e" not in text, "what turns text around"
     assert "\x1b" not in text
     assert HOSTILE in parsed.text, "the reader sees the name as it is"
+
+
+def test_options_in_sentences_stay_whole_and_text() -> None:
+    shown = whole_options(f"the --ssd device, -o a=1, a-b, --, -O {HOSTILE}")
+    span = '<span class="option">{}</span>'
+    assert shown.startswith(
+        f"the {span.format('--ssd')} device, {span.format('-o')} a=1, a-b, --, {span.format('-O')} "
+    )
+    assert "<script" not in shown
 
 
 def test_a_browser_runs_the_page_s_own_scripts_only(hostile_run: Path) -> None:

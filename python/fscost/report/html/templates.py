@@ -1,12 +1,16 @@
 """Templates of pages. Autoescape is always on, and each text is `plain`."""
 
+import re
 from functools import cache
 from typing import Any
 
 import jinja2
+from markupsafe import Markup, escape
 
 from fscost.view.grid import plain
 from fscost.view.units import human_bytes, slug
+
+_OPTION = re.compile(r"(?<!\S)--?[A-Za-z][A-Za-z-]{0,20}(?![\w-])")
 
 
 def template(name: str) -> jinja2.Template:
@@ -24,8 +28,18 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"slug": slug, "human_bytes": human_bytes}
+    environment.filters |= {
+        "slug": slug,
+        "human_bytes": human_bytes,
+        "whole_options": whole_options,
+    }
     return environment
+
+
+def whole_options(text: str) -> Markup:
+    """Escape a sentence, and keep the words that begin with a hyphen whole: browsers end a line
+    between the hyphens of --ssd."""
+    return Markup(_OPTION.sub(r'<span class="option">\g<0></span>', str(escape(plain(text)))))
 
 
 def _plain(value: Any) -> Any:
