@@ -177,7 +177,7 @@ impl Backend for Recorder {
     fn finish(mut self: Box<Self>) -> Result<(BTreeMap<String, Totals>, Summary)> {
         self.log_replies()?;
         let disks = self.writer.disks().to_vec();
-        let summary = (*self).writer.finish()?;
+        let summary = self.writer.finish()?;
         Ok((named(&disks, &summary.totals), summary))
     }
 }
