@@ -4,8 +4,8 @@ The same cells run on recorded disks and on plain loop devices over a file, side
 Both are on one tmpfs, the hardest case, since no disk hides the overhead. Pairs are interleaved,
 the order within a pair alternates, and the ratio within a pair counts. Budgets are those of the
 issue: whole workloads within 1.15 of the plain loop device (aim 1.10), a 4 KiB write + fsync loop
-within 1.25, queued 4 KiB writes at 0.7 times the rate or more, the disk server's memory below 64 MiB
-+ 64 bytes a request.
+within 1.25, queued 4 KiB writes at 0.7 times the rate or more, the disk server's memory below
+64 MiB + 64 bytes a request.
 """
 
 import argparse

@@ -9,6 +9,7 @@
 )]
 
 pub mod backend;
+mod carry_out;
 pub mod confine;
 pub mod control;
 mod errno;

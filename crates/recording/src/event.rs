@@ -115,18 +115,6 @@ impl Event {
     }
 }
 
-/// The reply to a request of a disk with a device model, or of a real disk. Other disks reply as
-/// soon as a request is logged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Reply {
-    /// Number of the request in the recording, marks not counted.
-    pub request: u64,
-    /// Time at which the model or the device had completed the request.
-    pub complete_ns: u64,
-    /// Time at which the reply had been sent.
-    pub sent_ns: u64,
-}
-
 /// A named instant, sent by the lab.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mark {

@@ -1,6 +1,6 @@
 //! Byte layout of a recording (`docs/recording-format.md`). All integers are little-endian.
 
-use crate::{Error, ErrorKind, Event, Mark, Op, Reply, Result};
+use crate::{Error, ErrorKind, Event, Mark, Op, Result, reply::RawReply};
 use zerocopy::{
     FromBytes, FromZeros as _, Immutable, IntoBytes, KnownLayout, Unaligned,
     little_endian::{U16, U32, U64},
@@ -170,14 +170,6 @@ pub(crate) struct RawEvent {
     disk: U16,
     op: u8,
     flags: u8,
-}
-
-#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned, Debug, Clone, Copy)]
-#[repr(C)]
-pub(crate) struct RawReply {
-    request: U64,
-    complete_ns: U64,
-    sent_ns: U64,
 }
 
 const FLAG_FUA: u8 = 1;
@@ -441,26 +433,6 @@ impl RawEvent {
             Err(what) => what,
             Ok(()) => "content reaches past the frame's end".into(),
         }
-    }
-}
-
-impl RawReply {
-    pub(crate) fn new(reply: &Reply) -> Self {
-        Self {
-            request: reply.request.into(),
-            complete_ns: reply.complete_ns.into(),
-            sent_ns: reply.sent_ns.into(),
-        }
-    }
-
-    /// Parses a reply; `None` if it was sent before its request was completed.
-    pub(crate) fn parse(&self) -> Option<Reply> {
-        let reply = Reply {
-            request: self.request.get(),
-            complete_ns: self.complete_ns.get(),
-            sent_ns: self.sent_ns.get(),
-        };
-        (reply.complete_ns <= reply.sent_ns).then_some(reply)
     }
 }
 

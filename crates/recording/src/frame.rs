@@ -4,8 +4,9 @@ use crate::{
     Error, ErrorKind, Event, Reply, Result,
     format::{
         FRAME_HEADER_BYTES, FRAME_MAGIC, FRAME_MAX_BYTES, FRAME_MAX_EVENTS, FRAME_TARGET_BYTES,
-        PIECE_BYTES, RawEvent, RawFrameHeader, RawPiece, RawReply,
+        PIECE_BYTES, RawEvent, RawFrameHeader, RawPiece,
     },
+    reply::RawReply,
 };
 use std::{
     io::{self, Write},

@@ -28,6 +28,7 @@ mod packed;
 mod piece_cache;
 mod raw_frame;
 mod reader;
+mod reply;
 mod room;
 mod totals;
 mod unpacked;
@@ -35,7 +36,7 @@ mod verify;
 mod writer;
 
 pub use error::{Error, ErrorKind, Result};
-pub use event::{Event, Mark, Op, Reply};
+pub use event::{Event, Mark, Op};
 pub use extent_map::{ExtentMap, Location, Segment};
 pub use fail_point::fail_point;
 pub use file::{Output, open_regular};
@@ -44,6 +45,7 @@ pub use image::{Image, Instant, clear, overwrite_sparse, set_size, write_sparse}
 pub use intervals::{Interval, Survey, intervals};
 pub use pack::Packer;
 pub use reader::{End, FrameInfo, Recording};
+pub use reply::Reply;
 pub use room::Room;
 pub use totals::Totals;
 pub use unpacked::{Contents, Expected, Frame, MarkReader};

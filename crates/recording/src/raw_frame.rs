@@ -4,8 +4,9 @@ use crate::{
     Error, Reply, Result,
     format::{
         FRAME_HEADER_BYTES, FRAME_MAX_PIECES, PIECE_BYTES, PIECE_ENTRY_BYTES, RawEvent,
-        RawFrameHeader, RawPiece, RawReply,
+        RawFrameHeader, RawPiece,
     },
+    reply::RawReply,
 };
 use std::{cell::RefCell, fs::File, io, os::unix::fs::FileExt as _};
 use zerocopy::{FromBytes, FromZeros as _, IntoBytes as _};

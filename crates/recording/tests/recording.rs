@@ -444,12 +444,6 @@ fn the_bytes_are_those_of_the_document() {
         ..event(Op::Write, 0, 1024, 512, 0)
     };
     writer.append(write).unwrap();
-    let reply = Reply {
-        request: 0,
-        complete_ns: 9,
-        sent_ns: 11,
-    };
-    writer.reply(reply).unwrap();
     writer.finish().unwrap();
     let bytes = fs::read(&path).unwrap();
     let u16_at = |at: usize| u16::from_le_bytes(bytes[at..at + 2].try_into().unwrap());
@@ -478,9 +472,7 @@ fn the_bytes_are_those_of_the_document() {
         (512, 512, 1)
     );
     assert_eq!((u64_at(frame + 32), u64_at(frame + 40)), (7, 7));
-    let (table, events, replies) = (frame + 64, frame + 72, frame + 72 + events_bytes);
-    assert_eq!(u32_at(frame + 52), 1);
-    let stored = replies + u32_at(frame + 56) as usize;
+    let (table, events, stored) = (frame + 64, frame + 72, frame + 72 + events_bytes);
     assert_eq!(u32_at(frame + 48), crc32c::crc32c(&bytes[table..stored]));
     assert_eq!(u32_at(frame + 60), crc_with_zero(frame, table, frame + 60));
     assert_eq!(
@@ -488,9 +480,7 @@ fn the_bytes_are_those_of_the_document() {
         (512, crc32c::crc32c(&content))
     );
     assert_eq!(&bytes[stored..stored + 512], content);
-    let reply = zstd::bulk::decompress(&bytes[replies..stored], 1000).unwrap();
-    assert_eq!(reply, [0u64, 9, 11].map(u64::to_le_bytes).concat());
-    let event = zstd::bulk::decompress(&bytes[events..replies], 1000).unwrap();
+    let event = zstd::bulk::decompress(&bytes[events..stored], 1000).unwrap();
     let expected = [
         &5u64.to_le_bytes()[..],
         &7u64.to_le_bytes(),

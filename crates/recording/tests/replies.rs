@@ -87,6 +87,31 @@ fn replies_are_read_as_they_were_written() {
     }
 }
 
+/// The bytes of docs/recording-format.md, counted by hand, as in recording.rs.
+#[test]
+fn the_bytes_are_those_of_the_document() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("r");
+    recorded(&path, 1);
+    let bytes = fs::read(&path).unwrap();
+    let u32_at = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
+    // The first frame ends at the mark, so the second one has the reply alone.
+    let length = |frame: usize| {
+        let bodies = [frame + 16, frame + 24, frame + 56].map(|at| u32_at(at) as usize);
+        64 + u32_at(frame + 28) as usize * 8 + bodies.iter().sum::<usize>()
+    };
+    assert_eq!((u32_at(HEADER + 52), u32_at(HEADER + 56)), (0, 0));
+    let frame = HEADER + length(HEADER);
+    assert_eq!(&bytes[frame..frame + 5], b"FRAM\x01");
+    assert_eq!((u32_at(frame + 12), u32_at(frame + 52)), (0, 1));
+    let index = &bytes[frame + 64..frame + length(frame)];
+    assert_eq!(u32_at(frame + 48), crc32c::crc32c(index));
+    let stored = &index[u32_at(frame + 16) as usize..];
+    let reply = zstd::bulk::decompress(stored, 1000).unwrap();
+    assert_eq!(reply, [0u64, 1000, 1003].map(u64::to_le_bytes).concat());
+    assert_eq!(&bytes[frame + length(frame)..][..5], b"FRAM\x02");
+}
+
 #[test]
 fn a_packed_copy_has_the_same_replies() {
     let folder = tempfile::tempdir().unwrap();

@@ -5,7 +5,8 @@ use super::protocol::{
     StatfsOut, TransferIn, WriteOut, opcode,
 };
 use crate::{
-    backend::{Backend, Content, Request, carry_out},
+    backend::{Backend, Request},
+    carry_out::{Content, carry_out},
     errno,
     real::{Outcome, Real},
     timing::Timing,

@@ -9,7 +9,8 @@ use super::{
     },
     shared::Shared,
 };
-use crate::backend::{self, Content, carry_out};
+use crate::backend;
+use crate::carry_out::{Content, carry_out};
 use crate::timing::{Ticket, lock};
 use fscost_recording::{DiskInfo, ErrorKind, MAX_REQUEST_BYTES, Op};
 use std::{

@@ -9,7 +9,8 @@ use super::{
     ring::{Happened, Waited},
 };
 use crate::{
-    backend::{Backend, Content, Request, carry_out},
+    backend::{Backend, Request},
+    carry_out::{Content, carry_out},
     errno,
     timing::Timing,
 };
