@@ -5,16 +5,22 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.recordings import WRITE, Body, event, write
 
+from fscost import capture
 from fscost.cli.examine import sources
-from fscost.cli.examiners import Examined, in_guests, natively
+from fscost.cli.examiners import Examined, Examiners, in_guests, natively
 from fscost.crash import states
-from fscost.crash.explore import Limits, control, explore
+from fscost.crash.again import again, rebuilt
+from fscost.crash.again import control as again_control
+from fscost.crash.explore import Limits, Source, control, examined_all, explore, planned
+from fscost.crash.journal import answers
+from fscost.crash.losses import lost
 from fscost.lab.vm import VmLab
 from fscost.results import load
 
@@ -58,6 +64,61 @@ def test_guests_and_this_kernel_agree(name: str, tmp_path: Path, vm_lab: VmLab) 
         noticed = control(source, limits, in_guests(vm_lab)(profile))
         assert noticed == control(source, limits, natively(results.folder)(profile))
         assert noticed.noticed > 0
+
+
+def recorded(folder: Path, name: str) -> tuple[Examined, Source, Examiners]:
+    """Record a profile on this kernel. Return it, and what examines it here."""
+    few = ("--rounds", "1", "--cuts", "1", "--states", "4")
+    subprocess.run([*PROGRAM, *few, "--on", name, "-o", "run"], cwd=folder, check=True)
+    results = load(folder / "run")
+    [(profile, source)] = sources(results, states.load(results.folder).workload)
+    return profile, source, natively(results.folder)
+
+
+@pytest.mark.root
+def test_a_guest_s_recovery_is_cut(tmp_path: Path, vm_lab: VmLab) -> None:
+    """What a replay of the journal wrote is pending until it is flushed."""
+    profile, source, _ = recorded(tmp_path, "ext4")
+    crash = capture.crash(source.recording)
+    limits = Limits(states_per_cut=4, again=3)
+    [first, *_] = planned(crash, crash.cuts(source.begin_ns, source.end_ns, 1), limits).states
+    answered = answers(in_guests(vm_lab)(profile), profile.name, None)
+    outcomes = examined_all(source, limits.device, [first], answered)
+    found = again(source, limits, outcomes, answered)
+    assert (found.firsts, len(found.seconds), found.broken) == (1, 3, [])
+    assert any(each.numbers.pending > 0 for each in found.seconds)
+    assert all(each.outcome.mounts for each in found.seconds)
+    numbers = found.seconds[0].numbers
+    recording = tmp_path / "recovery"
+    outcome = rebuilt(source, limits.device, numbers, answered, recording)
+    assert (outcome.mounts, outcome.broken) == (True, [])
+    with capture.opened(recording) as opened:
+        assert [name for _, name, _ in opened.marks()] == ["mount", "end"]
+
+
+@pytest.mark.root
+@pytest.mark.long
+def test_a_recovery_without_flushes_is_broken_in_guests(tmp_path: Path, vm_lab: VmLab) -> None:
+    profile, source, _ = recorded(tmp_path, "ext4")
+    limits = Limits(cuts=4, states_per_cut=4)
+    answered = answers(in_guests(vm_lab)(profile), profile.name, None)
+    outcomes = explore(source, limits, answered).outcomes
+    assert again_control(source, limits, outcomes, answered).broken
+
+
+@pytest.mark.root
+@pytest.mark.long
+def test_guests_lose_disks_as_this_kernel_does(tmp_path: Path, vm_lab: VmLab) -> None:
+    profile, source, here = recorded(tmp_path, "ext4 -J device={disk.journal}")
+    found = [
+        lost(source, Limits(), answers(examiners(profile), profile.name, None))
+        for examiners in (in_guests(vm_lab), here)
+    ]
+    there, natively_lost = ([replace(each, words=()) for each in part] for part in found)
+    assert there == natively_lost
+    assert {each.how for each in there} == {"gone", "blank", "stale"}
+    assert any(each.clean for each in there)
+    assert not all(each.mounts for each in there)
 
 
 @pytest.mark.root

@@ -1,8 +1,9 @@
 """The loss of a disk in states of a recording, and each documented way back."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from typing import Any
 
 from fscost import capture
 from fscost.crash.disks import Disk
@@ -45,11 +46,7 @@ def lost(
         for number, how, way in losses
         for state in states[how]
     ]
-    spares = [
-        asdict(replace(disk, name=f"{_SPARE}{number}"))
-        for number, disk in enumerate(_different(found.disks))
-    ]
-    answers = answered({**about_of(found, limits), "spares": spares}, jobs, say)
+    answers = answered(with_spares(found, about_of(found, limits)), jobs, say)
     known, _ = reference(found, {job["at_ns"] for job in jobs}, limits, answered)
     for job, told in zip(jobs, answers, strict=True):
         told["broken"] = broken(known, job["at_ns"] - found.margin_ns, told)
@@ -63,6 +60,15 @@ def lost(
         )
         for number, how, way in losses
     ]
+
+
+def with_spares(found: Source, about: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what all states share, with empty disks that take the place of lost ones."""
+    spares = [
+        asdict(replace(disk, name=f"{_SPARE}{number}"))
+        for number, disk in enumerate(_different(found.disks))
+    ]
+    return {**about, "spares": spares}
 
 
 def _losable(found: Source) -> list[int]:
