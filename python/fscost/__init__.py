@@ -18,6 +18,8 @@ __all__ = ["Request", "Run", "compare", "explain", "load"]
 
 def __getattr__(name: str) -> Any:
     """Import names from `fscost.api` on first use, so that the command line starts fast."""
+    if name == "__version__":
+        return import_module("importlib.metadata").version("fscost")
     if name not in __all__:
         raise AttributeError(f"module 'fscost' has no attribute {name!r}")
     return getattr(import_module("fscost.api"), name)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,10 @@ from fscost.results import RunResults, how_to_fetch
 from fscost.results import load as _load
 from fscost.run import execute
 from fscost.view.breakdown import WRITTEN
+from fscost.view.grid import plain
 from fscost.view.kept import first_recorded
 from fscost.view.page import Page, page
+from fscost.view.run import view
 from fscost.view.sweep import rows as effect_rows
 from fscost.view.sweep import sweeps
 
@@ -49,6 +52,16 @@ class Run:
         """Median, 95 % interval, ratio to the baseline and verdict of each profile, phase and
         metric."""
         return stats.to_table(stats.summarise(self.samples, self.results.manifest.baseline))
+
+    def _repr_html_(self) -> str:
+        """Answer and first table, which notebooks show for a run."""
+        shown = view(self.results)
+        lines = [("th", shown.summary.header), *(("td", row) for row in shown.summary.rows)]
+        table = "".join(
+            f"<tr>{''.join(f'<{tag}>{escape(plain(cell))}</{tag}>' for cell in row)}</tr>"
+            for tag, row in lines
+        )
+        return f"<p>{escape(shown.headline)}</p><table>{table}</table>"
 
     def effects(self, metric: str = WRITTEN) -> pa.Table:
         """Effects of the options of a sweep on the totals of a metric, the largest first: sweep,

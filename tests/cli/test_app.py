@@ -4,6 +4,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Callable
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,15 @@ def test_a_reader_who_goes_ends_it_quietly(command: list[str]) -> None:
             [PROGRAM, *command], stdout=reader.stdin, stderr=subprocess.PIPE, text=True, check=False
         )
     assert (ended.returncode, ended.stderr) == (141, "")
+
+
+def test_what_cannot_be_encoded_has_a_stand_in() -> None:
+    """Bars of three kinds were question marks alike."""
+    stream = TextIOWrapper(BytesIO(), encoding="ascii")
+    app._forgive(stream)
+    stream.write("█▓▒░ ≈ −5 % 2× é")
+    stream.seek(0)
+    assert stream.buffer.read() == b"#=-. ~ -5 % 2x ?"
 
 
 @pytest.mark.parametrize("command", [["--help"], ["profiles"]])

@@ -94,3 +94,7 @@ def test_runs_of_the_same_show_their_trend(compare: Run, fscost: Run) -> None:
     lines = fscost("ls", "runs", columns=300).stdout.splitlines()
     assert [" Since a: ext4 " in line for line in lines] == [False, True, False]
     assert lines[1][-1] in "▁▂▃▄▅▆▇█"
+
+
+def test_a_file_system_alone_comes_before_its_arrays(fscost: Run) -> None:
+    assert fscost("profiles", "xfs").stdout.startswith("xfs ")

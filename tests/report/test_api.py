@@ -30,6 +30,15 @@ def test_a_run_is_an_object_with_tables_figures_and_a_page(
     assert (tmp_path / "page.html").read_text().startswith("<!doctype html>")
     with pytest.raises(InputError, match="no recording of 'xfs'"):
         run.explain("xfs")
+    assert fscost.__version__[0].isdigit()
+
+
+def test_a_notebook_shows_the_answer_of_a_run(hostile_run: Path) -> None:
+    shown = fscost.load(hostile_run)._repr_html_()
+    assert shown.startswith("<p>ext4 wrote the least: 1.00 MiB")
+    assert "<th>profile</th>" in shown
+    assert "<script" not in shown
+    assert "<img" not in shown
 
 
 def test_compare_measures_what_it_is_asked(tmp_path: Path) -> None:

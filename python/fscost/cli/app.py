@@ -1,5 +1,6 @@
 """The commands and their error handling: one clear message and exit 2, never a traceback."""
 
+import codecs
 import errno
 import os
 import resource
@@ -293,8 +294,23 @@ def _give_up_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+_ASCII = str.maketrans(
+    {"█": "#", "▓": "=", "▒": "-", "░": ".", "≈": "~", "−": "-", "–": "-", "×": "x", "→": ">"}
+)
+"""What stands for the characters of tables where they cannot be encoded."""
+
+
 def _forgive(stream: TextIO | object) -> None:
-    """Print a question mark, not a traceback, on terminals that cannot encode × or –."""
+    """Print similar characters or question marks, not a traceback, on terminals that cannot encode
+    × or –."""
     reconfigure = getattr(stream, "reconfigure", None)
     if reconfigure is not None:
-        reconfigure(errors="replace")
+        codecs.register_error("fscost", _in_ascii)
+        reconfigure(errors="fscost")
+
+
+def _in_ascii(error: UnicodeError) -> tuple[str | bytes, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    text = error.object[error.start : error.end].translate(_ASCII)
+    return "".join(each if each.isascii() else "?" for each in text), error.end

@@ -23,6 +23,7 @@ def profiles(
 ) -> None:
     """List the named profiles, one line each."""
     found = [each for each in profile.catalogue() if wanted in (None, each.type)]
+    found.sort(key=lambda each: each.array is not None)
     if not found:
         types = sorted({each.type for each in profile.catalogue()})
         raise InputError(

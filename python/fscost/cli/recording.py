@@ -209,7 +209,7 @@ def strip(
     """Write a copy without the contents of files, for sharing (docs/sharing.md).
 
     Of a run, each recording is copied, but not its other files: they name your commands, folders
-    and machine.
+    and machine. The lengths of names, and the names of extended attributes, stay.
     """
     if not recording.is_dir():
         _strip(recording, out, names)
