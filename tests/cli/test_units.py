@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from fscost.errors import InputError
 from fscost.quantity import parse_duration_s, parse_size_bytes
+from fscost.view.summary import percent
 from fscost.view.units import (
     human,
     human_bytes,
@@ -127,6 +128,16 @@ def test_ratios_keep_what_matters() -> None:
     # The median of 21 and 22 requests.
     assert human_count(21.5) == "22"
     assert human_seconds(1) == "1.00 s"
+
+
+def test_nothing_at_all_is_a_whole_change_and_little_is_not() -> None:
+    """0 B were "99.9 % less"."""
+    assert [percent(ratio) for ratio in (0.0, 0.0001, 0.5, 1.5)] == [
+        "100 %",
+        "99.9 %",
+        "50 %",
+        "50 %",
+    ]
 
 
 def test_large_counts_have_separators(fscost: Run, tmp_path: Path) -> None:

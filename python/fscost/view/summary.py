@@ -220,7 +220,7 @@ def _change(ratio: float | None) -> str:
 def percent(ratio: float) -> str:
     """Format the distance of a ratio from 1 as a percentage."""
     size = abs(ratio - 1) * 100
-    if ratio < 1 and size >= 99.5:
+    if 0 < ratio < 1 and size >= 99.5:
         return f"{min(size, 99.9):.1f} %"
     return f"{size:.0f} %" if size >= 9.95 else f"{size:.1f} %"
 
