@@ -82,3 +82,19 @@ def test_a_failed_mount_says_why(device: Path, tmp_path: Path) -> None:
     assert mounting.unmount(str(folder)) == "Invalid argument"
     device.write_bytes(bytes(64 << 10))
     assert mounting.mount(str(device), str(folder), "ext4", "") != ""
+
+
+@pytest.mark.root
+def test_btrfs_forgets_its_disks(tmp_path: Path) -> None:
+    images = [tmp_path / "first", tmp_path / "second"]
+    for image in images:
+        with image.open("wb") as file:
+            file.truncate(128 << 20)
+    with attached(images[0], 512) as first, attached(images[1], 512) as second:
+        subprocess.run(["mkfs.btrfs", "-q", "-f", "-d", "raid1", first, second], check=True)
+        subprocess.run(["btrfs", "device", "scan", first, second], check=True)
+        # It ends with 1 if the kernel does not know all disks (btrfs-device(8)).
+        ready = ["btrfs", "device", "ready", first]
+        assert subprocess.run(ready, check=False).returncode == 0
+        mounting.forget()
+        assert subprocess.run(ready, check=False).returncode == 1

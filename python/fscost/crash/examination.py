@@ -194,8 +194,7 @@ class Examiner:
             yield devices
             if self._type == "btrfs":
                 # It keeps the disks of each identity in mind, and all states share one.
-                forget = ["btrfs", "device", "scan", "--forget"]
-                subprocess.run(forget, capture_output=True, check=False)
+                mounting.forget()
 
     @contextmanager
     def _on_array(

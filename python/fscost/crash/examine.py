@@ -1,12 +1,14 @@
-"""Examination of states in a mount namespace of its own: `python -m fscost.crash.examine`.
+"""Examination of states in mount namespaces of their own: `python -m fscost.crash.examine`.
 
-The program reads one job a line from standard input and answers with one line. Everything that it
-mounts belongs to its namespace, and its loop devices detach by themselves, so that nothing stays
-behind when it is killed.
+Several programs examine states side by side. Each reads one job a line from its socket and answers
+with one line. Everything that it mounts belongs to its namespace, and its loop devices detach by
+themselves, so that nothing stays behind when it is killed.
 """
 
+import contextlib
 import json
 import os
+import socket
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -34,7 +36,7 @@ class _Images:
         disk = self._disks[number]
         image = self._folder / disk.name
         crash = self.crashes(tuple(job["without"]))
-        # Each state replaces the one before: its pages are there already.
+        # Each state replaces the one before: most of its pages are the same.
         with os.fdopen(os.open(image, os.O_CREAT | os.O_RDWR, 0o600), "r+b") as file:
             at_ns, kept = job["at_ns"], job["kept"]
             crash.export(at_ns, self._device, kept, number, file.fileno(), image)
@@ -71,23 +73,50 @@ def _recovered(
     return {"again": seconds}
 
 
-def main() -> None:
-    """Answer jobs until standard input ends."""
-    about = json.loads(sys.stdin.readline())
+def _serve(about: Mapping[str, Any], images: _Images, channel: socket.socket) -> None:
+    """Answer jobs until the socket ends."""
+    mounting.unshare()
     folder = Path(about["folder"])
-    # The recording is opened before the mount hides it.
-    images = _Images(about, Path(about["recording"]), folder / "images")
     if failed := mounting.mount("fscost-crash", str(folder), "tmpfs", ""):
         raise OSError(f"mount of a tmpfs at {folder} failed: {failed}")
     for name in ("images", "root"):
         (folder / name).mkdir()
     examiner = Examiner(about, images, folder / "root")
-    for line in sys.stdin:
-        job = json.loads(line)
-        is_again = "again" in job
-        found = _recovered(about, images, folder, job) if is_again else examiner.answer(job)
-        sys.stdout.write(f"{json.dumps(found)}\n")
-        sys.stdout.flush()
+    with channel.makefile("rw") as lines:
+        for line in lines:
+            job = json.loads(line)
+            is_again = "again" in job
+            found = _recovered(about, images, folder, job) if is_again else examiner.answer(job)
+            lines.write(f"{json.dumps(found)}\n")
+            lines.flush()
+
+
+def main() -> None:
+    """Fork a program for each socket whose descriptor is named, and wait for them. The start of
+    Python, its modules and the recording cost more than many states: all programs share them."""
+    if not (line := sys.stdin.readline()):
+        return  # nobody asks any more
+    about = json.loads(line)
+    # The recording is opened before a mount hides it.
+    images = _Images(about, Path(about["recording"]), Path(about["folder"]) / "images")
+    images.crashes(()).hold()
+    channels = [socket.socket(fileno=int(number)) for number in sys.argv[1:]]
+    own = os.getpid()
+    while channels:
+        channel = channels.pop()
+        if os.fork() == 0:
+            mounting.end_with(own)
+            # Its share of the processors is its own, too (sched(7), autogroups).
+            os.setsid()
+            for other in channels:
+                other.close()
+            _serve(about, images, channel)
+            return
+        # A program has ended once nobody has its socket.
+        channel.close()
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            os.wait()
 
 
 if __name__ == "__main__":

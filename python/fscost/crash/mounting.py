@@ -3,9 +3,12 @@
 Only the standard library is imported here: a guest loads this over a slow share.
 """
 
+import contextlib
 import ctypes
 import errno
+import fcntl
 import os
+import signal
 
 _FLAGS = {
     "ro": 1,
@@ -45,6 +48,13 @@ _OF_MOUNT = (
 """Options of mount(8) that the kernel does not know, or not by this name."""
 _OF_MOUNT_STARTS = ("x-", "X-", "verity.")
 _READ_ONLY = (errno.EROFS, errno.EACCES)
+_NEW_NAMESPACE = 0x20000
+"""CLONE_NEWNS of include/uapi/linux/sched.h."""
+_DEATH_SIGNAL = 1
+"""PR_SET_PDEATHSIG of include/uapi/linux/prctl.h."""
+_BTRFS_CONTROL = "/dev/btrfs-control"
+_FORGET, _FORGET_BYTES = 0x50009405, 4096
+"""BTRFS_IOC_FORGET_DEV and struct btrfs_ioctl_vol_args of include/uapi/linux/btrfs.h."""
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -84,3 +94,26 @@ def unmount(folder: str) -> str:
     if _libc.umount2(os.fsencode(folder), 0) == 0:
         return ""
     return os.strerror(ctypes.get_errno())
+
+
+def forget() -> None:
+    """Let btrfs forget all disks that are not mounted, as `btrfs device scan --forget` does."""
+    with contextlib.suppress(OSError):
+        control = os.open(_BTRFS_CONTROL, os.O_RDWR)
+        try:
+            fcntl.ioctl(control, _FORGET, bytearray(_FORGET_BYTES))
+        finally:
+            os.close(control)
+
+
+def unshare() -> None:
+    """Give this process a mount namespace of its own."""
+    if _libc.unshare(_NEW_NAMESPACE) != 0:
+        raise OSError(ctypes.get_errno(), "unshare(2) of the mount namespace")
+
+
+def end_with(parent: int) -> None:
+    """Let the kernel end this process when its parent ends (prctl(2))."""
+    _libc.prctl(_DEATH_SIGNAL, ctypes.c_ulong(signal.SIGKILL))
+    if os.getppid() != parent:
+        os.kill(os.getpid(), signal.SIGKILL)

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -42,7 +43,7 @@ def _answered(
     folder: Path, disk_server: Path, about: About, jobs: Sequence[Job], finished: Finished
 ) -> list[dict[str, Any]]:
     # btrfs tells its disks apart by an identity that all states share: one at a time.
-    programs = 1 if about["type"] == "btrfs" else _MOST
+    programs = 1 if about["type"] == "btrfs" else max(1, min(_MOST, len(jobs)))
     waiting: Queue[tuple[int, Job]] = Queue()
     for numbered in enumerate(jobs):
         waiting.put(numbered)
@@ -50,22 +51,25 @@ def _answered(
     lock = threading.Lock()
     is_stopped = threading.Event()
 
-    def work() -> None:
-        more = {"folder": str(folder), "disk_server": str(disk_server)}
-        with _program({**about, **more}) as (questions, answers):
+    def work(program: socket.socket) -> None:
+        with program, program.makefile("rw") as lines:
             while not is_stopped.is_set():
                 try:
                     number, job = waiting.get_nowait()
                 except Empty:
                     return
-                answer = _asked(questions, answers, job)
+                answer = _asked(lines, job)
                 with lock:
                     found[number] = answer
                     finished(number, answer)
 
-    with ThreadPoolExecutor(programs) as pool:
+    more = {"folder": str(folder), "disk_server": str(disk_server)}
+    with (
+        _programs({**about, **more}, programs) as sockets,
+        ThreadPoolExecutor(programs) as pool,
+    ):
         try:
-            for each in [pool.submit(work) for _ in range(programs)]:
+            for each in [pool.submit(work, one) for one in sockets]:
                 each.result()
         except BaseException:
             is_stopped.set()
@@ -73,11 +77,11 @@ def _answered(
     return [found[number] for number in sorted(found)]
 
 
-def _asked(questions: IO[str], answers: IO[str], job: Mapping[str, Any]) -> dict[str, Any]:
+def _asked(program: IO[str], job: Mapping[str, Any]) -> dict[str, Any]:
     try:
-        questions.write(f"{json.dumps(job)}\n")
-        questions.flush()
-        answer = answers.readline()
+        program.write(f"{json.dumps(job)}\n")
+        program.flush()
+        answer = program.readline()
     except OSError:
         answer = ""
     if not answer:
@@ -87,19 +91,23 @@ def _asked(questions: IO[str], answers: IO[str], job: Mapping[str, Any]) -> dict
 
 
 @contextlib.contextmanager
-def _program(about: Mapping[str, Any]) -> Iterator[tuple[IO[str], IO[str]]]:
+def _programs(about: Mapping[str, Any], count: int) -> Iterator[list[socket.socket]]:
+    """Start programs, and yield a socket to each."""
     unshare = tool("unshare")
     if unshare is None:
         raise HostError("unshare is missing", "apt install util-linux")
+    pairs = [socket.socketpair() for _ in range(count)]
+    theirs = [other.fileno() for _, other in pairs]
     words = [str(unshare), "--mount", "--propagation", "private", "--"]
-    words += [sys.executable, "-P", "-m", "fscost.crash.examine"]
-    # Ctrl-C is for the caller: it lets the program finish its state and unmount.
+    words += [sys.executable, "-P", "-m", "fscost.crash.examine", *map(str, theirs)]
+    # Ctrl-C is for the caller: it lets the programs finish their states and unmount.
     with (
         interrupts.held() as release,
         subprocess.Popen(
             words,
             stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            pass_fds=theirs,
             text=True,
             start_new_session=True,
             # Their digests are compared with each other's.
@@ -108,12 +116,14 @@ def _program(about: Mapping[str, Any]) -> Iterator[tuple[IO[str], IO[str]]]:
     ):
         try:
             release()
+            for _, other in pairs:
+                other.close()
             assert process.stdin is not None
-            assert process.stdout is not None
             process.stdin.write(f"{json.dumps(about)}\n")
-            process.stdin.flush()
-            yield process.stdin, process.stdout
             process.stdin.close()
-            process.wait()
+            yield [own for own, _ in pairs]
         finally:
-            process.kill()
+            # They end with their sockets, once their states are unmounted.
+            for pair in pairs:
+                for end in pair:
+                    end.close()
