@@ -19,7 +19,8 @@ REPAIRED = (0, 1, 2)
 """Exit status of a repair after which no error is left (fsck(8))."""
 FAMILIES: Mapping[str, Family] = {
     "ext": Family(("e2fsck", "-fn"), ("e2fsck", "-fy")),
-    "xfs": Family(("xfs_repair", "-n"), ("xfs_repair", "-L")),
+    # It finds the same without prefetching and with few buffers, but starts in half the time.
+    "xfs": Family(("xfs_repair", "-n", "-P", "-o", "bhash=512"), ("xfs_repair", "-L")),
     # `btrfs check --repair` is not recommended (btrfs-check(8)).
     "btrfs": Family(("btrfs", "check")),
     "f2fs": Family(("fsck.f2fs", "--dry-run"), ("fsck.f2fs", "-f", "-y")),

@@ -8,6 +8,7 @@ that a wrong one says where it came from.
 import os
 import sys
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 
 from fscost.crash.kept import say_kept
@@ -17,14 +18,18 @@ _BYSTANDERS, _SLOTS, _SLOT_SECTORS, _OLD_SECTORS = 8, 8, 8, 32 << 10
 _SPOOL_SECTORS, _SPOOLED, _ROOM_BYTES = 256, 8, 128 << 10
 LOG, CONFIG, MAIL, DATABASE, STILL, OLD = "log", "config", "mail", "database", "still", "old"
 SPOOL, SWAP, FILLER = "spool", "swap", "filler"
+_MOST_SECTORS, _MOST_CONTENTS = 1 << 14, 1 << 7
+"""Sectors and contents that a check keeps for the next state: up to 24 MiB."""
 
 
+@lru_cache(_MOST_SECTORS)
 def sector(name: str, version: int, number: int) -> bytes:
     """Return a sector of a file's version."""
     head = f"{name} v{version} #{number} ".encode()
     return (head * (SECTOR_BYTES // len(head) + 1))[: SECTOR_BYTES - 1] + b"\n"
 
 
+@lru_cache(_MOST_CONTENTS)
 def content(name: str, version: int, sectors: int) -> bytes:
     """Return a whole version of a file."""
     return b"".join(sector(name, version, number) for number in range(sectors))
@@ -183,7 +188,10 @@ def _unpromised(folder: Path, kind: str, kept: int) -> Iterator[tuple[str, str]]
         number = name.removeprefix(f"{kind}-")
         if not number.isdigit() or int(number) <= kept:
             continue
-        for place, mine in enumerate(_sectors(_read(folder / name) or b"")):
+        data = _read(folder / name) or b""
+        if data == content(name, 0, len(data) // SECTOR_BYTES):
+            continue
+        for place, mine in enumerate(_sectors(data)):
             if mine != sector(name, 0, place) and _kind(mine, name) == STALE:
                 yield STALE, f"{name}, sector {place}"
 
