@@ -82,6 +82,17 @@ def test_the_metrics_of_a_single_profile_are_all_named(make: Make) -> None:
     assert headline(compared(*runs)) == "2 regressions of ext4: flushes +25 %, written +10 %."
 
 
+def test_the_bytes_are_named_beside_a_larger_change(make: Make) -> None:
+    """The answer was about flushes, and the table below it about bytes."""
+    names = ("ext4", "xfs")
+    before = {name: {WRITTEN: [100.0] * 3, "device_flushes": [8.0] * 3} for name in names}
+    after = {name: {WRITTEN: [110.0] * 3, "device_flushes": [10.0] * 3} for name in names}
+    runs = load(make("a", before)), load(make("b", after))
+    assert headline(compared(*runs)) == (
+        "4 regressions; the largest: ext4, flushes +25 %; written: ext4 +10 %, xfs +10 %."
+    )
+
+
 @pytest.mark.parametrize(
     ("condition", "expected"),
     [

@@ -28,6 +28,7 @@ COMPARED = (
 """Metrics that can be compared between runs. Times belong to one host at one time
 (docs/measuring.md), and the causes show what each byte was. The last two need `--ssd`."""
 _MOST_CAUSES = 3
+_MOST_NAMED = 3
 _CAUSES = {metric: name for name, metric in written.BY_CAUSE.items()} | {written.MIXED: "mixed"}
 _CONDITION = re.compile(r"\s*(\w+)\s*([<>])\s*([+-]?\d+(?:\.\d+)?)\s*(%?)\s*")
 
@@ -305,14 +306,23 @@ def headline(found: Changes) -> str:
 
 
 def _largest(changes: Sequence[Change], word: str) -> str:
-    """Count the changes, and name all if they are of one profile, else the first of them."""
+    """Count the changes, and name all if they are of one profile, else the first of them, and those
+    of the bytes written, which the table below shows."""
     first = changes[0]
     if len(changes) == 1:
         return f"1 {word}: {first.profile}, {_told(first)}."
     many = f"{len(changes)} {word}s"
     if len({change.profile for change in changes}) == 1:
         return f"{many} of {first.profile}: {', '.join(map(_told, changes))}."
-    return f"{many}; the largest: {first.profile}, {_told(first)}."
+    written = [
+        f"{each.profile} {signed_change(each.ratio or 1.0)}"
+        for each in changes
+        if each.metric == WRITTEN and each is not first
+    ]
+    if len(written) > _MOST_NAMED:
+        written = [*written[:_MOST_NAMED], f"{len(written) - _MOST_NAMED} more"]
+    also = f"; {label(WRITTEN)}: {', '.join(written)}" if written else ""
+    return f"{many}; the largest: {first.profile}, {_told(first)}{also}."
 
 
 def _told(change: Change) -> str:
