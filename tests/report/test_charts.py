@@ -72,14 +72,25 @@ def test_a_name_has_one_colour_in_every_chart() -> None:
         assert drawn["encoding"]["color"]["scale"]["domain"][:2] == [data, log]
         colours = drawn["encoding"]["color"]["scale"]["range"]
         assert len(set(colours)) == len(colours)
-    # "mixed" has the same colour of its own: the one that is named first keeps it in every chart.
-    for mixed in (1, 100):
-        sizes = {"data": 9, "log": 8, "size_or_extents": 7, "accounting": 6, "mixed": mixed}
-        drawn = charts.causes(table("cause", sizes)).to_dict()
-        assert colour_of(drawn, "size_or_extents") == PALETTE[4]
+    # Of several names of one kind, the same one has the pure colour in every chart, and the others
+    # its shades.
+    for log in (1, 100):
+        sizes = {"file_data": 9, "log": log, "journal_copy": 8, "journal_commit": 7, "mmp": 5}
+        drawn = charts.structures(table("structure", sizes)).to_dict()
+        assert colour_of(drawn, "journal_copy") == PALETTE[1]
+        assert colour_of(drawn, "log") == "#F7ACB5"
+        assert colour_of(drawn, "journal_commit") == "#A33340"
         # Other kinds leave the colours of data, journal and metadata free.
-        taken = {colour_of(drawn, "mixed"), colour_of(drawn, "accounting")}
-        assert not taken & set(PALETTE[:3])
+        assert colour_of(drawn, "mmp") not in PALETTE[:3]
+
+
+def test_phases_are_in_the_order_of_the_run() -> None:
+    rows = [
+        {"profile": "a", "phase": name, "measured": True, "write_bytes": 1.0}
+        for name in ("unpack", "make")
+    ]
+    drawn = charts.phases(pa.Table.from_pylist(rows)).to_dict()
+    assert drawn["encoding"]["color"]["scale"]["domain"] == ["unpack", "make"]
 
 
 def test_an_interval_far_beyond_the_bars_ends_in_an_arrow() -> None:

@@ -55,7 +55,8 @@ def phases(table: pa.Table) -> Any:
     """Draw the bytes of each profile stacked by measured phase: profile, phase, measured,
     write_bytes."""
     measured = table.filter(table["measured"]).select(["profile", "phase", "write_bytes"])
-    return _stacked(measured, "profile", "phase")
+    names = in_order(fewest(measured, "phase", "write_bytes"), "phase")
+    return _stacked(measured, "profile", "phase", names=tuple(names))
 
 
 def paths(table: pa.Table) -> Any:

@@ -12,19 +12,25 @@ import pyarrow as pa
 PALETTE = ("#4477AA", "#EE6677", "#228833", "#CCBB44", "#66CCEE", "#AA3377", "#EE8866", "#999999")
 """Paul Tol's "bright" with an orange (https://personal.sron.nl/~pault/), which colour-blind readers
 can distinguish on white and on black. The last colour is for the remainder."""
+_LIGHTER = ("#A3BDD8", "#F7ACB5", "#86C490", "#E6DE9F", "#B5E6F7", "#D690BA", "#F7BEA9", "#CCCCCC")
+_DARKER = ("#264766", "#A33340", "#115522", "#80752A", "#3A8AA6", "#661F47", "#A65A40", "#666666")
+"""Shades of the palette, for several names of one kind in a chart."""
 OTHERS = "all others"
 _FIXED = (
     ("data", "file_data", "file data", "written"),
-    ("log", "journal", "journal or log", "journal_copy", "log_tree"),
+    (
+        *("journal_copy", "journal", "journal or log", "log", "log_tree"),
+        *("journal_commit", "journal_descriptor", "padding"),
+    ),
     ("metadata", "inode_table", "inode_chunk", "inodes and names", "fs_tree", "new_inode"),
     ("allocation", "free space", "block_bitmap", "extent_tree", "free_space_tree"),
-    ("size_or_extents", "extent_map", "csum_tree", "mixed"),
+    ("size_or_extents", "extent_map", "csum_tree"),
     ("directory_entries", "directory", "RAID", "links_or_mode"),
     ("atime", "times", "superblock", "other metadata"),
-    ("unknown", OTHERS),
+    (OTHERS, "unknown", "mixed"),
 )
-"""For each colour of the palette, the names that have it in every chart: data is always blue, the
-journal always red."""
+"""For each colour of the palette, the names that have it or a shade of it in every chart: data is
+always blue, the journal always red."""
 _COLOUR_OF = {name: number for number, names in enumerate(_FIXED) for name in names}
 LARGE = 720
 """Width of a figure in a file; a page fits it to the page's column."""
@@ -142,19 +148,22 @@ def _steps() -> Iterator[float]:
 
 
 def colours(names: Sequence[str]) -> alt.Scale:
-    """Assign one colour each: the name's own (`_FIXED`) if no name before it there has it, otherwise
-    a free one, data's and the journal's last. `OTHERS` comes last."""
+    """Assign one colour each: the name's own (`_FIXED`), a lighter or darker shade of it if a name
+    before it there has it, otherwise a free one, data's and the journal's last. `OTHERS` comes
+    last."""
     ordered = sorted(names, key=lambda name: name == OTHERS)
-    taken: dict[str, int] = {}
+    taken: dict[str, str] = {}
     # In the order of `_FIXED`, so that a colour does not depend on which of its names is larger.
     for name in (each for each in _COLOUR_OF if each in ordered):
-        if _COLOUR_OF[name] not in taken.values():
-            taken[name] = _COLOUR_OF[name]
-    free = [number for number in range(len(PALETTE) - 1) if number not in taken.values()]
+        shades = [each[_COLOUR_OF[name]] for each in (PALETTE, _LIGHTER, _DARKER)]
+        free = [shade for shade in shades if shade not in taken.values()]
+        if free:
+            taken[name] = free[0]
+    others = [colour for colour in PALETTE[:-1] if colour not in taken.values()]
     for name in ordered:
         if name not in taken:
-            taken[name] = free.pop() if free else len(PALETTE) - 1
-    return alt.Scale(domain=ordered, range=[PALETTE[taken[name]] for name in ordered])
+            taken[name] = others.pop() if others else PALETTE[-1]
+    return alt.Scale(domain=ordered, range=[taken[name] for name in ordered])
 
 
 def by_colour(names: Sequence[str]) -> list[str]:
