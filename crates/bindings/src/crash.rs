@@ -94,6 +94,12 @@ impl Crash {
         Self::reading(py, Arc::clone(&self.shared), flushes)
     }
 
+    /// Hold the content of a small recording in memory, for this process and its forks.
+    fn hold(&self, py: Python<'_>) -> PyResult<()> {
+        let shared = Arc::clone(&self.shared);
+        working(py, move || shared.memory().map(drop))
+    }
+
     /// Return at most `most` instants, in nanoseconds, at which to cut the power.
     fn cuts(&self, begin_ns: u64, end_ns: u64, most: usize) -> Vec<u64> {
         self.requests.cuts(begin_ns, end_ns, most)
@@ -130,7 +136,7 @@ impl Crash {
         working(py, move || {
             let digests = shared.digests()?;
             let cut = device.cut(&requests, at_ns);
-            let identities = Identities::new(&shared.recording, digests, &cut);
+            let identities = Identities::new(digests, &cut);
             let found = choices(&cut, device.model, most, seed);
             Ok(found
                 .into_iter()
@@ -215,11 +221,14 @@ impl States {
             let digests = shared.digests()?;
             let cut = device.cut(&requests, at_ns);
             let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
-            Ok(found.add(&shared.recording, digests, &cut, device.model, most, seed))
+            Ok(found.add(digests, &cut, device.model, most, seed))
         })?;
         let new = new.map_err(|error: TooMany| refused(error))?;
         let choices = new.into_iter().map(|choice| {
-            let places: Vec<u8> = choice.kept.iter().flat_map(|at| at.to_ne_bytes()).collect();
+            let mut places = Vec::with_capacity(size_of_val(&choice.kept[..]));
+            for place in choice.kept {
+                places.extend_from_slice(&place.to_ne_bytes());
+            }
             (choice.how, PyBytes::new(py, &places))
         });
         Ok(choices.collect())

@@ -1,7 +1,13 @@
 //! Which of the pending units a power cut keeps.
 
 use crate::{Cut, digest::short};
-use std::collections::HashSet;
+use std::{
+    collections::HashSet,
+    hash::{BuildHasherDefault, Hasher},
+};
+
+/// Most units whose sets are so few that a bit for each takes less time than a hash: 128 KiB.
+const FEW_UNITS: usize = 20;
 
 /// What a device promises beyond flushes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +52,7 @@ pub(crate) fn each_choice(
 ) {
     let count = cut.pending.len();
     let mut kept = Kept::new(count);
-    let mut seen = HashSet::new();
+    let mut seen = Seen::new(count);
     // Each kind, and how many subsets it has.
     let mut kinds = vec![("none", 1), ("all", 1), ("prefix", count.saturating_sub(1))];
     if model == Model::Reorder {
@@ -55,7 +61,7 @@ pub(crate) fn each_choice(
     let share = (most / kinds.len()).max(1);
     for (how, subsets) in kinds {
         for number in 0..subsets.min(share) {
-            if seen.len() == most {
+            if seen.count == most {
                 return;
             }
             let number = if subsets > share {
@@ -76,7 +82,7 @@ pub(crate) fn each_choice(
                     kept.flip(number);
                 }
             }
-            if seen.insert(kept.name()) && !visit(how, &kept) {
+            if seen.insert(&kept) && !visit(how, &kept) {
                 return;
             }
         }
@@ -87,10 +93,10 @@ pub(crate) fn each_choice(
     let mut random = fastrand::Rng::with_seed(seed);
     // Few units have few subsets: stop when draws bring nothing new.
     let mut misses = 0;
-    while seen.len() < most && misses < 64 {
+    while seen.count < most && misses < 64 {
         let share = random.f64();
         kept.set_each(|_| random.f64() < share);
-        misses = if seen.insert(kept.name()) {
+        misses = if seen.insert(&kept) {
             if !visit("random", &kept) {
                 return;
             }
@@ -98,6 +104,66 @@ pub(crate) fn each_choice(
         } else {
             misses + 1
         };
+    }
+}
+
+/// The sets of places that were there before.
+struct Seen {
+    count: usize,
+    /// A bit for each set of few units.
+    bits: Vec<u64>,
+    names: HashSet<u128, BuildHasherDefault<Mixed>>,
+}
+
+impl Seen {
+    /// Begins with no set of as many units.
+    fn new(units: usize) -> Seen {
+        let bits = match units {
+            0..=FEW_UNITS => (1usize << units).div_ceil(64),
+            _ => 0,
+        };
+        Seen {
+            count: 0,
+            bits: vec![0; bits],
+            names: HashSet::default(),
+        }
+    }
+
+    /// Adds a set, and returns true if it was not there.
+    fn insert(&mut self, kept: &Kept) -> bool {
+        let name = kept.name();
+        let is_new = match self.bits.get_mut((name >> 6) as usize) {
+            Some(word) if kept.count <= FEW_UNITS => {
+                let bit = 1 << (name & 63);
+                let is_new = *word & bit == 0;
+                *word |= bit;
+                is_new
+            }
+            _ => self.names.insert(name),
+        };
+        self.count += usize::from(is_new);
+        is_new
+    }
+}
+
+/// Hashes the name of a set, most of whose bits may be equal to those of others.
+#[derive(Debug, Default)]
+struct Mixed(u64);
+
+impl Hasher for Mixed {
+    fn write_u128(&mut self, name: u128) {
+        let low = name as u64 ^ 0x9e37_79b9_7f4a_7c15;
+        let high = (name >> 64) as u64 ^ 0xbf58_476d_1ce4_e5b9;
+        let product = u128::from(low) * u128::from(high);
+        self.0 = product as u64 ^ (product >> 64) as u64;
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = short(bytes) as u64;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
     }
 }
 

@@ -21,7 +21,7 @@ pub struct Pending {
 #[derive(Debug)]
 pub struct Cut<'a> {
     pub(crate) requests: &'a Requests,
-    at_ns: u64,
+    pub(crate) at_ns: u64,
     /// What the power cut may lose.
     pub pending: Vec<Pending>,
 }

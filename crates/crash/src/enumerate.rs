@@ -1,7 +1,8 @@
 //! The states of many cuts, each image once.
 
-use crate::{Choice, Contents, Cut, Identities, Model, choose::each_choice, identity::Digests};
-use fscost_recording::Recording;
+use crate::{
+    Choice, Contents, Cut, Identities, Model, base::Base, choose::each_choice, identity::Digests,
+};
 use std::fmt;
 
 /// States of several cuts, without those whose image equals that of an earlier one. Their digests
@@ -9,6 +10,7 @@ use std::fmt;
 #[derive(Debug)]
 pub struct Enumeration {
     seen: Digests,
+    base: Base,
     tried: u64,
     bytes: usize,
     most_bytes: usize,
@@ -36,23 +38,24 @@ impl Enumeration {
     pub fn new(most_bytes: usize) -> Enumeration {
         Enumeration {
             seen: Digests::default(),
+            base: Base::default(),
             tried: 0,
             bytes: 0,
             most_bytes,
         }
     }
 
-    /// Returns the new states among at most `most` of a cut.
+    /// Returns the new states among at most `most` of a cut. All cuts are of the same requests. One
+    /// that follows the one before costs less than an earlier one.
     pub fn add(
         &mut self,
-        recording: &Recording,
         contents: &Contents,
         cut: &Cut<'_>,
         model: Model,
         most: usize,
         seed: u64,
     ) -> Result<Vec<Choice>, TooMany> {
-        let identities = Identities::new(recording, contents, cut);
+        let identities = Identities::after(&mut self.base, contents, cut);
         let mut found = Vec::new();
         each_choice(cut, model, most, seed, |how, kept| {
             self.tried += 1;

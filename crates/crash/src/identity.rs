@@ -4,10 +4,15 @@
 //! units costs as much as the units, not as much as the disks. Two sets of sectors with equal sums
 //! can be constructed (Wagner, CRYPTO 2002), but they cannot come about by chance.
 
-use crate::{Cut, choose::Kept, digest::short, image::map};
-use fscost_recording::{ExtentMap, Location, Op, Recording, Result, SECTOR_BYTES};
+use crate::{
+    Cut,
+    base::{After, Base},
+    choose::Kept,
+    digest::short,
+};
+use fscost_recording::{Location, Op, Recording, Result, SECTOR_BYTES};
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{HashMap, HashSet},
     hash::{BuildHasherDefault, Hasher},
 };
 
@@ -63,7 +68,7 @@ impl Contents {
     }
 
     /// Returns what a sector with this content adds to the digest; 0 if it is zero.
-    fn added(&self, at: Sector, location: Location) -> u128 {
+    pub(crate) fn added(&self, at: Sector, location: Location) -> u128 {
         let frame = self.frames.get(location.frame as usize);
         let content = frame.and_then(|frame| frame.get(place(location.content_offset)));
         match content.copied().unwrap_or_default() {
@@ -102,9 +107,9 @@ fn mixed(number: u64) -> u64 {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Sector {
-    disk: u16,
-    number: u64,
+pub(crate) struct Sector {
+    pub(crate) disk: u16,
+    pub(crate) number: u64,
 }
 
 /// The digests of a cut's choices.
@@ -127,27 +132,21 @@ struct Cell {
     with: Vec<u128>,
 }
 
-/// Units that change a sector, and what it adds to the digest after each.
-type Changes = BTreeMap<Sector, Vec<(u32, u128)>>;
-
 impl Identities {
     /// Prepares the digests of a cut.
-    pub fn new(recording: &Recording, contents: &Contents, cut: &Cut<'_>) -> Identities {
-        let (mut none, mut without) = (0u128, BTreeMap::new());
-        for (number, disk) in recording.header().disks.iter().enumerate() {
-            let number = number as u16;
-            let map = map(cut, number, &[]);
-            for (_, added) in added(contents, &map, number, 0, disk.size_bytes) {
-                none = none.wrapping_add(added);
-            }
-            for unit in cut.pending.iter().filter(|unit| unit.disk == number) {
-                without.extend(added(contents, &map, number, unit.offset, unit.length));
-            }
-        }
+    pub fn new(contents: &Contents, cut: &Cut<'_>) -> Identities {
+        Identities::after(&mut Base::default(), contents, cut)
+    }
+
+    /// Prepares the digests of a cut, from the base of an earlier one of the same requests, which
+    /// it moves on.
+    pub(crate) fn after(base: &mut Base, contents: &Contents, cut: &Cut<'_>) -> Identities {
+        base.advance(contents, cut);
+        let after = After::new(contents, base, cut);
         let mut alone = vec![0u128; cut.pending.len()];
         let mut cells: HashMap<Vec<u32>, Cell> = HashMap::new();
-        for (sector, changes) in changes(contents, cut, &without) {
-            let none = without.get(&sector).copied().unwrap_or_default();
+        for (sector, changes) in &after.pending {
+            let none = after.without(*sector);
             if let [(unit, added)] = changes[..] {
                 let sum = &mut alone[unit as usize];
                 *sum = sum.wrapping_add(added).wrapping_sub(none);
@@ -159,11 +158,11 @@ impl Identities {
                 with: vec![0; units.len()],
             });
             for (sum, (_, added)) in cell.with.iter_mut().zip(changes) {
-                *sum = sum.wrapping_add(added).wrapping_sub(none);
+                *sum = sum.wrapping_add(*added).wrapping_sub(none);
             }
         }
         Identities {
-            none,
+            none: after.sum(),
             alone,
             cells: cells.into_values().collect(),
         }
@@ -186,86 +185,4 @@ impl Identities {
             .chain(shared)
             .fold(self.none, |sum, added| sum.wrapping_add(added))
     }
-}
-
-/// Yields the sectors of a range that are not zero, and what each adds to the digest.
-fn added<'a>(
-    contents: &'a Contents,
-    map: &'a ExtentMap,
-    disk: u16,
-    offset: u64,
-    length: u64,
-) -> impl Iterator<Item = (Sector, u128)> + 'a {
-    map.segments(offset, length).flat_map(move |segment| {
-        let length = segment.location.map_or(0, |_| segment.length);
-        sectors(disk, segment.offset, length).filter_map(move |(sector, after)| {
-            let added = contents.added(sector, segment.location?.after(after));
-            (added != 0).then_some((sector, added))
-        })
-    })
-}
-
-/// Returns the pending units that change each sector after the last change that is kept anyway.
-fn changes(contents: &Contents, cut: &Cut<'_>, without: &BTreeMap<Sector, u128>) -> Changes {
-    let mut units: HashMap<u32, Vec<(u32, u64, u64)>> = HashMap::new();
-    for (place, unit) in cut.pending.iter().enumerate() {
-        let found = units.entry(unit.change).or_default();
-        found.push((place as u32, unit.offset, unit.length));
-    }
-    let mut found = Changes::new();
-    for (place, change) in cut.requests.changes.iter().enumerate() {
-        let event = &change.event;
-        let pending = units.get(&(place as u32));
-        if cut.is_kept(change, pending.is_some()) {
-            let overwritten: Vec<Sector> = within(&found, event.disk, event.offset, event.length);
-            for sector in overwritten {
-                found.remove(&sector);
-            }
-            continue;
-        }
-        for &(unit, offset, length) in pending.into_iter().flatten() {
-            if event.op.clears() {
-                // Elsewhere, the disk is zero already.
-                let mut cleared = within(&found, event.disk, offset, length);
-                cleared.extend(within(without, event.disk, offset, length));
-                cleared.sort_unstable();
-                cleared.dedup();
-                for sector in cleared {
-                    found.entry(sector).or_default().push((unit, 0));
-                }
-                continue;
-            }
-            let content_at = event.content_offset + (offset - event.offset) as u32;
-            let location = Location {
-                frame: change.frame,
-                content_offset: content_at,
-            };
-            for (sector, after) in sectors(event.disk, offset, length) {
-                let added = contents.added(sector, location.after(after));
-                found.entry(sector).or_default().push((unit, added));
-            }
-        }
-    }
-    found
-}
-
-/// Returns the known sectors of a range.
-fn within<T>(known: &BTreeMap<Sector, T>, disk: u16, offset: u64, length: u64) -> Vec<Sector> {
-    let at = |offset: u64| Sector {
-        disk,
-        number: offset / SECTOR_BYTES,
-    };
-    let range = known.range(at(offset)..at(offset + length));
-    range.map(|(sector, _)| *sector).collect()
-}
-
-/// Yields the sectors of a range, each with its distance from the range's beginning.
-fn sectors(disk: u16, offset: u64, length: u64) -> impl Iterator<Item = (Sector, u64)> {
-    (0..length / SECTOR_BYTES).map(move |number| {
-        let sector = Sector {
-            disk,
-            number: offset / SECTOR_BYTES + number,
-        };
-        (sector, number * SECTOR_BYTES)
-    })
 }

@@ -12,6 +12,7 @@
 // Libraries report errors; they never print.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
+mod base;
 mod choose;
 mod cut;
 mod digest;

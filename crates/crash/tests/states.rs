@@ -297,7 +297,7 @@ fn equal_images_have_equal_identities() {
     let requests = Requests::read(&recording, &[]).unwrap();
     let contents = Contents::read(&recording).unwrap();
     let cut = requests.cut(20, UNIT, false);
-    let identities = Identities::new(&recording, &contents, &cut);
+    let identities = Identities::new(&contents, &cut);
     let of = |kept: &[u32]| identities.of(kept);
     assert_eq!(of(&[1]), of(&[0, 1]));
     assert_eq!(of(&[1]), of(&[1, 2]));
@@ -318,7 +318,7 @@ fn an_enumeration_has_each_image_once() {
     let mut images = BTreeSet::new();
     for at_ns in [5, 20, 20] {
         let cut = requests.cut(at_ns, UNIT, false);
-        let new = found.add(&recording, &contents, &cut, Model::Reorder, 1000, 1);
+        let new = found.add(&contents, &cut, Model::Reorder, 1000, 1);
         for choice in new.unwrap() {
             let image = bytes(&recording, at_ns, 0, &choice.kept, 8);
             assert!(images.insert(image), "{choice:?}");
@@ -327,6 +327,26 @@ fn an_enumeration_has_each_image_once() {
     assert_eq!(found.different(), images.len());
     assert!((128..=256).contains(&images.len()), "{}", images.len());
     assert!(found.tried() > 400, "{}", found.tried());
+}
+
+#[test]
+fn an_enumeration_takes_cuts_in_any_order() {
+    // Nothing is pending at either cut, but the second write is not there at the earlier one.
+    let entries = [
+        write(0, 1, 0, 10),
+        flush(20, 30),
+        write(1, 2, 40, 50),
+        flush(60, 70),
+    ];
+    let (_folder, recording) = recorded(&entries);
+    let requests = Requests::read(&recording, &[]).unwrap();
+    let contents = Contents::read(&recording).unwrap();
+    let mut found = Enumeration::new(1 << 20);
+    for (at_ns, new) in [(75, 1), (35, 1), (75, 0), (35, 0)] {
+        let cut = requests.cut(at_ns, UNIT, false);
+        let states = found.add(&contents, &cut, Model::Reorder, 10, 1).unwrap();
+        assert_eq!(states.len(), new, "at {at_ns}");
+    }
 }
 
 #[test]
@@ -340,7 +360,7 @@ fn an_enumeration_ends_at_its_limit() {
     let cut = requests.cut(200, UNIT, false);
     let add = |most_bytes, most| {
         let mut found = Enumeration::new(most_bytes);
-        let new = found.add(&recording, &contents, &cut, Model::Reorder, most, 1);
+        let new = found.add(&contents, &cut, Model::Reorder, most, 1);
         (new.map(|choices| choices.len()), found.tried())
     };
     let (new, tried) = add(1 << 20, 50_000);
@@ -428,7 +448,7 @@ proptest! {
             let cut = requests.cut(at_ns, UNIT, false);
             let is_picked = |place: &u32| picks >> (place % 64) & 1 == 1;
             let kept: Vec<u32> = (0..cut.pending.len() as u32).filter(is_picked).collect();
-            let identity = Identities::new(&recording, &contents, &cut).of(&kept);
+            let identity = Identities::new(&contents, &cut).of(&kept);
             found.push((identity, bytes(&recording, at_ns, 0, &kept, 16)));
         }
         for (one, other) in [(0, 1), (0, 2), (1, 2)] {
