@@ -185,6 +185,9 @@ impl Image<'_> {
 /// Size of a page of most kernels: a file has holes of whole pages.
 const PAGE_BYTES: u64 = 4096;
 
+/// Bytes of an image that are compared with new content at a time.
+const COMPARED_BYTES: usize = 32 << 10;
+
 /// Gives an image its size.
 pub fn set_size(out: &File, size_bytes: u64) -> Result<()> {
     out.set_len(size_bytes).map_err(failed)
@@ -196,14 +199,30 @@ pub fn write_sparse(out: &File, content: &[u8], offset: u64) -> Result<()> {
 }
 
 /// Writes `content` at `offset` of an image that holds something else. Pages of zeros become holes.
+/// What the image holds already is not written: to read and compare takes less time.
 pub fn overwrite_sparse(out: &File, content: &[u8], offset: u64) -> Result<()> {
-    write_around_zeros(out, content, offset, |zeros| {
-        clear(
-            out,
-            offset + zeros.start as u64,
-            (zeros.end - zeros.start) as u64,
-        )
-    })
+    let mut buffer = [0; COMPARED_BYTES];
+    for (part, at) in content
+        .chunks(COMPARED_BYTES)
+        .zip((offset..).step_by(COMPARED_BYTES))
+    {
+        let held = &mut buffer[..part.len()];
+        out.read_exact_at(held, at).map_err(failed)?;
+        let pages = part
+            .chunks(PAGE_BYTES as usize)
+            .zip((at..).step_by(PAGE_BYTES as usize));
+        let held = held.chunks(PAGE_BYTES as usize);
+        for ((page, at), _) in pages.zip(held).filter(|((page, _), held)| page != held) {
+            write_around_zeros(out, page, at, |zeros| {
+                clear(
+                    out,
+                    at + zeros.start as u64,
+                    (zeros.end - zeros.start) as u64,
+                )
+            })?;
+        }
+    }
+    Ok(())
 }
 
 /// Makes a range of an image a hole.
