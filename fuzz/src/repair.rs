@@ -7,8 +7,8 @@ const FRAME_HEADER_BYTES: usize = 64;
 const PIECE_ENTRY_BYTES: usize = 8;
 const EVENT_BYTES: usize = 40;
 const REPLY_BYTES: usize = 24;
-/// Maximum number of events or replies to compress, which is that of a frame. The compressor gets no
-/// more than a writer would give it.
+/// Maximum number of events or replies to compress, which is that of a frame. The compressor gets
+/// no more than a writer would give it.
 const MOST_ENTRIES: usize = 4096;
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
@@ -84,8 +84,8 @@ fn frame(input: &[u8], at: usize, sequence: u32) -> Option<(Vec<u8>, usize)> {
     Some(([&header, index.as_slice(), whole].concat(), end))
 }
 
-/// Returns entries as they are stored: compressed, if they are as many as the header says at `count`.
-/// Their new length replaces the one at `length`.
+/// Returns entries as they are stored: compressed, if they are as many as the header says at
+/// `count`. Their new length replaces the one at `length`.
 fn entries(
     header: &mut [u8],
     count: usize,

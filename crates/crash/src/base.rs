@@ -2,7 +2,7 @@
 
 use crate::{
     Cut,
-    identity::{Contents, Sector},
+    contents::{Contents, Sector},
     requests::Change,
 };
 use fscost_recording::{Location, SECTOR_BYTES};

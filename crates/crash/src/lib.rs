@@ -14,6 +14,7 @@
 
 mod base;
 mod choose;
+mod contents;
 mod cut;
 mod digest;
 mod enumerate;
@@ -22,8 +23,9 @@ mod image;
 mod requests;
 
 pub use choose::{Choice, Model, choices};
+pub use contents::Contents;
 pub use cut::{Cut, Pending};
 pub use enumerate::{Enumeration, TooMany};
-pub use identity::{Contents, Identities};
+pub use identity::Identities;
 pub use image::{Memory, image};
 pub use requests::Requests;

@@ -8,8 +8,8 @@ use zerocopy::{
 
 /// Sector size. Offsets and lengths of requests are multiples of it.
 pub const SECTOR_BYTES: u64 = 512;
-/// Version of the format that is written. A reader rejects later ones. Version 1 has no replies: the
-/// fields of their numbers are zero.
+/// Version of the format that is written. A reader rejects later ones. Version 1 has no replies:
+/// the fields of their numbers are zero.
 pub const VERSION: u16 = 2;
 /// Maximum number of disks. A cell has few disks; a larger number means a damaged header.
 pub const MAX_DISKS: usize = 64;

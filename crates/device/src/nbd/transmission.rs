@@ -1,5 +1,5 @@
-//! Passes requests of one client to the backend, one at a time. If the disk has a model, replies wait
-//! for the model, but the next request does not wait for them.
+//! Passes requests of one client to the backend, one at a time. If the disk has a model, replies
+//! wait for the model, but the next request does not wait for them.
 
 use super::{
     handshake::Agreed,
