@@ -114,7 +114,16 @@ def test_guests_lose_disks_as_this_kernel_does(tmp_path: Path, vm_lab: VmLab) ->
         lost(source, Limits(), answers(examiners(profile), profile.name, None))
         for examiners in (in_guests(vm_lab), here)
     ]
-    there, natively_lost = ([replace(each, words=()) for each in part] for part in found)
+    # tune2fs also replays an old journal that it finds by its identity on any disk of the machine:
+    # here, states share it.
+    there, natively_lost = (
+        [
+            replace(each, words=())
+            for each in part
+            if each.how != "stale" or each.way in ("mount", "mount -o ro,noload", "e2fsck -fy")
+        ]
+        for part in found
+    )
     assert there == natively_lost
     assert {each.how for each in there} == {"gone", "blank", "stale"}
     assert any(each.clean for each in there)
