@@ -18,7 +18,7 @@ from fscost.report.charts import themed
 from fscost.report.figures import figures
 from fscost.report.html import html_text
 from fscost.report.html.page import _built
-from fscost.report.html.templates import whole_options
+from fscost.report.html.templates import linked, whole_options
 from fscost.results import SAMPLES, load, salvaged
 from fscost.view.page import page
 
@@ -72,6 +72,14 @@ def test_options_in_sentences_stay_whole_and_text() -> None:
         f"the {span.format('--ssd')} device, {span.format('-o')} a=1, a-b, --, {span.format('-O')} "
     )
     assert "<script" not in shown
+
+
+def test_addresses_are_links_and_text() -> None:
+    shown = linked(f"`find`, see https://example.org/a?b=1&c=2 {HOSTILE} javascript:alert(1)")
+    link = '<a href="https://example.org/a?b=1&amp;c=2" rel="noreferrer">'
+    assert shown.startswith(f"find, see {link}https://example.org/a?b=1&amp;c=2</a> ")
+    assert "<script" not in shown
+    assert shown.count("<a ") == 1
 
 
 def test_a_browser_runs_the_page_s_own_scripts_only(hostile_run: Path) -> None:

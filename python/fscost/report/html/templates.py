@@ -5,6 +5,7 @@ from functools import cache
 from typing import Any
 
 import jinja2
+from jinja2.utils import urlize
 from markupsafe import Markup, escape
 
 from fscost.view.grid import plain
@@ -32,6 +33,7 @@ def _environment() -> jinja2.Environment:
         "slug": slug,
         "human_bytes": human_bytes,
         "whole_options": whole_options,
+        "linked": linked,
     }
     return environment
 
@@ -40,6 +42,11 @@ def whole_options(text: str) -> Markup:
     """Escape a sentence, and keep the words that begin with a hyphen whole: browsers end a line
     between the hyphens of --ssd."""
     return Markup(_OPTION.sub(r'<span class="option">\g<0></span>', str(escape(plain(text)))))
+
+
+def linked(text: str) -> Markup:
+    """Escape a sentence, make its addresses links, and drop the backticks of Markdown."""
+    return Markup(urlize(plain(text).replace("`", ""), rel="noreferrer"))
 
 
 def _plain(value: Any) -> Any:
