@@ -63,3 +63,15 @@ def test_small_disks_suffice_where_mke2fs_takes_them(spelled: str, mib: int) -> 
     if mib == 8:
         with pytest.raises(InputError, match="no room for a journal"):
             profile.plan_format(profile.resolve(spelled), disk_size_bytes=7 << 20, seed=0)
+
+
+@pytest.mark.parametrize(
+    ("spelled", "words"),
+    [
+        ("ext4 -o data=jornal", "did you mean journal"),
+        ("btrfs -o compress=zsdt:3", "did you mean zstd"),
+        ("ext4 -o data=journal,commit=30", "None"),
+    ],
+)
+def test_values_of_options_are_corrected_too(spelled: str, words: str) -> None:
+    assert words in str(profile.suggestion(profile.resolve(spelled), "mount"))

@@ -24,6 +24,10 @@ _OPTIONS: dict[str, str] = {
         " thread_pool autodefrag noautodefrag barrier nobarrier subvol"
     ),
 }
+_VALUES: dict[str, dict[str, str]] = {
+    "ext": {"data": "journal ordered writeback", "errors": "continue remount-ro panic"},
+    "btrfs": {"compress": "zlib lzo zstd none", "discard": "sync async", "space_cache": "v1 v2"},
+}
 # From ext4(5).
 _FEATURES = (
     "64bit bigalloc casefold dir_index dir_nlink ea_inode encrypt extent extra_isize fast_commit"
@@ -42,6 +46,8 @@ def suggestion(profile: Profile, kind: str) -> str | None:
             [key for key, _ in suboptions(profile.mount_options)] if profile.mount_options else []
         )
         known = f"{_OPTIONS['']} {_OPTIONS.get(family, '')}".split()
+        if (remedy := _value(profile, _VALUES.get(family, {}))) is not None:
+            return remedy
     elif kind == "mkfs" and family == "ext":
         flags = list(zip(profile.mkfs_flags, profile.mkfs_flags[1:], strict=False))
         given = [
@@ -55,3 +61,15 @@ def suggestion(profile: Profile, kind: str) -> str | None:
         return None
     close = [(word, did_you_mean(word, known)) for word in given if word not in known]
     return next((f"{word!r}: {remedy}" for word, remedy in close if remedy is not None), None)
+
+
+def _value(profile: Profile, known: dict[str, str]) -> str | None:
+    """Suggest a correction for a value of a mount option."""
+    for key, value in suboptions(profile.mount_options) if profile.mount_options else []:
+        values = known.get(key, "").split()
+        word = value.partition(":")[0]
+        if values and word and word not in values:
+            remedy = did_you_mean(word, values)
+            if remedy is not None:
+                return f"{word!r}: {remedy}"
+    return None
