@@ -24,6 +24,13 @@ def test_claims_are_accessible_and_drawn(reported: Reported, tmp_path: Path) -> 
                 browser.driver.execute_script("arguments[0].open = true", details)
             check_accessible(browser, size[0])
             check_layout(browser)
+        # The browser still has a phone's width: what was measured needs no scrolling.
+        hidden = browser.driver.execute_script(
+            "return [...document.querySelectorAll('#study .texts th')].filter((th) =>"
+            " th.innerText === 'measured' && th.getBoundingClientRect().right >"
+            " th.closest('.scroll').getBoundingClientRect().right).length"
+        )
+        assert hidden == 0
         assert browser.requests() == [browser.driver.current_url]
         assert browser.complaints() == []
     finally:
