@@ -110,7 +110,8 @@ def _several(
             elif not outputs.json:
                 print(wrapped(plain(f"{name}: {answer(outcome.results)}")))
                 there = shlex.quote(str(outcome.results.folder))
-                print(plain(f"  Why, and its tables: fscost show {there}"))
+                told = "" if outputs.is_brief else "Why, and its tables: fscost show "
+                print(plain(f"  {told}{there}"))
         if outcome.interrupted:
             if (folder := place.out or place.resume) is not None:
                 again = f"--resume {shlex.quote(str(folder))}"
