@@ -90,7 +90,10 @@ def main() -> None:
     )
     added = time.perf_counter()
     with schemapi.debug_mode(False):  # as html_text does
-        specs = [compiled(themed(figure.chart, "container")) for figure in of_recording(each, ())]
+        specs = [
+            compiled(themed(figure.chart, "container").to_dict(validate=False))
+            for figure in of_recording(each, ())
+        ]
     size = len(json.dumps(specs)) + len(script.result())
     end = time.perf_counter()
     print(

@@ -41,6 +41,8 @@ def or_nothing(value: _Value | None, text: Callable[[_Value], str]) -> str:
 
 def plain(text: str) -> str:
     """Replace control characters, which a terminal would obey."""
+    if text.isprintable():
+        return text
     return "".join(
         character if character.isprintable() or character == "\n" else "�"
         for character in text.replace("\t", " ")

@@ -112,7 +112,7 @@ def measure(
         base.transform_filter(alt.FieldValidPredicate(field="low", valid=True))
         .transform_calculate(seen_high=f"min(datum.high, {end})")
         .mark_rule(strokeWidth=2, color=PALETTE[1])
-        .encode(x="low:Q", x2="seen_high:Q")
+        .encode(x=alt.X("low:Q"), x2=alt.X2("seen_high:Q"))
     )
     arrows = (
         base.transform_filter(f"datum.high > {end}")
@@ -120,7 +120,7 @@ def measure(
         .mark_point(
             shape="triangle-right", filled=True, size=60, color=PALETTE[1], opacity=1, aria=False
         )
-        .encode(x="end:Q")
+        .encode(x=alt.X("end:Q"))
     )
     ticks = _ticks(repetitions or {}, names, end)
     parts = bars + ranges + arrows if ticks is None else bars + ranges + ticks + arrows
@@ -141,7 +141,7 @@ def _ticks(values: Mapping[str, Collection[float]], names: list[str], end: float
         alt.Chart(inline(pa.Table.from_pylist(rows)))
         .mark_tick(thickness=1, size=BAR * 0.35, color=PALETTE[1], opacity=0.8, aria=False)
         .encode(
-            x="repetition:Q",
+            x=alt.X("repetition:Q"),
             y=alt.Y("profile:N", sort=names),
             tooltip=[alt.Tooltip("profile:N"), alt.Tooltip("repetition:Q")],
         )

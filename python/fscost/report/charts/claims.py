@@ -31,7 +31,7 @@ def claim(table: pa.Table) -> Any:
     labels = alt.Axis(labelExpr="split(datum.label, '\\n')")
     base = alt.Chart(data).encode(y=alt.Y("name:N", sort=names, title=None, axis=labels))
     band = base.mark_bar(color=_BAND, opacity=0.2, height=BAR).encode(
-        x=alt.X("from:Q", scale=scale, axis=axis), x2="to:Q"
+        x=alt.X("from:Q", scale=scale, axis=axis), x2=alt.X2("to:Q")
     )
     colour = alt.Color(
         "outcome:N",
@@ -39,7 +39,7 @@ def claim(table: pa.Table) -> Any:
         scale=alt.Scale(domain=list(_OUTCOMES), range=list(_OUTCOMES.values())),
     )
     interval = base.mark_rule(strokeWidth=3, clip=True).encode(
-        x=alt.X("low:Q", scale=scale, axis=axis), x2="high:Q", color=colour
+        x=alt.X("low:Q", scale=scale, axis=axis), x2=alt.X2("high:Q"), color=colour
     )
     measured = base.mark_point(filled=True, size=90, clip=True, opacity=1).encode(
         x=alt.X("median:Q", scale=scale, axis=axis),

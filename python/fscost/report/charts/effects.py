@@ -46,7 +46,7 @@ def effects(table: pa.Table) -> Any:
         .encode(x=alt.X("none:Q", scale=scale, axis=axis))
     )
     interval = base.mark_rule(strokeWidth=3).encode(
-        x=alt.X("low:Q", scale=scale, axis=axis), x2="high:Q"
+        x=alt.X("low:Q", scale=scale, axis=axis), x2=alt.X2("high:Q")
     )
     point = base.mark_point(filled=True, size=80, opacity=1).encode(
         x=alt.X("effect:Q", scale=scale, axis=axis),

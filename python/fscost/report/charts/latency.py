@@ -68,7 +68,7 @@ def latencies(table: pa.Table) -> Any:
             ),
             color=alt.Color("profile:N", scale=colours, legend=names_of(names)),
             strokeDash=alt.StrokeDash("profile:N", scale=dashes, legend=names_of(names)),
-            order="at_most_ns:Q",
+            order=alt.Order("at_most_ns:Q"),
             tooltip=[
                 alt.Tooltip("profile:N"),
                 alt.Tooltip("longer:Q", format=".3~%", title="share that took longer"),

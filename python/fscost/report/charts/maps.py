@@ -41,7 +41,7 @@ def over_time(timeline: pa.Table, phases: Phases, causes: Sequence[str] = ()) ->
         .mark_bar(orient="vertical")
         .encode(
             x=_seconds("slice_begin_s"),
-            x2="slice_end_s",
+            x2=alt.X2("slice_end_s"),
             y=alt.Y("write_bytes:Q", axis=bytes_axis(most), stack="zero"),
             color=alt.Color("cause:N", scale=colours(order), legend=words()),
             tooltip=[
@@ -81,9 +81,9 @@ def block_map(blocks: pa.Table, phases: Phases) -> Any:
         .mark_rect()
         .encode(
             x=_seconds("slice_begin_s"),
-            x2="slice_end_s",
+            x2=alt.X2("slice_end_s"),
             y=alt.Y("row:Q", axis=axis, scale=alt.Scale(domain=[0, _ROWS], nice=False)),
-            y2="row_end:Q",
+            y2=alt.Y2("row_end:Q"),
             color=alt.Color("area:N", scale=colours(areas), title=None),
             tooltip=[
                 alt.Tooltip("area:N"),
@@ -180,9 +180,9 @@ def _phases(phases: Phases) -> Any:
     """Draw a line where each phase begins, with its name."""
     rows = [{"phase": name, "begin_s": begin_s} for name, begin_s in phases]
     table = pa.Table.from_pylist(rows, pa.schema({"phase": pa.string(), "begin_s": pa.float64()}))
-    base = alt.Chart(inline(table)).encode(x="begin_s:Q")
+    base = alt.Chart(inline(table)).encode(x=alt.X("begin_s:Q"))
     lines = base.mark_rule(strokeDash=[3, 3], color="#888888")
     names = base.mark_text(
         align="left", baseline="top", dx=4, dy=2, fontSize=11, color="#888888"
-    ).encode(text="phase:N", y=alt.value(0))
+    ).encode(text=alt.Text("phase:N"), y=alt.value(0))
     return lines + names

@@ -56,9 +56,17 @@ _LONGEST_LABEL = 310
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
+class _Rows(alt.InlineData):
+    """Rows that nobody changes: altair copies a chart for each of its parts, and would copy them
+    with it."""
+
+    def __deepcopy__(self, _: object = None) -> "_Rows":
+        return self
+
+
 def inline(table: pa.Table) -> alt.InlineData:
     """Embed a table in the chart."""
-    return alt.InlineData(table.to_pylist())
+    return _Rows(table.to_pylist())
 
 
 def themed(chart: Any, width: int | str = LARGE, background: str = "transparent") -> Any:

@@ -79,14 +79,16 @@ class Cell:
 
 def html_text(page: Page) -> str:
     """Return the page."""
-    # Altair's validation takes a third of the drawing time, here and in `compiled`. The tests draw
-    # each chart with validation.
-    with schemapi.debug_mode(False):
-        found = []
+    # Altair's validation takes a third of the drawing time. The tests draw each chart with
+    # validation. vl-convert compiles without the GIL, so that the next figure is made meanwhile.
+    with schemapi.debug_mode(False), ThreadPoolExecutor(1) as pool:
+        found, compiling = [], {}
         for figure in figures(page):
             runtime()
             found.append(figure)
-        specs = {figure.identity: compiled(themed(figure.chart, "container")) for figure in found}
+            spec = themed(figure.chart, "container").to_dict(validate=False)
+            compiling[figure.identity] = pool.submit(compiled, spec)
+        specs = {identity: each.result() for identity, each in compiling.items()}
     results = page.results
     vega = runtime().result() if found else ""
     scripts = [
@@ -154,10 +156,10 @@ def csv_text(table: pa.Table) -> str:
     return csv_of(table.column_names, rows)
 
 
-def compiled(chart: Any) -> Any:
-    """Compile a chart here, so that the page need not do it each time it is opened. Columns replace
-    rows, so that each column's name occurs only once."""
-    spec = vl_convert.vegalite_to_vega(chart.to_dict(validate=False))
+def compiled(spec: Any) -> Any:
+    """Compile a chart's specification here, so that the page need not do it each time it is opened.
+    Columns replace rows, so that each column's name occurs only once."""
+    spec = vl_convert.vegalite_to_vega(spec)
     for source in spec["data"]:
         if rows := source.get("values"):
             source["values"] = {name: [row[name] for row in rows] for name in rows[0]}
