@@ -63,7 +63,10 @@ def ran(tmp_path: Path, run: Callable[[Path, Path], str]) -> Told:
     rows = [(row["op"], row["offset"], row["length"], row["fua"]) for row in table.to_pylist()]
     batches = capture.requests(out / "modelled" / "recording")
     latencies_ns = [
-        (row["op"], row["latency_ns"]) for batch in batches for row in batch.to_pylist()
+        (row["op"], row["latency_ns"])
+        for batch in batches
+        for row in batch.to_pylist()
+        if not row["fua"]
     ]
     return Told(said["queue"], said["kernel"], latencies_ns, said["left"], rows)
 

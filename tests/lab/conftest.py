@@ -128,9 +128,11 @@ class FakeNative:
                 disk = pa.array(["main", "main"]).dictionary_encode()
                 op = pa.DictionaryArray.from_arrays(pa.array([0, 0], pa.int8()), ["write"])
                 fua = pa.array([False, True])
+                replies = dict.fromkeys(("latency_ns", "late_ns"), pa.nulls(2, pa.uint64()))
                 columns = dict.fromkeys(wide, numbers) | {"disk": disk, "op": op, "fua": fua}
                 names = ("event", "submit_ns", "complete_ns", "disk", "op", "offset", "length")
-                yield pa.record_batch({name: columns[name] for name in (*names, "fua")})
+                ordered = {name: columns[name] for name in (*names, "fua")}
+                yield pa.record_batch(ordered | replies)
 
             def intervals(self) -> list[dict[str, Any]]:
                 return fake.intervals
