@@ -61,7 +61,7 @@ class Run:
             f"<tr>{''.join(f'<{tag}>{escape(plain(cell))}</{tag}>' for cell in row)}</tr>"
             for tag, row in lines
         )
-        return f"<p>{escape(shown.headline)}</p><table>{table}</table>"
+        return f"<p>{escape(plain(shown.headline))}</p><table>{table}</table>"
 
     def effects(self, metric: str = WRITTEN) -> pa.Table:
         """Effects of the options of a sweep on the totals of a metric, the largest first: sweep,

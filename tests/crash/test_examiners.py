@@ -17,7 +17,7 @@ JOB = {"at_ns": 5, "kept": [], "without": [], "kept_promises": {}}
 
 @pytest.fixture
 def about(tmp_path: Path) -> dict[str, Any]:
-    """Return an empty disk, which no state of it mounts."""
+    """Describe an empty disk; none of its states mounts."""
     recording = write(tmp_path / "recording", [], size=64 << 20)
     (tmp_path / "folder").mkdir()
     return {

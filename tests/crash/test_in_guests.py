@@ -36,7 +36,7 @@ def marked(at_ns: int, name: str) -> tuple[int, int, bytes]:
 
 @dataclass
 class Guest:
-    """A guest that says what it is told to. `files`: its disks."""
+    """A guest that sends the messages `says`, in turn. `files`: its disks."""
 
     files: Sequence[int]
     says: Sequence[Any]

@@ -45,8 +45,8 @@ impl Enumeration {
         }
     }
 
-    /// Returns the new states among at most `most` of a cut. All cuts are of the same requests. One
-    /// that follows the one before costs less than an earlier one.
+    /// Returns the new states among at most `most` of a cut. All cuts are of the same requests. A
+    /// cut later than the last one costs less than an earlier one.
     pub fn add(
         &mut self,
         contents: &Contents,

@@ -1,7 +1,7 @@
 //! Reader of a recording, as far as it is intact.
 
 use crate::{
-    Contents, DiskInfo, Error, Frame, Mark, MarkReader, Op, Reply, Result, file,
+    Contents, DiskInfo, Error, ErrorKind, Frame, Mark, MarkReader, Op, Reply, Result, file,
     format::{FRAME_HEADER_BYTES, FrameKind, HEADER_BYTES, Header, RawFrameHeader, VERSION},
     piece_cache::PieceCache,
     raw_frame::RawFrame,
@@ -12,6 +12,10 @@ use std::{
     path::{Path, PathBuf},
 };
 use zerocopy::{FromZeros as _, IntoBytes as _};
+
+/// Maximum number of replies that are read: a caller holds them all, 24 bytes each, and a few
+/// kilobytes of a file can hold a hundred thousand.
+const MOST_REPLIES: u64 = 1 << 25;
 
 /// State of the end of a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -213,6 +217,7 @@ impl Recording {
 
     /// Returns all replies, by the number of their request.
     pub fn replies(&self) -> Result<Vec<Reply>> {
+        self.check_replies().map_err(|e| e.in_file(&self.path))?;
         let (mut found, mut index, mut replies) = (Vec::new(), Vec::new(), Vec::new());
         for info in self.frames.iter().filter(|info| info.reply_count > 0) {
             let unpacked = RawFrame::read(&self.file, info.at_byte).and_then(|raw| {
@@ -224,6 +229,21 @@ impl Recording {
         }
         found.sort_unstable_by_key(|reply| reply.request);
         Ok(found)
+    }
+
+    /// Checks the number of replies before any is unpacked.
+    fn check_replies(&self) -> Result<()> {
+        let sum = |of: fn(&FrameInfo) -> u32| self.frames.iter().map(|f| u64::from(of(f))).sum();
+        let (replies, events): (u64, u64) = (sum(|f| f.reply_count), sum(|f| f.event_count));
+        if replies > MOST_REPLIES {
+            let what = format!("{replies} replies, and at most {MOST_REPLIES} are read");
+            return Err(Error::new(ErrorKind::TooLarge, what));
+        }
+        if replies > events {
+            let what = format!("{replies} replies to at most {events} requests");
+            return Err(Error::new(ErrorKind::Corrupt, what));
+        }
+        Ok(())
     }
 
     /// Returns all marks with their instants.

@@ -178,10 +178,43 @@ fn impossible_replies_are_refused() {
     assert!(refused(early)[0].contains("a reply precedes its request's completion"));
     assert!(refused(reply(1))[0].contains("a reply to no request"));
     assert!(refused(reply(0)).is_empty());
+    let mut twice = writer(&path.with_extension("twice"));
+    twice.append(write(7)).unwrap();
+    twice.reply(reply(0)).unwrap();
+    twice.reply(reply(0)).unwrap();
+    twice.finish().unwrap();
+    let recording = Recording::open(&path.with_extension("twice")).unwrap();
+    assert_eq!(recording.replies().unwrap_err().kind, ErrorKind::Corrupt);
     // More replies than a frame may have: the recording ends before the frame.
     changed(&path, HEADER..HEADER + 64, |frame| {
         frame[52..56].copy_from_slice(&5000u32.to_le_bytes());
     });
     let recording = Recording::open(&path).unwrap();
     assert!(matches!(recording.end(), End::Corrupt { at_byte: 128, .. }));
+}
+
+/// A small file could hold more replies than memory.
+#[test]
+fn too_many_replies_are_refused_before_they_are_unpacked() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("r");
+    let mut writer = writer(&path);
+    for _ in 0..4096 {
+        writer.reply(reply(0)).unwrap();
+    }
+    writer.finish().unwrap();
+    let bytes = fs::read(&path).unwrap();
+    let frame = &bytes[HEADER..bytes.len() - 64];
+    let mut many = bytes[..HEADER].to_vec();
+    for number in 0..=(1_u32 << 25) / 4096 {
+        let begin = many.len();
+        many.extend_from_slice(frame);
+        many[begin + 8..begin + 12].copy_from_slice(&number.to_le_bytes());
+        many[begin + 60..begin + 64].fill(0);
+        let sum = crc32c::crc32c(&many[begin..begin + 64]);
+        many[begin + 60..begin + 64].copy_from_slice(&sum.to_le_bytes());
+    }
+    fs::write(&path, many).unwrap();
+    let error = Recording::open(&path).unwrap().replies().unwrap_err();
+    assert_eq!(error.kind, ErrorKind::TooLarge, "{error}");
 }

@@ -36,7 +36,7 @@ class _Images:
         disk = self._disks[number]
         image = self._folder / disk.name
         crash = self.crashes(tuple(job["without"]))
-        # Each state replaces the one before: most of its pages are the same.
+        # The file holds the state before this one, and most pages of both are equal.
         with os.fdopen(os.open(image, os.O_CREAT | os.O_RDWR, 0o600), "r+b") as file:
             at_ns, kept = job["at_ns"], job["kept"]
             crash.export(at_ns, self._device, kept, number, file.fileno(), image)

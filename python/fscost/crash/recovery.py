@@ -61,8 +61,8 @@ class Recorder:
             yield device
 
     def blank(self, name: str, number: int) -> Any:
-        """Refuse a new disk: no disk is lost during a recovery."""
-        raise NotImplementedError(f"{name}: a recorder has no new disk ({number})")
+        """Refuse a new disk: no job that loses a disk is recorded."""
+        raise ValueError(f"{name}: a recorded recovery has no new disk ({number})")
 
     def begin(self, devices: Sequence[Path | None]) -> None:
         """Make everything durable that is on the disks, before the recovery."""

@@ -48,7 +48,7 @@ def read(url: str, name: str, offset: int) -> bytes:
 
 def fetch(url: str, name: str, path: Path, size_bytes: int, sha256: str, read: Read = read) -> None:
     """Copy the file of this name below the URL to a new file, if it has this size and digest.
-    `read` reads one piece of it, and may do so on another machine."""
+    `read` reads one piece of it, here or on another machine."""
     if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
         raise InputError(f"{name!r} leads out of {url}", "do not use this run: it was edited")
     digest, done = hashlib.sha256(), 0
