@@ -1,5 +1,7 @@
 """Each oracle of a power cut has a broken disk that it must flag."""
 
+import errno
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,7 +22,7 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a folder in which the whole workload ran."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(kept, "PAUSE_S", 0)
-    monkeypatch.setattr(promises, "say_kept", lambda kind, number: None)
+    monkeypatch.setattr(promises, "say_kept", lambda **promised: None)
     monkeypatch.setattr(promises, "_type", lambda: "tmpfs")
     promises.prepare()
     promises.run(ROUNDS)
@@ -41,9 +43,11 @@ def test_an_empty_disk_breaks_everything(tmp_path: Path) -> None:
 
 def overwrite(name: str, data: bytes, offset: int = 0) -> Break:
     def change(folder: Path) -> None:
+        before = (folder / name).stat()
         with (folder / name).open("r+b") as file:
             file.seek(offset)
             file.write(data)
+        os.utime(folder / name, ns=(before.st_atime_ns, before.st_mtime_ns))
 
     return change
 
@@ -83,6 +87,45 @@ def test_a_broken_promise_is_flagged(made: Path, change: Break, kind: str, place
     change(made)
     [(found, where)] = broken(made, KEPT)
     assert (found, where[: len(place)]) == (kind, place)
+
+
+def test_an_older_time_than_promised_is_flagged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: dict[str, int] = {}
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(promises, "say_kept", lambda **promised: made.update(promised))
+    monkeypatch.setattr(promises, "_type", lambda: "tmpfs")
+    promises.prepare()
+    promises.run(3)
+    assert sorted(each for each in made if each.endswith("_changed")) == [
+        "config_changed",
+        "log_changed",
+        "mail_changed",
+    ]
+    assert list(broken(tmp_path, made)) == []
+    for name in ("still-3", "log", "config", "mail/mail-3", "mail/mail-2", "database"):
+        changed_ns = (tmp_path / name).stat().st_mtime_ns
+        os.utime(tmp_path / name, ns=(0, changed_ns - 10**9))
+    assert list(broken(tmp_path, made)) == [
+        ("dated", "still-3"),
+        ("dated", "log"),
+        ("dated", "config"),
+        ("dated", "mail/mail-3"),
+    ]
+    # A newer time is that of a call which had not returned yet.
+    os.utime(tmp_path / "log", ns=(0, 2 * 10**18))
+    assert ("dated", "log") not in list(broken(tmp_path, made))
+
+
+def test_a_read_error_is_no_silent_loss(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: Path) -> bytes:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    found = list(broken(made, KEPT))
+    assert ("unreadable", "log (Input/output error)") in found
+    assert {kind for kind, _ in found} == {"unreadable"}
 
 
 @pytest.mark.parametrize(

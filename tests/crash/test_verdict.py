@@ -1,5 +1,7 @@
 """The verdict is the worst that was seen in any state."""
 
+from dataclasses import replace
+
 import pytest
 
 from fscost.crash.explore import Exploration, Outcome, State
@@ -21,6 +23,7 @@ def outcome(
         ([outcome(needs_repair=True)], Verdict.NEEDS_REPAIR, "which a repair corrects"),
         ([outcome(("stale", "log, record 1"))], Verdict.EXPOSES_STALE, "bytes of another file"),
         ([outcome(("lost", "log (missing)"))], Verdict.LOSES_ACKED, "log (missing) is not what"),
+        ([outcome(("dated", "log"))], Verdict.LOSES_ACKED, "log has another modification time"),
         ([outcome(("torn", "config"))], Verdict.LOSES_ACKED, "neither the old nor the new"),
         ([outcome(("damaged", "app.db (a row is missing)"))], Verdict.CORRUPTS, "is not sound"),
         ([outcome(("emptied", "swap (0 bytes)"))], Verdict.SAFE, ""),
@@ -50,3 +53,24 @@ def test_what_no_call_promised_is_counted_apart() -> None:
     found = judged(Exploration([emptied, outcome(), outcome(("lost", "log"))], 1, 3))
     assert (found.emptied, found.counts) == (1, {"LOSES-ACKED": 1})
     assert not emptied.is_broken
+
+
+def test_a_loss_of_which_nothing_says_a_word_is_silent() -> None:
+    lost = ("lost", "log")
+    silent = [outcome(lost), outcome(("stale", "log, record 1"))]
+    told = [
+        outcome(),
+        outcome(("emptied", "swap (0 bytes)")),
+        outcome(lost, needs_repair=True),
+        outcome(lost, is_clean=False),
+        outcome(lost, mounts=False),
+        replace(outcome(lost), words=["mount(2) of DISK failed: Structure needs cleaning"]),
+        outcome(("unreadable", "log (Input/output error)")),
+    ]
+    assert judged(Exploration([*silent, *told], 1, 9)).silent == 2
+
+
+def test_the_longest_repair_is_kept() -> None:
+    took = [replace(outcome(needs_repair=True), repair_s=each) for each in (0.2, 0.7, 0.1)]
+    assert judged(Exploration([*took, outcome()], 1, 4)).repair_s == 0.7
+    assert judged(Exploration([outcome()], 1, 1)).repair_s == 0

@@ -56,13 +56,14 @@ class Asked:
     workload: str | None = option(
         metavar="NAME",
         help="What makes the promises: files; sqlite, sqlite-extra, sqlite-wal; sequences,"
-        " sequences-2, sequences-3 (system calls). (default: files)",
+        " sequences-2, sequences-3 (system calls); or what promises nothing: unsynced. (default:"
+        " files)",
     )
     rounds: int = option(
         default=6,
         min=1,
         max=1000,
-        help="Rounds of the workload, of four promises or ten sequences each.",
+        help="Rounds of the workload: four changes, ten sequences, or ten seconds each.",
     )
     prepare: shared.Repeated = option(
         metavar="COMMAND",

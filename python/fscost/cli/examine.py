@@ -309,6 +309,7 @@ def _explored(
     from fscost.crash import again, minimise, states
     from fscost.crash.explore import control, explore
     from fscost.crash.journal import answers
+    from fscost.crash.workloads import UNSYNCED
 
     found = _Found()
     for about, source in sources(results, workload):
@@ -325,7 +326,7 @@ def _explored(
             number, less = example
             writes = minimise.writes(source, limits.device, less)
             found.minimised[profile] = states.fewest(number, less, writes)
-        if not any(each.tried for each in found.controls.values()):
+        if workload != UNSYNCED and not any(each.tried for each in found.controls.values()):
             found.controls = {profile: control(source, limits, answered)}
         if limits.again:
             outcomes, say_done = explored.outcomes, _progress(f"{profile}, cut again")

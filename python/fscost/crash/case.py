@@ -25,7 +25,7 @@ from fscost.crash.explore import (
 from fscost.crash.fsynced import Reference
 from fscost.crash.pieces import pieces
 from fscost.crash.programs import Answered
-from fscost.crash.promises import CONFIG, DATABASE, LOG, MAIL, SPOOL, STALE
+from fscost.crash.promises import CHANGED, CONFIG, DATABASE, DATED, LOG, MAIL, SPOOL, STALE
 from fscost.crash.sqlite import DAMAGED
 from fscost.crash.verdict import faults, kind_of, named
 from fscost.errors import InputError
@@ -83,6 +83,8 @@ def case(found: Source, profile: str, device: str, outcome: Outcome, answered: A
             "what SQLite promised is checked by fscost itself",
             "show a state of --workload files, of sequences or of a command",
         )
+    if kind == DATED:
+        raise InputError("a script cannot show a modification time", "show another state")
     check = {"": MOUNT if not outcome.mounts else CHECK, STALE: FOREIGN}.get(kind, CONTENT)
     path = _path(found, where) if where else ""
     disk, state = found.disks[0], outcome.state
@@ -121,7 +123,8 @@ def _lines(found: Source, state: State, path: str) -> list[str]:
     if found.workload not in _SHELLED or (found.workload != "files" and not path):
         return []
     kept = kept_at(found.promises, state.at_ns, found.margin_ns)
-    rounds = kept.get(_kind(path), max(kept.values(), default=0))
+    numbers = [number for kind, number in kept.items() if not kind.endswith(CHANGED)]
+    rounds = kept.get(_kind(path), max(numbers, default=0))
     return list(operations.lines(found.workload, found.type, path, rounds))
 
 

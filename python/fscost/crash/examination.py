@@ -4,8 +4,10 @@ Only the standard library is imported here: a guest loads this over a slow share
 """
 
 import base64
+import errno
 import re
 import subprocess
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
@@ -30,6 +32,8 @@ _LIMIT_S = 60
 _TIMED_OUT = 124
 """Exit status that stands for a program without one, as of timeout(1)."""
 _MOST_LINES = 12
+_USED_BYTES = 16 << 10
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class Disks(Protocol):
@@ -72,6 +76,7 @@ class Examiner:
         self._words: list[str] = []
         self._names = {str(arrays.DEVICE): "ARRAY"}
         self._is_forced = False
+        self._repair_s = 0.0
 
     def answer(self, job: Mapping[str, Any]) -> dict[str, Any]:
         """Examine a state, after the loss of a disk if the job names one; or read a file in it."""
@@ -104,26 +109,35 @@ class Examiner:
 
     def _examine(self, job: Mapping[str, Any]) -> dict[str, Any]:
         """Mount the state as a machine that starts again would, read everything that was promised,
-        and check the file system. If that finds errors, repair it and look again: as the mount left
-        it, and otherwise the state itself."""
-        self._words = []
+        use it, and check the file system. If that finds errors, repair it and look again: as the
+        mount left it, and otherwise the state itself."""
+        self._words, self._repair_s = [], 0.0
         repair = self._family.repair
         with self._state(job) as devices:
             found = self._look(devices, job["kept_promises"])
             if found["mounts"] and found["is_clean"]:
                 return {**found, "needs_repair": self._is_forced, "words": self._words}
-            after = self._repaired(repair, devices, job) if repair and found["mounts"] else found
+        after = found
+        if repair and found["mounts"]:
+            with self._state(job) as devices:
+                # Without the use: it may have damaged a file system that nobody had repaired.
+                if self._mount(devices):
+                    self._unmount()
+                after = self._repaired(repair, devices, job)
         if repair and not after["is_clean"]:
             with self._state(job) as devices:
                 after = self._repaired(repair, devices, job)
-        return {**after, "needs_repair": True, "words": self._words}
+        repair_s = round(self._repair_s, 3)
+        return {**after, "needs_repair": True, "words": self._words, "repair_s": repair_s}
 
     def _repaired(
         self, repair: Sequence[str], devices: Sequence[Path | None], job: Mapping[str, Any]
     ) -> dict[str, Any]:
         if self._lacks_array(devices):
             return dict(_NOTHING)
+        begin_s = time.monotonic()
         status = self._checked(repair, devices)
+        self._repair_s = time.monotonic() - begin_s
         found = self._look(devices, job["kept_promises"])
         return {**found, "is_clean": found["is_clean"] and status in REPAIRED}
 
@@ -230,6 +244,9 @@ class Examiner:
                 files = snapshot(root)
             else:
                 broken = [list(each) for each in self._broken(root, kept)]
+            if not way.is_read_only and (why := unusable(root)):
+                self._words.append(f"use after recovery: {why}")
+                is_done = False
         finally:
             is_unmounted = self._unmount()
         is_clean = is_unmounted and is_done
@@ -306,6 +323,25 @@ class Examiner:
             self._words.append(f"{words[0]} ended with {done.returncode}:")
             self._words.extend(f"  {line}" for line in lines[:_MOST_LINES])
         return done.returncode
+
+
+def unusable(root: Path) -> str:
+    """Make and remove a file. Return why that fails; a full file system is no reason. The check
+    that follows sees which blocks and inodes it took."""
+    folder = root / ".fscost-used"
+    try:
+        folder.mkdir()
+        file = folder / "file"
+        try:
+            file.write_bytes(bytes(_USED_BYTES))
+        except OSError as error:
+            if error.errno not in _FULL:
+                raise
+        file.unlink(missing_ok=True)
+        folder.rmdir()
+    except OSError as error:
+        return "" if error.errno in _FULL else error.strerror or str(error)
+    return ""
 
 
 def _main(devices: Sequence[Path | None]) -> str:

@@ -13,7 +13,7 @@ from fscost.crash.families import family
 from fscost.crash.lost import ARRAY
 from fscost.crash.placed import made
 from fscost.crash.programs import Answered, Say
-from fscost.crash.promises import UNNAMED, UNPROMISED
+from fscost.crash.promises import UNNAMED, UNPROMISED, UNREADABLE
 from fscost.crash.workloads import checked
 from fscost.errors import HostError, InputError
 
@@ -82,7 +82,8 @@ class State:
 @dataclass(frozen=True)
 class Outcome:
     """What a mount and a check found in a state. `broken`: kind and place of each broken
-    promise. `words`: what programs said that failed. `stops_kernel`: a guest panicked or hung."""
+    promise. `words`: what programs said that failed. `stops_kernel`: a guest panicked or hung.
+    `repair_s`: how long fsck took to repair it."""
 
     state: State
     mounts: bool
@@ -91,6 +92,15 @@ class Outcome:
     broken: Sequence[tuple[str, str]]
     words: Sequence[str] = ()
     stops_kernel: bool = False
+    repair_s: float = 0
+
+    @property
+    def is_silent(self) -> bool:
+        """True if a promise is broken, and nothing says so: a read returns other data, or a file
+        is gone, and no program found an error."""
+        if not self.mounts or not self.is_clean or self.needs_repair or self.words:
+            return False
+        return self.is_broken and all(kind != UNREADABLE for kind, _ in self.broken)
 
     @property
     def is_broken(self) -> bool:
@@ -357,6 +367,7 @@ def outcome_of(
         broken(known, by_ns, told),
         told["words"],
         told.get("stops_kernel", False),
+        told.get("repair_s", 0.0),
     )
 
 

@@ -5,9 +5,10 @@ line for each call that has returned. Each sector of each file names its file, v
 that a wrong one says where it came from.
 """
 
+import contextlib
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 
@@ -18,6 +19,12 @@ _BYSTANDERS, _SLOTS, _SLOT_SECTORS, _OLD_SECTORS = 8, 8, 8, 32 << 10
 _SPOOL_SECTORS, _SPOOLED, _ROOM_BYTES = 256, 8, 128 << 10
 LOG, CONFIG, MAIL, DATABASE, STILL, OLD = "log", "config", "mail", "database", "still", "old"
 SPOOL, SWAP, FILLER = "spool", "swap", "filler"
+_OLD_NS = 10**18
+"""Modification time of the files that nobody touches later: in 2001."""
+CHANGED = "_changed"
+"""A kind of promise with this end is a modification time in microseconds: fsync makes it durable,
+fdatasync does not (fsync(2))."""
+_MISSING = "missing"
 _MOST_SECTORS, _MOST_CONTENTS = 1 << 14, 1 << 7
 """Sectors and contents that a check keeps for the next state: up to 24 MiB."""
 
@@ -35,12 +42,23 @@ def content(name: str, version: int, sectors: int) -> bytes:
     return b"".join(sector(name, version, number) for number in range(sectors))
 
 
-def _write(name: str, data: bytes, flags: int = os.O_TRUNC, *, is_synced: bool = True) -> None:
+def _write(
+    name: str,
+    data: bytes,
+    flags: int = os.O_TRUNC,
+    *,
+    is_synced: bool = True,
+    changed_ns: int | None = None,
+) -> int:
+    """Write a file, and return its modification time in microseconds."""
     descriptor = os.open(name, os.O_CREAT | os.O_WRONLY | flags, 0o644)
     try:
         os.write(descriptor, data)
+        if changed_ns is not None:
+            os.utime(descriptor, ns=(changed_ns, changed_ns))
         if is_synced:
             os.fsync(descriptor)
+        return os.fstat(descriptor).st_mtime_ns // 1000
     finally:
         os.close(descriptor)
 
@@ -56,7 +74,8 @@ def _sync_folder(name: str = ".") -> None:
 def prepare() -> None:
     """Make the files that nobody touches later, and leave old content in free blocks."""
     for number in range(_BYSTANDERS):
-        _write(f"{STILL}-{number}", content(f"{STILL}-{number}", 0, 5))
+        name = f"{STILL}-{number}"
+        _write(name, content(name, 0, 5), changed_ns=_OLD_NS)
     _write(DATABASE, content(DATABASE, 0, _SLOTS * _SLOT_SECTORS))
     _write(OLD, content(OLD, 0, _OLD_SECTORS))
     _write(SWAP, content(SWAP, 0, 8))
@@ -99,18 +118,18 @@ def run(rounds: int) -> None:
         Path(SPOOL, f"{SPOOL}-{number - _SPOOLED}").unlink(missing_ok=True)
         _write(f"{SWAP}.new", content(SWAP, number, 8), is_synced=False)
         Path(f"{SWAP}.new").rename(SWAP)
-        _write(LOG, sector(LOG, 0, number - 1), os.O_APPEND)
+        changed_us = _write(LOG, sector(LOG, 0, number - 1), os.O_APPEND)
         if number == 1:
             _sync_folder()
-        say_kept(LOG, number)
-        _write(f"{CONFIG}.new", content(CONFIG, number, 8))
+        _say_kept(LOG, number, changed_us)
+        changed_us = _write(f"{CONFIG}.new", content(CONFIG, number, 8))
         Path(f"{CONFIG}.new").rename(CONFIG)
         _sync_folder()
-        say_kept(CONFIG, number)
+        _say_kept(CONFIG, number, changed_us)
         name = f"{MAIL}-{number}"
-        _write(f"{MAIL}/{name}", content(name, 0, 3))
+        changed_us = _write(f"{MAIL}/{name}", content(name, 0, 3))
         _sync_folder(MAIL)
-        say_kept(MAIL, number)
+        _say_kept(MAIL, number, changed_us)
         slot = number % _SLOTS
         descriptor = os.open(DATABASE, os.O_WRONLY)
         first = slot * _SLOT_SECTORS
@@ -118,25 +137,34 @@ def run(rounds: int) -> None:
         os.pwrite(descriptor, b"".join(data), first * SECTOR_BYTES)
         os.fdatasync(descriptor)
         os.close(descriptor)
-        say_kept(DATABASE, number)
+        say_kept(**{DATABASE: number})
+
+
+def _say_kept(kind: str, number: int, changed_us: int) -> None:
+    say_kept(**{kind: number, f"{kind}{CHANGED}": changed_us})
 
 
 Kept = Mapping[str, int]
 """The newest promise of each kind that was made."""
-LOST, STALE, TORN, EMPTIED, UNNAMED = "lost", "stale", "torn", "emptied", "unnamed"
-UNPROMISED = (EMPTIED, UNNAMED)
+LOST, STALE, TORN, DATED, UNREADABLE = "lost", "stale", "torn", "dated", "unreadable"
+EMPTIED, UNNAMED = "emptied", "unnamed"
+DATA_LOST, NAMES_LOST = "data_lost", "names_lost"
+UNPROMISED = (EMPTIED, UNNAMED, DATA_LOST, NAMES_LOST)
 """What breaks no promise of POSIX, but surprises many programs. `unnamed`: a file that was synced
-has no name, because its folder was not synced."""
+has no name, because its folder was not synced. `data_lost` and `names_lost`: work that no call made
+durable; its place is how many seconds, as text."""
 
 
 def broken(folder: Path, kept: Kept) -> Iterator[tuple[str, str]]:
     """Yield each broken promise: `lost` (acknowledged data is gone or old), `stale` (a file holds
-    bytes that nobody wrote to it) or `torn` (a file that was replaced at once is neither version),
-    and the place in words. `emptied` breaks no promise of POSIX: a file that was replaced without
+    bytes that nobody wrote to it), `torn` (a file that was replaced at once is neither version) or
+    `dated` (its modification time is not the one that was made durable) or `unreadable` (a read
+    fails), and the place in words. `emptied` breaks no promise of POSIX: a file that was replaced without
     fsync is neither version."""
     for number in range(_BYSTANDERS):
         name = f"{STILL}-{number}"
         yield from _exact(folder / name, name, 0, 5)
+        yield from _dated(folder / name, name, lambda found_us: found_us != _OLD_NS // 1000)
     for number in range(1, kept.get(MAIL, 0) + 1):
         name = f"{MAIL}-{number}"
         yield from _exact(folder / MAIL / name, name, 0, 3)
@@ -146,13 +174,30 @@ def broken(folder: Path, kept: Kept) -> Iterator[tuple[str, str]]:
     yield from _log(folder / LOG, kept.get(LOG, 0))
     yield from _config(folder / CONFIG, kept.get(CONFIG, 0))
     yield from _database(folder / DATABASE, kept.get(DATABASE, 0))
+    for name in (LOG, CONFIG, f"{MAIL}/{MAIL}-{kept.get(MAIL, 0)}"):
+        changed_us = kept.get(f"{name.partition('/')[0]}{CHANGED}", 0)
+        yield from _dated(folder / name, name, changed_us.__gt__)
 
 
-def _read(path: Path) -> bytes | None:
+def _read(path: Path) -> tuple[bytes | None, str]:
+    """Return a file's content, or why it has none."""
     try:
-        return path.read_bytes()
-    except OSError:
-        return None
+        return path.read_bytes(), ""
+    except FileNotFoundError:
+        return None, _MISSING
+    except OSError as error:
+        return None, error.strerror or str(error)
+
+
+def _gone(name: str, why: str) -> tuple[str, str]:
+    return LOST if why == _MISSING else UNREADABLE, f"{name} ({why})"
+
+
+def _dated(path: Path, name: str, is_wrong: Callable[[int], bool]) -> Iterator[tuple[str, str]]:
+    """A file that is there has the modification time that was promised, in microseconds."""
+    with contextlib.suppress(OSError):
+        if is_wrong(path.stat().st_mtime_ns // 1000):
+            yield DATED, name
 
 
 def _sectors(data: bytes) -> list[bytes]:
@@ -166,9 +211,9 @@ def _kind(found: bytes, name: str) -> str:
 
 
 def _exact(path: Path, name: str, version: int, sectors: int) -> Iterator[tuple[str, str]]:
-    data = _read(path)
+    data, why = _read(path)
     if data is None:
-        yield LOST, f"{name} (missing)"
+        yield _gone(name, why)
         return
     found = _sectors(data)
     for number in range(sectors):
@@ -188,7 +233,7 @@ def _unpromised(folder: Path, kind: str, kept: int) -> Iterator[tuple[str, str]]
         number = name.removeprefix(f"{kind}-")
         if not number.isdigit() or int(number) <= kept:
             continue
-        data = _read(folder / name) or b""
+        data = _read(folder / name)[0] or b""
         if data == content(name, 0, len(data) // SECTOR_BYTES):
             continue
         for place, mine in enumerate(_sectors(data)):
@@ -198,9 +243,9 @@ def _unpromised(folder: Path, kind: str, kept: int) -> Iterator[tuple[str, str]]
 
 def _swapped(path: Path) -> Iterator[tuple[str, str]]:
     """The old version was durable, so there is a file of this name, whichever version it is."""
-    data = _read(path)
+    data, why = _read(path)
     if data is None:
-        yield LOST, f"{SWAP} (missing)"
+        yield _gone(SWAP, why)
         return
     version = data.removeprefix(f"{SWAP} v".encode()).split(b" ", 1)[0]
     if version.isdigit() and data == content(SWAP, int(version[:9]), 8):
@@ -210,10 +255,10 @@ def _swapped(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def _log(path: Path, kept: int) -> Iterator[tuple[str, str]]:
-    data = _read(path)
+    data, why = _read(path)
     if data is None:
         if kept:
-            yield LOST, f"{LOG} (missing)"
+            yield _gone(LOG, why)
         return
     found = _sectors(data)
     if len(found) < kept:
@@ -226,10 +271,10 @@ def _log(path: Path, kept: int) -> Iterator[tuple[str, str]]:
 
 
 def _config(path: Path, kept: int) -> Iterator[tuple[str, str]]:
-    data = _read(path)
+    data, why = _read(path)
     if data is None:
         if kept:
-            yield LOST, f"{CONFIG} (missing)"
+            yield _gone(CONFIG, why)
         return
     if data == content(CONFIG, kept + 1, 8):  # its calls had not returned yet
         return
@@ -243,7 +288,11 @@ def _config(path: Path, kept: int) -> Iterator[tuple[str, str]]:
 
 
 def _database(path: Path, kept: int) -> Iterator[tuple[str, str]]:
-    found = _sectors(_read(path) or b"")
+    data, why = _read(path)
+    if data is None:
+        yield _gone(DATABASE, why)
+        return
+    found = _sectors(data)
     for slot in range(_SLOTS):
         newest = max((each for each in range(kept + 1) if each % _SLOTS == slot), default=0)
         allowed = [newest, *((kept + 1,) if (kept + 1) % _SLOTS == slot else ())]

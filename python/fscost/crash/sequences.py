@@ -205,7 +205,7 @@ def run(length: int, count: int) -> None:
             _opened(sequence.name, os.O_RDONLY, calls[sequence.sync])
             if is_guest():
                 # Elsewhere, the times of the calls are those of the recording.
-                say_kept("fsync", Path(sequence.name).stat().st_ino)
+                say_kept(fsync=Path(sequence.name).stat().st_ino)
 
 
 def main() -> None:

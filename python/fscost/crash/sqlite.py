@@ -56,7 +56,7 @@ def run(journal: str, synchronous: str, rounds: int) -> None:
                 "UPDATE slots SET number = ? WHERE slot = ?", (number, number % _SLOTS)
             )
             database.execute("COMMIT")
-            say_kept(TRANSACTION, number)
+            say_kept(**{TRANSACTION: number})
 
 
 def broken(folder: Path, kept: Mapping[str, int]) -> Iterator[tuple[str, str]]:

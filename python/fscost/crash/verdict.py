@@ -1,18 +1,32 @@
 """Verdict on a profile, from the outcomes of its states."""
 
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from fscost.crash.explore import Exploration, Outcome, State
-from fscost.crash.promises import LOST, STALE, TORN, UNPROMISED
+from fscost.crash.promises import (
+    DATA_LOST,
+    DATED,
+    EMPTIED,
+    LOST,
+    NAMES_LOST,
+    STALE,
+    TORN,
+    UNNAMED,
+    UNPROMISED,
+    UNREADABLE,
+)
 from fscost.crash.sqlite import DAMAGED
 
 
 class Verdict(StrEnum):
-    """The worst that was seen. `SAFE`: no broken promise in the states that were examined."""
+    """The worst that was seen. `SAFE`: no broken promise in the states that were examined;
+    `ALLOWED_LOSS`: none, but work that nobody had made durable is lost."""
 
     SAFE = "SAFE"
+    ALLOWED_LOSS = "ALLOWED-LOSS"
     NEEDS_REPAIR = "NEEDS-REPAIR"
     EXPOSES_STALE = "EXPOSES-STALE"
     LOSES_ACKED = "LOSES-ACKED"
@@ -23,6 +37,8 @@ _OF = {
     STALE: (Verdict.EXPOSES_STALE, "holds bytes of another file"),
     LOST: (Verdict.LOSES_ACKED, "is not what was promised"),
     TORN: (Verdict.LOSES_ACKED, "is neither the old nor the new version"),
+    DATED: (Verdict.LOSES_ACKED, "has another modification time than promised"),
+    UNREADABLE: (Verdict.LOSES_ACKED, "cannot be read"),
     DAMAGED: (Verdict.CORRUPTS, "is not sound"),
 }
 """Verdict and words of each kind of broken promise."""
@@ -31,9 +47,11 @@ _OF = {
 @dataclass(frozen=True)
 class Judged:
     """A verdict, the number of states with each fault, and the first state of the worst one.
+    `silent`: states with a broken promise of which neither the kernel nor a check said a word.
     `emptied`: states in which a file that was replaced without fsync is neither version; `unnamed`:
     states in which a synced file has no name, because its folder was not synced. No call promised
-    otherwise, but many programs expect it."""
+    otherwise, but many programs expect it. `repair_s`: the longest repair. `lost_s`: seconds of
+    unsynced work that each state has lost, by kind; empty if the workload has none."""
 
     verdict: Verdict
     counts: dict[str, int]
@@ -41,6 +59,9 @@ class Judged:
     example_number: int | None
     emptied: int
     unnamed: int = 0
+    silent: int = 0
+    repair_s: float = 0
+    lost_s: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
 
 def judged(found: Exploration) -> Judged:
@@ -53,15 +74,29 @@ def judged(found: Exploration) -> Judged:
             text = f"state {number}, {named(outcome.state)}: {words}"
             examples.setdefault(verdict, (number, text))
     worst = max(counts, key=list(Verdict).index, default=Verdict.SAFE)
-    emptied, unnamed = (_having(found, kind) for kind in UNPROMISED)
+    lost_s = _lost_s(found)
+    if worst is Verdict.SAFE and lost_s:
+        worst = Verdict.ALLOWED_LOSS
+    emptied, unnamed = (_having(found, kind) for kind in (EMPTIED, UNNAMED))
     told = {each.value: counts[each] for each in counts}
     first, example = examples.get(worst, (None, ""))
-    return Judged(worst, told, example, first, emptied, unnamed)
+    silent = sum(outcome.is_silent for outcome in found.outcomes)
+    repair_s = max((outcome.repair_s for outcome in found.outcomes), default=0.0)
+    return Judged(worst, told, example, first, emptied, unnamed, silent, repair_s, lost_s)
 
 
 def _having(found: Exploration, kind: str) -> int:
     """Return the number of states with a fault of this kind."""
     return sum(any(each == kind for each, _ in outcome.broken) for outcome in found.outcomes)
+
+
+def _lost_s(found: Exploration) -> dict[str, list[float]]:
+    """Return how many seconds of unsynced work each state has lost, by kind."""
+    kinds = (DATA_LOST, NAMES_LOST)
+    each = [dict(outcome.broken) for outcome in found.outcomes]
+    if not any(kind in broken for broken in each for kind in kinds):
+        return {}
+    return {kind: [float(broken.get(kind, 0)) for broken in each] for kind in kinds}
 
 
 def faults(outcome: Outcome) -> tuple[str, ...]:

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import fscost
-from fscost.crash import promises, sequences, sqlite
+from fscost.crash import promises, sequences, sqlite, unsynced
 
+UNSYNCED = "unsynced"
+"""Name of the workload that promises nothing."""
 COMMAND = "command"
 """Name of the workload that is any command: what it promised is known from its fsync calls."""
 Broken = Callable[[Path, Mapping[str, int]], Iterable[tuple[str, str]]]
@@ -63,6 +65,12 @@ WORKLOADS = {
         "SQLite that also syncs the folder of the journal: synchronous=EXTRA", "DELETE", "EXTRA"
     ),
     "sqlite-wal": _sqlite("SQLite with a write-ahead log, synchronous=FULL", "WAL", "FULL"),
+    UNSYNCED: Workload(
+        "a record and a file every quarter of a second, without fsync: what may be lost",
+        unsynced.__name__,
+        (),
+        unsynced.broken,
+    ),
     "sequences": _sequences(1, "single calls that change a file or folder"),
     "sequences-2": _sequences(2, "two such calls"),
     "sequences-3": _sequences(3, "three such calls"),

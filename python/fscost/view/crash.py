@@ -3,12 +3,14 @@
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from statistics import median
 from typing import Any
 
 from fscost.crash.explore import DEVICES, Control, Exploration, Limits
 from fscost.crash.lost import HOWS, Lost
+from fscost.crash.promises import DATA_LOST, NAMES_LOST
 from fscost.crash.states import Fewest
-from fscost.crash.verdict import Verdict, judged
+from fscost.crash.verdict import Judged, Verdict, judged
 from fscost.results import TOTAL, RunResults
 from fscost.view.breakdown import WRITTEN
 from fscost.view.crash_state import minimised_values, minimised_words
@@ -22,6 +24,10 @@ _COUNTED = (
     (Verdict.NEEDS_REPAIR, "repaired"),
 )
 _FLUSHES = "device_flushes"
+_UNSYNCED = (
+    "data lost, names lost: seconds of work without fsync that a power cut takes, of a file that"
+    " grows and of new files: the median of the states, and the most."
+)
 
 
 @dataclass(frozen=True)
@@ -55,42 +61,17 @@ def crash_view(
 ) -> CrashView:
     """Show each profile's verdict beside its cost, in the order in which they were named."""
     costs, minimised = _costs(results), minimised or {}
-    lines, rows, examples = [], [], []
+    judgements = {
+        profile: judged(explored[profile])
+        for profile in results.manifest.profile_names
+        if profile in explored
+    }
+    rows, examples = [], []
     shown_states: list[tuple[Verdict, str]] = []
-    for profile in results.manifest.profile_names:
-        if (found := explored.get(profile)) is None:
-            continue
-        judgement = judged(found)
-        written, flushes = (costs.get((profile, metric), 0.0) for metric in (WRITTEN, _FLUSHES))
-        counts = [judgement.counts.get(verdict, 0) for verdict, _ in _COUNTED]
-        shown = [*counts, judgement.emptied]
-        lines.append(
-            [
-                profile,
-                judgement.verdict.value,
-                f"{len(found.outcomes):,}",
-                *(f"{count:,}" if count else NOTHING for count in shown),
-                human_bytes(written),
-                f"{flushes:,.0f}",
-            ]
-        )
-        rows.append(
-            {
-                "profile": profile,
-                "verdict": judgement.verdict.value,
-                "states": len(found.outcomes),
-                "states_tried": found.tried,
-                "cuts": found.cuts,
-                "promises": found.promises,
-                **{word: count for (_, word), count in zip(_COUNTED, counts, strict=True)},
-                "emptied": judgement.emptied,
-                "unnamed": judgement.unnamed,
-                "example": judgement.example,
-                "minimised": minimised_values(less) if (less := minimised.get(profile)) else None,
-                WRITTEN: written,
-                _FLUSHES: flushes,
-            }
-        )
+    for profile, judgement in judgements.items():
+        less = minimised.get(profile)
+        cost = {name: costs.get((profile, name), 0.0) for name in (WRITTEN, _FLUSHES)}
+        rows.append(_row(profile, explored[profile], judgement, less) | cost)
         if judgement.unnamed:
             examples.append(_unnamed(profile, judgement.unnamed))
         if judgement.example_number is not None:
@@ -101,19 +82,84 @@ def crash_view(
             examples.append(f"{profile}: {judgement.example}.")
             if less:
                 examples[-1] += f" {minimised_words(less)}"
-    faults = (*(word for _, word in _COUNTED), "emptied")
-    header = ["profile", "verdict", "states", *faults, "written", "flushes"]
-    silent = [
+    unheard = [
         f"{profile}: the workload called neither fsync nor fdatasync, so that only errors of the"
         " file system are found."
         for profile, found in explored.items()
         if not found.promises
     ]
-    notes = [*examples, *silent, *_legend(limits), *map(_control, controls.items()), *problems]
-    title = f"Promises after a power cut: {len(lines)} profile{'s' * (len(lines) != 1)}"
-    grid = Grid("", header, lines, left=(0, 1))
+    is_unsynced = any(each.lost_s for each in judgements.values())
+    told = [*examples, *_repairs(judgements), *unheard, *([_UNSYNCED] if is_unsynced else [])]
+    notes = [*told, *_legend(limits), *map(_control, controls.items()), *problems]
+    title = f"Promises after a power cut: {len(rows)} profile{'s' * (len(rows) != 1)}"
     worst = max(shown_states, key=lambda each: list(Verdict).index(each[0]), default=(None, None))
+    grid = _grid(rows, is_unsynced=is_unsynced)
     return CrashView(title, grid, [plain(line) for line in notes], rows, worst[1])
+
+
+def _row(profile: str, found: Exploration, judged: Judged, less: Fewest | None) -> dict[str, Any]:
+    return {
+        "profile": profile,
+        "verdict": judged.verdict.value,
+        "states": len(found.outcomes),
+        "states_tried": found.tried,
+        "cuts": found.cuts,
+        "promises": found.promises,
+        **{word: judged.counts.get(verdict, 0) for verdict, word in _COUNTED},
+        "silent": judged.silent,
+        "emptied": judged.emptied,
+        **_lost_s(judged),
+        "repair_s": judged.repair_s or None,
+        "unnamed": judged.unnamed,
+        "example": judged.example,
+        "minimised": minimised_values(less) if less else None,
+    }
+
+
+def _grid(rows: Sequence[Mapping[str, Any]], *, is_unsynced: bool) -> Grid:
+    """Show counts of states, and seconds if the workload has work that nobody synced."""
+    counted = [*(word for _, word in _COUNTED), "silent", "emptied"]
+    kinds = (DATA_LOST, NAMES_LOST) if is_unsynced else ()
+    lines = [
+        [
+            row["profile"],
+            row["verdict"],
+            f"{row['states']:,}",
+            *(f"{row[word]:,}" if row[word] else NOTHING for word in counted),
+            *(_span(row[f"{kind}_s_p50"], row[f"{kind}_s_max"]) for kind in kinds),
+            human_bytes(row[WRITTEN]),
+            f"{row[_FLUSHES]:,.0f}",
+        ]
+        for row in rows
+    ]
+    seconds = [kind.replace("_", " ") for kind in kinds]
+    header = ["profile", "verdict", "states", *counted, *seconds, "written", "flushes"]
+    return Grid("", header, lines, left=(0, 1))
+
+
+def _repairs(judgements: Mapping[str, Judged]) -> list[str]:
+    took = [
+        f"{each.repair_s:.2f} s ({profile})"
+        for profile, each in judgements.items()
+        if each.repair_s
+    ]
+    return [f"The longest repair of a disk in memory took {', '.join(took)}."] if took else []
+
+
+def _lost_s(found: Judged) -> dict[str, float | None]:
+    """Return the median and the most seconds of unsynced work that the states have lost."""
+    told: dict[str, float | None] = {}
+    for kind in (DATA_LOST, NAMES_LOST):
+        values = found.lost_s.get(kind)
+        told[f"{kind}_s_p50"] = median(values) if values else None
+        told[f"{kind}_s_max"] = max(values) if values else None
+    return told
+
+
+def _span(half: float | None, most: float | None) -> str:
+    if not most:
+        return NOTHING
+    return f"{most:.3g} s" if half == most else f"{half:.3g}–{most:.3g} s"
 
 
 def _unnamed(profile: str, states: int) -> str:
@@ -183,8 +229,9 @@ def _legend(limits: Limits) -> list[str]:
     safe = "SAFE means that no promise was broken in the states examined."
     words = (
         "lost: acknowledged data is gone or old; stale: a file holds bytes of another; corrupt:"
-        " errors that no repair corrects; repaired: errors until fsck runs; emptied: a file that"
-        " was replaced without fsync is neither version (no call promised more)."
+        " errors that no repair corrects; repaired: errors until fsck runs; silent: lost or stale,"
+        " and neither the kernel nor fsck says so; emptied: a file that was replaced without fsync"
+        " is neither version (no call promised more)."
     )
     return [f"{model} {safe}", words]
 

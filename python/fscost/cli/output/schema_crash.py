@@ -25,7 +25,9 @@ class CrashRow(Object):
     """A profile's verdict, the number of states with each fault, and its cost."""
 
     profile: str
-    verdict: Literal["SAFE", "NEEDS-REPAIR", "EXPOSES-STALE", "LOSES-ACKED", "CORRUPTS"]
+    verdict: Literal[
+        "SAFE", "ALLOWED-LOSS", "NEEDS-REPAIR", "EXPOSES-STALE", "LOSES-ACKED", "CORRUPTS"
+    ]
     states: int
     """Different states that were examined."""
     states_tried: int
@@ -37,10 +39,21 @@ class CrashRow(Object):
     stale: int
     corrupt: int
     repaired: int
+    silent: int
+    """States with a broken promise of which neither the kernel nor a check said a word."""
     emptied: int
     """States in which a file that was replaced without fsync is neither version."""
     unnamed: int
     """States in which a synced file has no name, because its folder was not synced."""
+    data_lost_s_p50: float | None
+    """Seconds of unsynced work that a power cut takes from a file that grows: the median of the
+    states. Null if the workload has none, as the next three."""
+    data_lost_s_max: float | None
+    names_lost_s_p50: float | None
+    """The same of new files."""
+    names_lost_s_max: float | None
+    repair_s: float | None
+    """The longest repair of a state, on a disk in memory; null without a repair."""
     example: str
     """The first state with the worst fault, in words; empty if there is none."""
     minimised: CrashMinimised | None
