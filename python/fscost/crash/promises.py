@@ -157,10 +157,10 @@ durable; its place is how many seconds, as text."""
 
 def broken(folder: Path, kept: Kept) -> Iterator[tuple[str, str]]:
     """Yield each broken promise: `lost` (acknowledged data is gone or old), `stale` (a file holds
-    bytes that nobody wrote to it), `torn` (a file that was replaced at once is neither version) or
+    bytes that nobody wrote to it), `torn` (a file that was replaced at once is neither version),
     `dated` (its modification time is not the one that was made durable) or `unreadable` (a read
-    fails), and the place in words. `emptied` breaks no promise of POSIX: a file that was replaced without
-    fsync is neither version."""
+    fails), and the place in words. `emptied` breaks no promise of POSIX: a file that was replaced
+    without fsync is neither version."""
     for number in range(_BYSTANDERS):
         name = f"{STILL}-{number}"
         yield from _exact(folder / name, name, 0, 5)
