@@ -14,7 +14,18 @@ PAIRS = ("-L", "--parameter-list", "-P", "--parameter-range")
 """Options that take two arguments."""
 
 
-class Command(TyperCommand):
+class _Help:
+    """Commands whose --help has a default. Typer converts the value of an option without one, and
+    imports pydantic for that, which takes longer than the rest of `fscost compare --help`."""
+
+    def get_help_option(self, ctx: Any) -> Any:
+        found = super().get_help_option(ctx)  # type: ignore[misc]
+        if found is not None:
+            found.default = False
+        return found
+
+
+class Command(_Help, TyperCommand):
     """A command whose options are listed by panel."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
@@ -30,7 +41,7 @@ class Command(TyperCommand):
         _list_parameters(self, ctx, formatter)
 
 
-class Group(TyperGroup):
+class Group(_Help, TyperGroup):
     """A command with subcommands."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
