@@ -292,6 +292,7 @@ def stores(figures: Any) -> Iterator[Row]:
         judged(f"{figures['cpu_s']:.2f} s", figures["cpu_s"] <= 2.0),
         f"{figures['peak_bytes'] / 1e6:,.0f} MB",
     )
+    yield "its manifest as JSON", f"{figures['cells']:,}", f"{figures['json_cpu_s']:.2f} s", ""
     run = figures["run"]
     for cells, cost in ((run["cells"] // 2, run["half"]), (run["cells"], run["whole"])):
         yield (

@@ -121,6 +121,16 @@ def test_each_wrong_column_is_named(
     refused(run, SAMPLES, words)
 
 
+def test_a_word_that_no_row_has_is_no_sample(run: Path) -> None:
+    """The dictionary of a column in a Parquet file may have words that no row has."""
+    changed(run, lambda m: m["cells"].append({**m["cells"][0], "cell": "ext4.1"}))
+    words, rows = pa.array(["ext4.0", "ext4.1"]), pa.array([0, 0], pa.int32())
+    cells = pa.DictionaryArray.from_arrays(rows, words)
+    table = set_column("cell", cells)(pq.read_table(run / SAMPLES))
+    pq.write_table(table, run / SAMPLES, store_schema=False)
+    refused(run, SAMPLES, "cell 'ext4.1' is done in manifest.json but has no samples")
+
+
 @pytest.mark.parametrize("name", [MANIFEST, SAMPLES])
 @pytest.mark.parametrize("kind", ["fifo", "link", "link to an endless device", "folder"])
 def test_what_is_no_regular_file_is_refused_unopened(run: Path, name: str, kind: str) -> None:
