@@ -172,13 +172,16 @@ lock: .venv/.dev-packages ## Update the lock files to match the declared depende
 	$(PIN) pyproject.toml --extra ray --constraint requirements-docs.lock --output-file requirements-ray.lock
 	$(PIN) --output-file requirements-audit.lock - <<<'pip-audit>=2.10.1'
 
-# Resumable: finished workloads are skipped. Guests give every file system, this kernel its own.
+# Resumable: finished workloads are skipped. Guests have every file system, this kernel only some.
+# Exit status 1 is expected: some cells fail, because their file system lacks what the workload needs.
+ATLAS := native 6.12 6.1
+
 .PHONY: atlas
-atlas: tools setup ## Run the suite of the atlas natively and in guests (hours), and make docs/atlas.md from it
-	for lab in native vm; do \
-	    out=$(TARGET)/atlas/$$lab; again=; [[ ! -d $$out ]] || again=--resume; \
-	    repetitions=; [[ $$lab == native ]] || repetitions="--repetitions 1"; \
-	    $(BIN)/fscost run docs/atlas/atlas.toml --lab $$lab $$repetitions $${again:---out} $$out || exit; \
+atlas: tools setup ## Run the suite of the atlas natively and in guests of two kernels (hours), and make docs/atlas.md from it
+	for kernel in $(ATLAS); do \
+	    out=$(TARGET)/atlas/$$kernel; again=; [[ ! -d $$out ]] || again=--resume; \
+	    where="--lab vm --kernel $$kernel --repetitions 1"; [[ $$kernel != native ]] || where="--lab native"; \
+	    $(BIN)/fscost run docs/atlas/atlas.toml $$where $${again:---out} $$out || [[ $$? == 1 ]] || exit 2; \
 	done
 	$(BIN)/python tools/atlas.py collect $(TARGET)/atlas/*/*/
 	$(BIN)/python tools/atlas.py page

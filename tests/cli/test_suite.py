@@ -84,6 +84,41 @@ def test_an_exact_number_of_repetitions_sets_both_bounds(fscost: Run, tmp_path: 
     assert (stopping["min_repetitions"], stopping["max_repetitions"]) == (4, 4)
 
 
+def test_a_kernel_overrides_that_of_each_workload(fscost: Run, tmp_path: Path) -> None:
+    """Modules belong to kernels, and --kernel replaces both."""
+    of_its_own = 'kernel = ["./vmlinuz"]\nmodules = ["m"]\n'
+    (tmp_path / "fscost.toml").write_text(SUITE.replace("scale = 0.1\n", of_its_own))
+    words = ("run", "--lab", "fake", "-r", "1", "--kernel", "6.1")
+    fscost(*words, "--kernel", "6.12", "-o", "out")
+    copy, database = (load(tmp_path / "out" / name).manifest for name in ("copy", "database"))
+    assert copy.profile_names == [
+        f"{name} @{kernel}"
+        for name in ("ext4", "ext4 -o commit=5", "ext4 -o commit=30")
+        for kernel in ("6.1", "6.12")
+    ]
+    assert database.profile_names == ["xfs @6.1", "xfs @6.12"]
+    assert database.request["modules"] == []
+    said = fscost(*words, "--kernel", "6.12", "--resume", "out").stderr
+    assert ("copy: finished already" in said, "database: finished already" in said) == (True, True)
+    assert (
+        "its baseline was 'ext4 @6.1' and is 'ext4'"
+        in fscost(*words, "--resume", "out", check=(2,)).stderr
+    )
+    fscost(*words[:-2], "--kernel", "./image", "--modules", "there", "-o", "image")
+    request = load(tmp_path / "image" / "copy").manifest.request
+    assert request["kernel"] == [str(tmp_path / "image")]
+    assert request["modules"] == [str(tmp_path / "there")]
+
+
+@pytest.mark.parametrize("lab", ["--lab native", 'lab = "native"'])
+def test_a_kernel_is_not_for_the_native_lab(fscost: Run, tmp_path: Path, lab: str) -> None:
+    words = lab.split() if lab.startswith("-") else []
+    (tmp_path / "fscost.toml").write_text(SUITE if words else SUITE.replace("seed = 7", lab))
+    said = fscost("run", *words, "--kernel", "6.1", "-o", "out", check=(2,)).stderr
+    assert "--kernel 6.1 is for guests, and --lab native is this machine's own kernel" in said
+    assert not (tmp_path / "out").exists()
+
+
 def test_lists_make_a_run_for_each_combination(fscost: Run, tmp_path: Path) -> None:
     lists = 'set = { journal = "{mode}" }\nlists = { mode = ["wal", "delete"], size = [1, 2] }'
     sized = lists + '\nfill = "{size}0%"'

@@ -39,6 +39,8 @@ READS = {
     ("study run", "source"),
     ("study run", "disk"),
     ("run", "resume"),
+    ("run", "modules"),
+    ("run", "kernel"),
     ("run", "against"),
     ("study run", "resume"),
     ("study run", "modules"),

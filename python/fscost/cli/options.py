@@ -48,6 +48,22 @@ RecordingsTo = Annotated[
         rich_help_panel=_HOW,
     ),
 ]
+Kernel = Annotated[
+    Repeated,
+    typer.Option(
+        metavar="SERIES|host|VMLINUZ",
+        help="Kernel of guests: Debian's (such as 6.12), this host's, or an image; repeat to compare.",
+        rich_help_panel=_HOW,
+    ),
+]
+Modules = Annotated[
+    Repeated,
+    typer.Option(
+        metavar="DIR",
+        help="Module folder (/lib/modules/VERSION) of each --kernel image, in the same order.",
+        rich_help_panel=_HOW,
+    ),
+]
 Out = Annotated[
     Path | None,
     typer.Option(
@@ -267,14 +283,8 @@ class Options:
     lab: Lab = AUTO
     on_cluster: OnCluster = None
     recordings_to: RecordingsTo = None
-    kernel: Repeated = _how(
-        metavar="SERIES|host|VMLINUZ",
-        help="Kernel of guests: Debian's (such as 6.12), this host's, or an image; repeat to compare.",
-    )
-    modules: Repeated = _how(
-        metavar="DIR",
-        help="Module folder (/lib/modules/VERSION) of each --kernel image, in the same order.",
-    )
+    kernel: Kernel = None
+    modules: Modules = None
     size: str | None = _disk(
         metavar="SIZE",
         help="Size of the disk, for example 4G. (default: 4G, or what the workload needs)",

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -16,7 +16,7 @@ from fscost.cli.output.emit import Outputs
 from fscost.cli.usage import some_path
 from fscost.errors import InputError, did_you_mean
 from fscost.request.model import AUTO, Place, Request
-from fscost.request.request import to_spec
+from fscost.request.request import absolute_images, to_spec
 from fscost.results import MANIFEST, RunResults, load
 from fscost.run import slug
 from fscost.view.changes import Condition, compared
@@ -52,6 +52,8 @@ def run(
         ),
     ] = None,
     lab: options.Lab = AUTO,
+    kernel: options.Kernel = None,
+    modules: options.Modules = None,
     on_cluster: options.OnCluster = None,
     recordings_to: options.RecordingsTo = None,
     out: options.Out = None,
@@ -82,7 +84,10 @@ def run(
     if not trust:
         _refuse_others(file)
     found = suite.load(file)
-    chosen = _chosen(found, file, only or (), repetitions)
+    changes = _changes(repetitions, kernel, modules)
+    chosen = {
+        name: replace(each, **changes) for name, each in _chosen(found, file, only or ()).items()
+    }
     _check(file, chosen)
     where = found.lab if lab == AUTO and found.lab else lab
     if resume is not None and out is not None:
@@ -103,9 +108,22 @@ def run(
     raise typer.Exit(make(chosen, place, outputs, is_suite=True, judge=judge))
 
 
-def _chosen(
-    found: suite.Suite, file: Path, only: Sequence[str], repetitions: int | None
-) -> dict[str, Request]:
+def _changes(
+    repetitions: int | None, kernel: Sequence[str] | None, modules: Sequence[str] | None
+) -> dict[str, Any]:
+    """Return the fields of all requests that options override. Folders of modules belong to
+    kernels, so --kernel replaces both of the suite's."""
+    found: dict[str, Any] = {}
+    if repetitions is not None:
+        found |= {"min_repetitions": repetitions, "max_repetitions": repetitions}
+    if kernel:
+        found |= {"kernel": tuple(absolute_images(kernel)), "modules": ()}
+    if modules:
+        found["modules"] = tuple(str(Path(each).absolute()) for each in modules)
+    return found
+
+
+def _chosen(found: suite.Suite, file: Path, only: Sequence[str]) -> dict[str, Request]:
     """Return the requests of the chosen workloads."""
     requests = suite.requests(found, file)
     for name in only:
@@ -114,16 +132,10 @@ def _chosen(
                 f"{file} has no workload {name!r}",
                 did_you_mean(name, found.workloads) or f"workloads: {', '.join(found.workloads)}",
             )
-    chosen = {
+    return {
         name: each
         for name, each in requests.items()
         if not only or any(suite.is_of(name, each) for each in only)
-    }
-    if repetitions is None:
-        return chosen
-    return {
-        name: replace(each, min_repetitions=repetitions, max_repetitions=repetitions)
-        for name, each in chosen.items()
     }
 
 
