@@ -61,6 +61,8 @@ def main() -> None:
 def collect(folder: Path) -> None:
     """Keep a run's manifest and samples, and the NAND bytes of the second device."""
     run = fscost.load(folder)
+    if run.results.manifest.state in ("running", "interrupted"):
+        raise SystemExit(f"{folder} is not finished: `make atlas` resumes it")
     kernel, workload = kernel_of(run), run.results.manifest.workload["name"]
     kept = RUNS / kernel.translate(FOLDER_NAME) / workload
     nand = nand_bytes(run)
