@@ -40,8 +40,9 @@ def test_a_sequence_leaves_the_same_files(
     own, others = tmp_path / "python", tmp_path / "shell"
     own.mkdir()
     monkeypatch.chdir(own)
-    sequences.prepare(length, count)
-    sequences.run(length, count)
+    found = sequences.sequences(length, count)
+    sequences.prepare(found)
+    sequences.run(found)
     lines: list[str] = []
     for path in sorted(own.iterdir()):
         lines += ["(", *operations.of_sequence(path.name), ")"]
@@ -49,8 +50,9 @@ def test_a_sequence_leaves_the_same_files(
     assert tree(others) == tree(own)
 
 
+@pytest.mark.parametrize("chosen", [tuple(promises.OPERATIONS), ("swap", "mail")])
 def test_rounds_of_files_leave_the_same_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chosen: tuple[str, ...]
 ) -> None:
     own, others = tmp_path / "python", tmp_path / "shell"
     own.mkdir()
@@ -59,9 +61,10 @@ def test_rounds_of_files_leave_the_same_files(
     # They would fill the disk of this machine.
     monkeypatch.setattr(promises, "_type", lambda: "")
     promises.prepare()
-    promises.run(9)
-    shell(operations.of_files("tmpfs", 9), others)
+    promises.run(9, chosen)
+    shell(operations.of_files("tmpfs", 9, chosen), others)
     assert tree(others) == tree(own)
+    assert (own / "log").exists() == ("log" in chosen)
 
 
 @pytest.mark.parametrize(
@@ -70,6 +73,8 @@ def test_rounds_of_files_leave_the_same_files(
         ("0000 creat A.bar, fsync A.bar; rm -rf A", "is no sequence"),
         ("0000 creat A.bar, sync A.bar", "is no sequence"),
         ("0000 $(reboot), fsync A.bar", "is no call"),
+        ("0000 creat A.bar, fsync A.new", "is no sequence"),
+        ("0000 unlink A.foo, append A.foo, fsync A.foo", "is impossible"),
         ("log", "is no sequence"),
     ],
 )

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from fscost.crash import sequences
+from fscost.errors import InputError
 
 
 @pytest.fixture
@@ -21,9 +22,9 @@ def test_each_sequence_runs(
     synced: list[str] = []
     for name in ("fsync", "fdatasync"):
         monkeypatch.setattr(os, name, lambda file, name=name: synced.append(name))
-    sequences.prepare(length, count)
-    sequences.run(length, count)
     found = sequences.sequences(length, count)
+    sequences.prepare(found)
+    sequences.run(found)
     assert [path.name for path in sorted(here.iterdir())] == [
         f"{number:04} {each}" for number, each in enumerate(found)
     ]
@@ -45,3 +46,36 @@ def test_what_a_call_needs_is_made_by_the_one_before_or_given() -> None:
     assert moved.given == {"A/foo"}
     assert "unlink A.foo, append A.foo, fsync A.foo" not in named
     assert "creat A.bar, creat A.bar, fsync A.bar" not in named
+
+
+@pytest.mark.parametrize("length", [1, 2, 3])
+def test_a_sequence_is_read_from_its_words(length: int) -> None:
+    for each in sequences.sequences(length, 2000):
+        assert sequences.parsed(str(each)) == each
+
+
+def test_parts_of_a_sequence_are_possible_and_the_shortest_come_first() -> None:
+    text = "creat A.bar, unlink A.foo, rename A.foo A.bar over a file, fsync A.bar"
+    with pytest.raises(InputError, match="is impossible"):
+        sequences.parsed(text)
+    text = "append A.foo, link A.foo A.bar, rename A.foo A.bar over a file, fsync A.bar"
+    assert [str(each) for each in sequences.parsed(text).parts] == [
+        "rename A.foo A.bar over a file, fsync A.bar",
+        "append A.foo, rename A.foo A.bar over a file, fsync A.bar",
+        "link A.foo A.bar, rename A.foo A.bar over a file, fsync A.bar",
+        text,
+    ]
+
+
+def test_a_call_that_needs_another_is_not_left_alone_with_a_third() -> None:
+    make = sequences.Call("make", int, refuses=("x",), touched=("x",), makes=("x",))
+    remove = sequences.Call("remove", int, needs=("x",), removes=("x",))
+    parts = sequences.Sequence((make, remove, make), "fsync", "x").parts
+    found = [[each.words for each in part.calls] for part in parts]
+    assert found == [
+        ["make"],
+        ["make"],
+        ["make", "remove"],
+        ["remove", "make"],
+        ["make", "remove", "make"],
+    ]

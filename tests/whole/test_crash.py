@@ -18,6 +18,7 @@ PROGRAM = (
     "import sys; sys.argv[0] = 'fscost'; from fscost.cli import main; main()",
 )
 RESULTS = ("cells", "crash", "crash.json", "crash.journal", "manifest.json", "samples.parquet")
+RESULTS += ("minimised",)
 FEW = ("--rounds", "2", "--cuts", "6", "--states", "8", "--wait")
 
 
@@ -52,7 +53,8 @@ def test_barriers_and_journals_decide_what_survives(tmp_path: Path) -> None:
     anything. Without barriers, it loses what it acknowledged; ext2 always needs fsck."""
     stale = "ext4 -o data=writeback,nodelalloc"
     profiles = ("ext4", "ext4 -o nobarrier", stale, "ext2", "xfs", "btrfs")
-    run = start(tmp_path, *(word for name in profiles for word in ("--on", name)), "--json")
+    words = [word for name in profiles for word in ("--on", name)]
+    run = start(tmp_path, *words, "--no-minimise", "--json")
     out, err = run.communicate()
     assert run.returncode == 0, err
     found = valid(out)
@@ -85,7 +87,7 @@ def test_several_disks_lose_their_power_at_one_instant(tmp_path: Path) -> None:
     """A journal on another disk is found again by its role, not by the device number of its
     mkfs."""
     profile = f"{JOURNAL} -o nobarrier"
-    run = start(tmp_path, "--on", profile, "--json", "-o", "run")
+    run = start(tmp_path, "--on", profile, "--no-minimise", "--json", "-o", "run")
     out, err = run.communicate()
     assert run.returncode == 0, err
     [row] = valid(out)["rows"]
@@ -191,6 +193,50 @@ def test_sequences_of_system_calls(tmp_path: Path) -> None:
     assert [row["verdict"] for row in rows] == ["LOSES-ACKED", "SAFE"]
     assert [row["promises"] for row in rows] == [30, 30]
     assert left_behind(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("profile", "words"),
+    [
+        ("ext4 -o nobarrier", ("--workload", "sequences-2", "--rounds", "1")),
+        ("ext2", ("--workload", "files")),
+    ],
+)
+def test_the_fewest_operations_have_a_run_of_their_own(
+    tmp_path: Path, profile: str, words: tuple[str, ...]
+) -> None:
+    """Each of them makes a promise, or lets ext2 change its metadata: at most a few are needed."""
+    run = start(tmp_path, "--on", profile, *words, "--json", "-o", "run")
+    out, err = run.communicate()
+    assert run.returncode == 0, err
+    [row] = valid(out)["rows"]
+    less = row["reduced"]
+    assert 0 < less["rounds"] * len(less["operations"]) < less["before"], less
+    assert less["trials"] > 0
+    assert f"state {less['number']}, " in row["example"]
+    own = tmp_path / "run" / less["folder"]
+    command = [*PROGRAM, "crash", str(own), "--wait", "--state", str(less["state"])]
+    command += ["--script", "case.sh", "--xfstests", "999", "--json"]
+    told = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True)
+    assert valid(told.stdout)["faults"]
+    script = (tmp_path / "case.sh").read_text()
+    if profile == "ext2":
+        assert less["workload"] == f"files: {', '.join(less['operations'])}"
+        assert ("promised log" in script) == ("log" in less["operations"])
+    else:
+        # The disk has no other sequence.
+        assert less["workload"] == ", ".join(less["operations"])
+        assert f"mkdir '0000 {less['workload']}'" in script
+    broken = subprocess.run(["sh", "case.sh"], cwd=tmp_path, capture_output=True, check=False)
+    assert broken.returncode == 1, broken
+    assert sorted(each.name for each in own.parent.iterdir()) == ["1"]
+    assert left_behind(tmp_path) == []
+    again = ("run", "--no-minimise", *FEW[2:], "--json")
+    told = subprocess.run(
+        [*PROGRAM, "crash", *again], cwd=tmp_path, check=True, capture_output=True
+    )
+    [row] = valid(told.stdout.decode())["rows"]
+    assert (row["minimised"], row["reduced"]) == (None, None)
 
 
 def test_a_state_tells_what_it_lost(tmp_path: Path) -> None:
@@ -353,7 +399,8 @@ def test_a_taken_folder_is_refused(tmp_path: Path) -> None:
         (("--lab", "cloud"), "--lab 'cloud' is unknown"),
         (("--lab", "native", "--kernel", "6.12"), "--kernel is for guests"),
         (("--lab", "native", "--on", "ext4-raid1"), "an md array, which guests assemble"),
-        (("--workload", "mail"), "--workload 'mail' is unknown"),
+        (("--workload", "mail"), "workload 'mail' is unknown"),
+        (("--workload", "reboot, fsync A"), "'reboot' is no call of a sequence"),
         (("--device", "perfect"), "--device 'perfect' is unknown"),
         (("--on", "ext4 --no-such"), "no-such"),
         (("--resume", "none", "--on", "ext4"), "--resume and --on cannot be combined"),

@@ -11,7 +11,7 @@ import typer
 
 from fscost.cli import options, shared
 from fscost.cli.declare import option, with_fields
-from fscost.cli.examine import Earlier, Files, Number, examine, promising, request
+from fscost.cli.examine import Earlier, Files, Number, examine
 from fscost.cli.examiners import (
     Examined,
     chosen_lab,
@@ -23,6 +23,7 @@ from fscost.cli.examiners import (
 )
 from fscost.cli.lines import say
 from fscost.cli.measure import alone, execute
+from fscost.cli.promising import promising, request
 from fscost.cli.usage import some_path
 from fscost.errors import InputError
 from fscost.request.model import AUTO, Place
@@ -56,8 +57,8 @@ class Asked:
     workload: str | None = option(
         metavar="NAME",
         help="What makes the promises: files; sqlite, sqlite-extra, sqlite-wal; sequences,"
-        " sequences-2, sequences-3 (system calls); or what promises nothing: unsynced. (default:"
-        " files)",
+        " sequences-2, sequences-3 (system calls), or one sequence; or what promises nothing:"
+        " unsynced. (default: files)",
     )
     rounds: int = option(
         default=6,
@@ -121,7 +122,8 @@ class Asked:
         default=None,
         show_default=False,
         help="Lose as few blocks as still break the same promise: with --state, in that state, else"
-        " in one of each profile with faults. (default: without --state, in the native lab)",
+        " in one of each profile with faults, and then find the fewest operations that have that"
+        " fault. (default: without --state, in the native lab)",
     )
     trust: Annotated[
         bool,
@@ -187,10 +189,10 @@ class Asked:
     def check(self) -> "Limits":
         """Refuse options that contradict each other, and return the limits."""
         from fscost.crash.explore import DEVICES, Limits
-        from fscost.crash.workloads import WORKLOADS
+        from fscost.crash.workloads import named
 
         if self.workload is not None:
-            _check_known("--workload", self.workload, WORKLOADS)
+            named(self.workload)
         _check_known("--device", self.device, DEVICES)
         if self.run is not None and (self.on or self.out is not None):
             raise InputError("RUN was measured already", "drop --on and --out, or RUN")
@@ -232,7 +234,7 @@ def crash(asked: Asked) -> None:
     """
     from fscost import profile
     from fscost.crash.journal import Journal
-    from fscost.crash.workloads import COMMAND, WORKLOADS
+    from fscost.crash.workloads import COMMAND, FILES
     from fscost.lab.vm import VmLab
 
     if asked.resume is not None:
@@ -247,7 +249,7 @@ def crash(asked: Asked) -> None:
         return
     on, kernels = asked.on or _DEFAULT, asked.kernel or ()
     lab = chosen_lab(asked.lab, [Examined.of(profile.resolve(each)) for each in on], kernels)
-    workload = COMMAND if asked.command else asked.workload or next(iter(WORKLOADS))
+    workload = COMMAND if asked.command else asked.workload or FILES
     if asked.command:
         wanted = request(on, asked.prepare or (), asked.command, asked.seed, kernels)
     else:

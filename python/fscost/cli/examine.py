@@ -14,13 +14,11 @@ from typing import TYPE_CHECKING
 from fscost import files
 from fscost.cli.examiners import Examined, Examiners, examiners_of
 from fscost.cli.lines import say
+from fscost.cli.promising import BESIDE
+from fscost.cli.reduce import reduced
 from fscost.errors import HostError, InputError
 from fscost.lab.base import Site
-from fscost.request.model import Place, Request
-from fscost.request.prepare import Prepared, prepared
-from fscost.request.request import absolute, with_range
 from fscost.results import RunResults
-from fscost.view.power_cut import FOLDER
 
 if TYPE_CHECKING:
     from fscost.crash.again import Again
@@ -29,7 +27,7 @@ if TYPE_CHECKING:
     from fscost.crash.journal import Journal
     from fscost.crash.lost import Lost
     from fscost.crash.programs import Answered
-    from fscost.crash.states import Fewest
+    from fscost.crash.states import Fewest, Reduced
     from fscost.results import CellRecord
     from fscost.view.grid import Grid
 
@@ -43,6 +41,7 @@ class _Found:
     seconds: "dict[str, Again]" = field(default_factory=dict)
     seconds_controls: "dict[str, Again]" = field(default_factory=dict)
     minimised: "dict[str, Fewest]" = field(default_factory=dict)
+    reduced: "dict[str, Reduced]" = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -57,9 +56,6 @@ class _Shown:
     is_minimised: bool = False
 
 
-_BESIDE, _ROUNDS = "files", 3
-"""Workload of the power cuts beside another run."""
-_SIZE = "512M"
 _NUMBER = re.compile(r"([1-9]\d{0,8})(?:\.([1-9]\d{0,8}))?")
 _SAY_EVERY_S = 5
 _LARGEST_OUTPUT_BYTES = 32 << 20
@@ -226,73 +222,12 @@ class Earlier:
         print_parts(view.title, [*view.faults, view.grid, *view.notes], sys.stdout)
 
 
-def request(
-    on: Sequence[str],
-    prepare: Sequence[str],
-    command: Sequence[str],
-    seed: int,
-    kernels: Sequence[str] = (),
-) -> Request:
-    """Return the run that makes the promises."""
-    found = Request(
-        on=tuple(on),
-        prepare=tuple(prepare),
-        command=tuple(command),
-        kernel=tuple(kernels),
-        name="crash",
-        size=_SIZE,
-        seed=seed,
-        min_repetitions=1,
-        max_repetitions=1,
-    )
-    return absolute(with_range(found, ["min_repetitions", "max_repetitions"]))
-
-
-def promising(
-    on: Sequence[str],
-    workload: str,
-    rounds: int,
-    seed: int,
-    kernels: Sequence[str] = (),
-    *,
-    is_native: bool = True,
-) -> Request:
-    """Return the run of a workload that says itself what it promised."""
-    from fscost.crash.workloads import WORKLOADS
-    from fscost.lab.vm import seen_python
-
-    program, python = WORKLOADS[workload], sys.executable if is_native else seen_python()
-    prepare, run = program.prepare(rounds, python), program.run(rounds, python)
-    return request(on, [prepare], [run], seed, kernels)
-
-
-def beside(found: Prepared, asked: Request) -> Prepared | None:
-    """Return the run that cuts the power of another run's profiles, in its folder and lab: of those
-    whose states can be examined there; None if there are none."""
-    from fscost.crash.explore import TYPES
-    from fscost.crash.families import FAMILIES, family
-    from fscost.lab.vm import VmLab
-
-    is_native = not isinstance(found.executor.site, VmLab)
-    # Several kernels share a profile, and are in its name.
-    names = dict.fromkeys(
-        each.name.removesuffix(f" @{Path(each.kernel).name}")
-        for each in found.spec.profiles
-        if (each.type in TYPES and not each.array if is_native else family(each.type) in FAMILIES)
-    )
-    if not names:
-        return None
-    wanted = promising(list(names), _BESIDE, _ROUNDS, asked.seed, asked.kernel, is_native=is_native)
-    place = Place("native" if is_native else "vm", found.spec.folder / FOLDER)
-    return prepared(replace(wanted, modules=asked.modules), place, say, sys.argv)
-
-
 def explored(results: RunResults, site: Site) -> None:
     """Examine the states of a run that was made beside another one."""
     from fscost.crash.explore import Limits
 
     limits = Limits(cuts=16, states_per_cut=12)
-    _explored(results, _BESIDE, limits, examiners_of(site, results.folder))
+    _explored(results, BESIDE, limits, examiners_of(site, results.folder))
 
 
 def _explored(
@@ -306,9 +241,10 @@ def _explored(
 ) -> _Found:
     """Examine the states of all profiles, and keep those with faults. `is_minimised`: minimise one
     state of each profile with faults."""
-    from fscost.crash import again, minimise, states
+    from fscost.crash import again, states
     from fscost.crash.explore import control, explore
     from fscost.crash.journal import answers
+    from fscost.crash.verdict import judged
     from fscost.crash.workloads import UNSYNCED
 
     found = _Found()
@@ -317,15 +253,8 @@ def _explored(
         answered = answers(examiners(about), profile, journal)
         explored = explore(source, limits, answered, _progress(profile))
         found.explored[profile] = explored
-        example = (
-            minimise.minimised_example(source, limits.device, explored, answered)
-            if is_minimised
-            else None
-        )
-        if example:
-            number, less = example
-            writes = minimise.writes(source, limits.device, less)
-            found.minimised[profile] = states.fewest(number, less, writes)
+        if is_minimised and (number := judged(explored).example_number):
+            _minimise(found, results, (about, source, number), limits, examiners, answered)
         if workload != UNSYNCED and not any(each.tried for each in found.controls.values()):
             found.controls = {profile: control(source, limits, answered)}
         if limits.again:
@@ -335,9 +264,32 @@ def _explored(
             if not any(each.broken for each in found.seconds_controls.values()):
                 controlled = again.control(source, limits, outcomes, answered)
                 found.seconds_controls = {profile: controlled}
-    kept = states.findings(workload, limits.device, found.explored, found.seconds, found.minimised)
+    kept = states.findings(
+        workload, limits.device, found.explored, found.seconds, found.minimised, found.reduced
+    )
     states.save(results.folder, kept)
     return found
+
+
+def _minimise(
+    found: _Found,
+    results: RunResults,
+    example: "tuple[Examined, Source, int]",
+    limits: "Limits",
+    examiners: Examiners,
+    answered: "Answered",
+) -> None:
+    """Find the fewest lost blocks, and the fewest operations, that have the fault of a state."""
+    from fscost.crash import minimise, states
+
+    about, source, number = example
+    outcome = found.explored[about.name].outcomes[number - 1]
+    less = minimise.minimised(source, limits.device, outcome, answered)
+    writes = minimise.writes(source, limits.device, less)
+    found.minimised[about.name] = states.fewest(number, less, writes)
+    fewer = reduced(results, about, (source, number, outcome), limits, examiners, sources)
+    if fewer:
+        found.reduced[about.name] = fewer
 
 
 def examine(
@@ -375,7 +327,7 @@ def _print(
 
     limits, controls = asked.limits, found.controls
     shown = crash_view(
-        results, found.explored, controls, limits, problems(results), found.minimised
+        results, found.explored, controls, limits, problems(results), found.minimised, found.reduced
     )
     lost = lost_view(without)
     names = [name for name in results.manifest.profile_names if name in found.seconds]

@@ -9,10 +9,11 @@ from pathlib import Path
 
 from fscost import files, run
 from fscost.cli.diff import show
-from fscost.cli.examine import beside, explored
+from fscost.cli.examine import explored
 from fscost.cli.lines import say, wrapped
 from fscost.cli.output.emit import Outputs
 from fscost.cli.progress import progress
+from fscost.cli.promising import beside
 from fscost.errors import InputError
 from fscost.request.hooks import around
 from fscost.request.labs import lock_of

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fscost import capture
-from fscost.crash import operations
+from fscost.crash import operations, workloads
 from fscost.crash.explore import (
     Limits,
     Outcome,
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 MOUNT, CHECK, CONTENT, FOREIGN = "mount", "check", "content", "foreign"
 _PLACE = re.compile(r"(?P<path>.+?)(?:, (?:sector|record) \d+| \([^()]*\))", re.DOTALL)
 _MOST_BYTES = 256 << 20
-_SHELLED = ("files", "sequences", "sequences-2", "sequences-3")
-"""Workloads that `operations.py` has as shell commands."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +84,7 @@ def case(found: Source, profile: str, device: str, outcome: Outcome, answered: A
     if kind == DATED:
         raise InputError("a script cannot show a modification time", "show another state")
     check = {"": MOUNT if not outcome.mounts else CHECK, STALE: FOREIGN}.get(kind, CONTENT)
-    path = _path(found, where) if where else ""
+    path = path_of(found, where) if where else ""
     disk, state = found.disks[0], outcome.state
     crash = capture.crash(found.recording, state.without)
     base = _image(crash, device, replace(state, kept=()))
@@ -120,12 +118,14 @@ def case(found: Source, profile: str, device: str, outcome: Outcome, answered: A
 
 def _lines(found: Source, state: State, path: str) -> list[str]:
     """Return the commands up to the promise, if there are any for this workload."""
-    if found.workload not in _SHELLED or (found.workload != "files" and not path):
+    chosen = workloads.operations(found.workload)
+    is_sequence = workloads.is_sequences(found.workload)
+    if chosen is None and not (is_sequence and path):
         return []
     kept = kept_at(found.promises, state.at_ns, found.margin_ns)
     numbers = [number for kind, number in kept.items() if not kind.endswith(CHANGED)]
     rounds = kept.get(_kind(path), max(numbers, default=0))
-    return list(operations.lines(found.workload, found.type, path, rounds))
+    return list(operations.lines(chosen, found.type, path, rounds))
 
 
 def _kind(path: str) -> str:
@@ -133,11 +133,11 @@ def _kind(path: str) -> str:
     return path.partition("/")[0]
 
 
-def _path(found: Source, where: str) -> str:
+def path_of(found: Source, where: str) -> str:
     """Return the path of the file that a fault names."""
     match = _PLACE.fullmatch(where)
     name = match["path"] if match else where
-    if found.workload == "files":
+    if workloads.operations(found.workload):
         for folder in (MAIL, SPOOL):
             if name.startswith(f"{folder}-"):
                 return f"{folder}/{name}"

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from fscost.crash.explore import (
-    Exploration,
     Limits,
     Outcome,
     Source,
@@ -16,7 +15,7 @@ from fscost.crash.explore import (
 )
 from fscost.crash.pieces import Piece, pieces
 from fscost.crash.programs import Answered
-from fscost.crash.verdict import Verdict, judged, worst
+from fscost.crash.verdict import Verdict, worst
 from fscost.errors import HostError
 
 MOST_TRIALS = 600
@@ -62,17 +61,6 @@ def minimised(found: Source, device: str, first: Outcome, answered: Answered) ->
     )
     outcome = first if fewest == lost else outcomes[fewest]
     return Minimised(outcome, len(fewest), len(lost), len(outcomes), is_minimal)
-
-
-def minimised_example(
-    found: Source, device: str, explored: Exploration, answered: Answered
-) -> tuple[int, Minimised] | None:
-    """Minimise the first state with the worst fault of a profile, if any has a fault. Return its
-    number, too."""
-    number = judged(explored).example_number
-    if number is None:
-        return None
-    return number, minimised(found, device, explored.outcomes[number - 1], answered)
 
 
 def writes(found: Source, device: str, less: Minimised) -> list[str]:

@@ -4,11 +4,21 @@
 """
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator
 from pathlib import PurePosixPath
 
-from fscost.crash.promises import FILLER, OLD
-from fscost.errors import InputError
+from fscost.crash.promises import (
+    CONFIG,
+    DATABASE,
+    FILLER,
+    LOG,
+    MAIL,
+    OLD,
+    OPERATIONS,
+    SPOOL,
+    SWAP,
+)
+from fscost.crash.sequences import parsed
 
 _BLOCK = 4096
 _WRITES = {
@@ -22,8 +32,6 @@ _WRITES = {
     "extend": (3 * _BLOCK - 100, 200),
 }
 """Offset and length of each write (`sequences.py`)."""
-_SYNCED = ("A", "B", "A.foo", "A.bar", "A.new", "B.foo")
-"""What a sequence may make durable."""
 _MAPPED = (
     "import mmap; f = open({0!r}, 'r+b'); f.seek(0, 2); n = min(8192, f.tell());"
     " m = mmap.mmap(f.fileno(), n) if n else None;"
@@ -64,71 +72,71 @@ _PREPARE = f"""prepare() {{
 	sync .
 }}
 """
-_ROUND = """round() {
+_ROUND = {
+    SPOOL: """\
 	content "spool-$1" 0 0 256 > "spool/spool-$1"
 	rm -f "spool/spool-$(($1 - 8))"
+""",
+    SWAP: """\
 	content swap "$1" 0 8 > swap.new
 	mv swap.new swap
+""",
+    LOG: """\
 	content log 0 $(($1 - 1)) 1 >> log
 	sync log
 	[ "$1" -ne 1 ] || sync .
 	promised log
+""",
+    CONFIG: """\
 	content config "$1" 0 8 > config.new
 	sync config.new
 	mv config.new config
 	sync .
 	promised config
+""",
+    MAIL: """\
 	content "mail-$1" 0 0 3 > "mail/mail-$1"
 	sync "mail/mail-$1"
 	sync mail
 	promised "mail/mail-$1"
+""",
+    DATABASE: """\
 	first=$((($1 % 8) * 8))
 	content database "$1" $first 8 |
 		dd of=database bs=4096 seek=$((first / 8)) iflag=fullblock conv=notrunc status=none
 	sync -d database
 	promised database
+""",
 }
-"""
+"""Each operation of a round."""
 
 
-def of_files(type_: str, rounds: int) -> list[str]:
-    """Return the commands of `promises.py`: functions, then calls of them."""
+def of_files(type_: str, rounds: int, chosen: Collection[str] = tuple(OPERATIONS)) -> list[str]:
+    """Return the commands of `promises.py`: functions, then calls of them. `chosen`: the
+    operations of each round."""
+    body = "".join(_ROUND[each] for each in OPERATIONS if each in chosen)
     calls = [
         f"prepare {shlex.quote(type_)}",
         *(f"round {number}" for number in range(1, rounds + 1)),
     ]
-    return [CONTENT + _PREPARE + _ROUND, *calls]
+    return [f"{CONTENT}{_PREPARE}round() {{\n{body}}}\n", *calls]
 
 
 def of_sequence(name: str) -> list[str]:
     """Return the commands of one sequence, from the name of its folder."""
-    *calls, sync = name.partition(" ")[2].split(", ")
-    how, _, target = sync.partition(" ")
-    if how not in ("fsync", "fdatasync") or target not in _SYNCED:
-        raise InputError(f"{name!r} is no sequence", "examine the run again: `fscost crash RUN`")
-    synced = _path(target)
+    found = parsed(name.partition(" ")[2])
     lines = [CONTENT, f"mkdir {shlex.quote(name)}", f"cd {shlex.quote(name)}", "mkdir A B"]
-    for needed in _given(calls):
+    for needed in sorted(found.given):
         if needed == "A/old":
             lines.append("mkdir A/old")
         else:
             lines.append(f"repeated 'old {needed}' {3 * _BLOCK} > {needed}")
     lines.append("sync -f .")
-    lines += [command(call) for call in calls]
-    flag = " -d" if how == "fdatasync" else ""
+    lines += [command(call.words) for call in found.calls]
+    flag = " -d" if found.sync == "fdatasync" else ""
     # A symbolic link that leads nowhere cannot be synced.
-    lines += [f"[ ! -e {synced} ] || sync{flag} {synced}", f"promised {synced}"]
-    return lines
-
-
-def _given(calls: Sequence[str]) -> list[str]:
-    from fscost.crash.sequences import Sequence as Calls
-    from fscost.crash.sequences import named
-
-    known = named()
-    if unknown := [call for call in calls if call not in known]:
-        raise InputError(f"{unknown[0]!r} is no call", "examine the run again: `fscost crash RUN`")
-    return sorted(Calls(tuple(known[call] for call in calls), "", "").given)
+    sync = f"[ ! -e {found.name} ] || sync{flag} {found.name}"
+    return [*lines, sync, f"promised {found.name}"]
 
 
 def _path(dotted: str) -> str:
@@ -171,6 +179,10 @@ def sequence_of(path: str) -> str:
     return PurePosixPath(path).parts[0]
 
 
-def lines(workload: str, type_: str, path: str, rounds: int) -> Iterator[str]:
-    """Yield the commands of a workload, as far as the promise about a file needs them."""
-    yield from of_files(type_, rounds) if workload == "files" else of_sequence(sequence_of(path))
+def lines(chosen: Collection[str] | None, type_: str, path: str, rounds: int) -> Iterator[str]:
+    """Yield the commands of a workload, as far as the promise about a file needs them. `chosen`:
+    operations of the workload `files`, or None for sequences."""
+    if chosen is None:
+        yield from of_sequence(sequence_of(path))
+    else:
+        yield from of_files(type_, rounds, chosen)

@@ -8,7 +8,7 @@ that a wrong one says where it came from.
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 
@@ -109,39 +109,70 @@ def _fill() -> None:
     os.close(descriptor)
 
 
-def run(rounds: int) -> None:
-    """Append, replace, create and overwrite, each followed by the calls that make it durable. Each
-    round begins with a new file and a replaced one that no call makes durable."""
-    for number in range(1, rounds + 1):
-        name = f"{SPOOL}-{number}"
-        _write(f"{SPOOL}/{name}", content(name, 0, _SPOOL_SECTORS), is_synced=False)
-        Path(SPOOL, f"{SPOOL}-{number - _SPOOLED}").unlink(missing_ok=True)
-        _write(f"{SWAP}.new", content(SWAP, number, 8), is_synced=False)
-        Path(f"{SWAP}.new").rename(SWAP)
-        changed_us = _write(LOG, sector(LOG, 0, number - 1), os.O_APPEND)
-        if number == 1:
-            _sync_folder()
-        _say_kept(LOG, number, changed_us)
-        changed_us = _write(f"{CONFIG}.new", content(CONFIG, number, 8))
-        Path(f"{CONFIG}.new").rename(CONFIG)
-        _sync_folder()
-        _say_kept(CONFIG, number, changed_us)
-        name = f"{MAIL}-{number}"
-        changed_us = _write(f"{MAIL}/{name}", content(name, 0, 3))
-        _sync_folder(MAIL)
-        _say_kept(MAIL, number, changed_us)
-        slot = number % _SLOTS
-        descriptor = os.open(DATABASE, os.O_WRONLY)
-        first = slot * _SLOT_SECTORS
-        data = [sector(DATABASE, number, first + place) for place in range(_SLOT_SECTORS)]
-        os.pwrite(descriptor, b"".join(data), first * SECTOR_BYTES)
-        os.fdatasync(descriptor)
-        os.close(descriptor)
-        say_kept(**{DATABASE: number})
-
-
 def _say_kept(kind: str, number: int, changed_us: int) -> None:
     say_kept(**{kind: number, f"{kind}{CHANGED}": changed_us})
+
+
+def _add_spool(number: int) -> None:
+    name = f"{SPOOL}-{number}"
+    _write(f"{SPOOL}/{name}", content(name, 0, _SPOOL_SECTORS), is_synced=False)
+    Path(SPOOL, f"{SPOOL}-{number - _SPOOLED}").unlink(missing_ok=True)
+
+
+def _replace_swap(number: int) -> None:
+    _write(f"{SWAP}.new", content(SWAP, number, 8), is_synced=False)
+    Path(f"{SWAP}.new").rename(SWAP)
+
+
+def _append_to_log(number: int) -> None:
+    changed_us = _write(LOG, sector(LOG, 0, number - 1), os.O_APPEND)
+    if number == 1:
+        _sync_folder()
+    _say_kept(LOG, number, changed_us)
+
+
+def _replace_config(number: int) -> None:
+    changed_us = _write(f"{CONFIG}.new", content(CONFIG, number, 8))
+    Path(f"{CONFIG}.new").rename(CONFIG)
+    _sync_folder()
+    _say_kept(CONFIG, number, changed_us)
+
+
+def _add_mail(number: int) -> None:
+    name = f"{MAIL}-{number}"
+    changed_us = _write(f"{MAIL}/{name}", content(name, 0, 3))
+    _sync_folder(MAIL)
+    _say_kept(MAIL, number, changed_us)
+
+
+def _overwrite_database(number: int) -> None:
+    slot = number % _SLOTS
+    descriptor = os.open(DATABASE, os.O_WRONLY)
+    first = slot * _SLOT_SECTORS
+    data = [sector(DATABASE, number, first + place) for place in range(_SLOT_SECTORS)]
+    os.pwrite(descriptor, b"".join(data), first * SECTOR_BYTES)
+    os.fdatasync(descriptor)
+    os.close(descriptor)
+    say_kept(**{DATABASE: number})
+
+
+OPERATIONS: Mapping[str, Callable[[int], None]] = {
+    SPOOL: _add_spool,
+    SWAP: _replace_swap,
+    LOG: _append_to_log,
+    CONFIG: _replace_config,
+    MAIL: _add_mail,
+    DATABASE: _overwrite_database,
+}
+"""The operations of a round. No call makes the first two durable."""
+
+
+def run(rounds: int, chosen: Collection[str] = tuple(OPERATIONS)) -> None:
+    """Append, replace, create and overwrite, each followed by the calls that make it durable."""
+    for number in range(1, rounds + 1):
+        for name, operation in OPERATIONS.items():
+            if name in chosen:
+                operation(number)
 
 
 Kept = Mapping[str, int]
@@ -304,5 +335,6 @@ def _database(path: Path, kept: int) -> Iterator[tuple[str, str]]:
 
 
 def main() -> None:
-    """Run as a program: `prepare N` or `run N`."""
-    prepare() if sys.argv[1] == "prepare" else run(int(sys.argv[2]))
+    """Run as a program: `prepare [OPERATION…] N` or `run [OPERATION…] N`."""
+    part, *chosen, rounds = sys.argv[1:]
+    prepare() if part == "prepare" else run(int(rounds), chosen or tuple(OPERATIONS))

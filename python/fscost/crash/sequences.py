@@ -13,17 +13,20 @@ import mmap
 import os
 import random
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
 from fscost.crash.kept import is_guest, say_kept
+from fscost.errors import InputError
 
+PER_ROUND = 10
 _SEED = 1
 _BLOCK = 4096
 _FILES, _FOLDERS = ("A/foo", "A/bar", "B/foo"), ("A", "B")
 _OLD_BLOCKS = 3
+_SYNCS = ("fsync", "fdatasync")
 
 
 @dataclass(frozen=True)
@@ -145,15 +148,47 @@ class Sequence:
             made |= set(call.makes)
         return given
 
+    @property
+    def is_possible(self) -> bool:
+        """True if each call finds what it needs and nothing that it refuses."""
+        there = self.given
+        for call in self.calls:
+            if not set(call.needs) <= there or set(call.refuses) & there:
+                return False
+            there = (there | set(call.makes)) - set(call.removes)
+        return True
 
-def _is_possible(calls: tuple[Call, ...]) -> bool:
-    """True if each call finds what it needs and nothing that it refuses."""
-    there = Sequence(calls, "", "").given
-    for call in calls:
-        if not set(call.needs) <= there or set(call.refuses) & there:
-            return False
-        there = (there | set(call.makes)) - set(call.removes)
-    return True
+    @property
+    def parts(self) -> Iterator["Sequence"]:
+        """What is left without some of the calls, the fewest calls first and this sequence last:
+        each possible, and with a call that touches what is made durable."""
+        for length in range(1, len(self.calls) + 1):
+            for calls in itertools.combinations(self.calls, length):
+                part = Sequence(calls, self.sync, self.name)
+                if part.is_possible and any(self.name in each.touched for each in calls):
+                    yield part
+
+
+def parsed(text: str) -> Sequence:
+    """Read a sequence from its words."""
+    *words, last = text.split(", ")
+    known = named()
+    if unknown := [each for each in words if each not in known]:
+        raise InputError(f"{unknown[0]!r} is no call of a sequence", "such as 'creat A.bar'")
+    sync, _, dotted = last.partition(" ")
+    calls, name = tuple(known[each] for each in words), dotted.replace(".", "/", 1)
+    found = Sequence(calls, sync, name)
+    if sync not in _SYNCS or not any(name in each.touched for each in calls):
+        raise InputError(
+            f"{text!r} is no sequence",
+            "end it with fsync or fdatasync of what it changes, such as 'creat A.bar, fsync A'",
+        )
+    if not found.is_possible:
+        raise InputError(
+            f"{text!r} is impossible: a call finds a file that must not be there, or none",
+            "leave out that call",
+        )
+    return found
 
 
 def sequences(length: int, count: int) -> list[Sequence]:
@@ -161,7 +196,7 @@ def sequences(length: int, count: int) -> list[Sequence]:
     found = [
         Sequence(calls, sync, name)
         for calls in itertools.product(tuple(_calls()), repeat=length)
-        if _is_possible(calls)
+        if Sequence(calls, "", "").is_possible
         for name in dict.fromkeys(calls[-1].touched)
         for sync in (("fsync",) if name in _FOLDERS else ("fsync", "fdatasync"))
     ]
@@ -171,10 +206,10 @@ def sequences(length: int, count: int) -> list[Sequence]:
     return [found[number] for number in sorted(chosen)]
 
 
-def _in_folders(length: int, count: int) -> Iterator[Sequence]:
+def _in_folders(found: Iterable[Sequence]) -> Iterator[Sequence]:
     """Yield each sequence, within its folder."""
     top = Path.cwd()
-    for number, sequence in enumerate(sequences(length, count)):
+    for number, sequence in enumerate(found):
         folder = top / f"{number:04} {sequence}"
         folder.mkdir(exist_ok=True)
         os.chdir(folder)
@@ -182,9 +217,9 @@ def _in_folders(length: int, count: int) -> Iterator[Sequence]:
     os.chdir(top)
 
 
-def prepare(length: int, count: int) -> None:
+def prepare(found: Iterable[Sequence]) -> None:
     """Make what each sequence needs."""
-    for sequence in _in_folders(length, count):
+    for sequence in _in_folders(found):
         for folder in _FOLDERS:
             Path(folder).mkdir()
         for name in sorted(sequence.given):
@@ -195,19 +230,20 @@ def prepare(length: int, count: int) -> None:
                 Path(name).write_bytes(content[: _OLD_BLOCKS * _BLOCK])
 
 
-def run(length: int, count: int) -> None:
+def run(found: Iterable[Sequence]) -> None:
     """Run each sequence."""
-    calls = {"fsync": os.fsync, "fdatasync": os.fdatasync}
-    for sequence in _in_folders(length, count):
+    for sequence in _in_folders(found):
         for call in sequence.calls:
             call.run()
         if os.path.lexists(sequence.name):
-            _opened(sequence.name, os.O_RDONLY, calls[sequence.sync])
+            _opened(sequence.name, os.O_RDONLY, getattr(os, sequence.sync))
             if is_guest():
                 # Elsewhere, the times of the calls are those of the recording.
                 say_kept(fsync=Path(sequence.name).stat().st_ino)
 
 
 def main() -> None:
-    """Run as a program: `prepare LENGTH N` or `run LENGTH N`."""
-    (prepare if sys.argv[1] == "prepare" else run)(int(sys.argv[2]), 10 * int(sys.argv[3]))
+    """Run as a program: `prepare LENGTH N`, `run LENGTH N`, or with a sequence for LENGTH."""
+    part, what, rounds = sys.argv[1:]
+    found = sequences(int(what), PER_ROUND * int(rounds)) if what.isdigit() else [parsed(what)]
+    (prepare if part == "prepare" else run)(found)

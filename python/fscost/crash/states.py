@@ -4,6 +4,7 @@ import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated
 
 from pydantic import Field
@@ -13,7 +14,7 @@ from fscost.crash.again import Again, Numbers
 from fscost.crash.explore import DEVICES, Exploration, State
 from fscost.crash.minimise import Minimised
 from fscost.crash.verdict import Verdict, faults, judged
-from fscost.crash.workloads import COMMAND, WORKLOADS
+from fscost.crash.workloads import COMMAND, named
 from fscost.errors import InputError
 
 FILE = "crash.json"
@@ -82,6 +83,22 @@ class Fewest(typed.Table):
 
 
 @dataclass(frozen=True)
+class Reduced(typed.Table):
+    """The fewest operations that have the same fault as state `number`: of `workload`, in each of
+    `rounds`, of `before` in all. `folder`: their run, below that of this one, and `state`: its
+    state with the fault. Both, and `workload`, are empty if none of the `trials` had the fault."""
+
+    number: typed.Count
+    workload: str
+    operations: typed.Tuple[str]
+    rounds: typed.Count
+    before: typed.Count
+    trials: typed.Count
+    folder: str
+    state: typed.Count
+
+
+@dataclass(frozen=True)
 class Findings(typed.Table):
     """What an exploration of a run found, by profile. `states`: at most 1,000 with faults each;
     `examined`: how many there were."""
@@ -93,14 +110,16 @@ class Findings(typed.Table):
     states: typed.Dict[typed.Tuple[Broken]] = field(default_factory=dict)
     again: typed.Dict[typed.Tuple[BrokenAgain]] = field(default_factory=dict)
     minimised: typed.Dict[Fewest] = field(default_factory=dict)
+    reduced: typed.Dict[Reduced] = field(default_factory=dict)
 
 
 def findings(
     workload: str,
     device: str,
     explored: Mapping[str, Exploration],
-    again: Mapping[str, Again],
-    minimised: Mapping[str, Fewest],
+    again: Mapping[str, Again] = MappingProxyType({}),
+    minimised: Mapping[str, Fewest] = MappingProxyType({}),
+    reduced: Mapping[str, Reduced] = MappingProxyType({}),
 ) -> Findings:
     """Return the states with faults of each profile."""
     return Findings(
@@ -111,6 +130,7 @@ def findings(
         {profile: _broken(found) for profile, found in explored.items()},
         {profile: _broken_again(found) for profile, found in again.items()},
         dict(minimised),
+        dict(reduced),
     )
 
 
@@ -188,7 +208,11 @@ def load(folder: Path) -> Findings:
         found = typed.read(Findings, value)
     except typed.InvalidError as error:
         raise InputError(f"{path}: {error}", _REMEDY) from error
-    _check_known(path, [found.workload], [*WORKLOADS, COMMAND])
+    if found.workload != COMMAND:
+        try:
+            named(found.workload)
+        except InputError as error:
+            raise InputError(f"{path}: {error.what}", error.remedy) from error
     _check_known(path, [found.device], DEVICES)
     _check_known(path, found.verdicts.values(), [each.value for each in Verdict])
     return found

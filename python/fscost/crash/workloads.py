@@ -9,6 +9,7 @@ from pathlib import Path
 
 import fscost
 from fscost.crash import promises, sequences, sqlite, unsynced
+from fscost.errors import InputError
 
 UNSYNCED = "unsynced"
 """Name of the workload that promises nothing."""
@@ -53,13 +54,13 @@ def _sequences(length: int, words: str) -> Workload:
     return Workload(f"{words}, then fsync or fdatasync", sequences.__name__, (str(length),))
 
 
+def _files(words: str, operations: Sequence[str] = ()) -> Workload:
+    return Workload(words, promises.__name__, operations, promises.broken)
+
+
+FILES = "files"
 WORKLOADS = {
-    "files": Workload(
-        "files that are appended to, replaced, created and overwritten, with fsync",
-        promises.__name__,
-        (),
-        promises.broken,
-    ),
+    FILES: _files("files that are appended to, replaced, created and overwritten, with fsync"),
     "sqlite": _sqlite("SQLite as it comes: rollback journal, synchronous=FULL", "DELETE", "FULL"),
     "sqlite-extra": _sqlite(
         "SQLite that also syncs the folder of the journal: synchronous=EXTRA", "DELETE", "EXTRA"
@@ -77,6 +78,52 @@ WORKLOADS = {
 }
 
 
+_SOME_FILES = f"{FILES}: "
+
+
+def some_files(operations: Iterable[str]) -> str:
+    """Return the name of the workload that does only some operations of `files`."""
+    return f"{_SOME_FILES}{', '.join(operations)}"
+
+
+def operations(name: str) -> tuple[str, ...] | None:
+    """Return the operations of a round of the workload `files` or of a part of it; None for other
+    workloads."""
+    if name == FILES:
+        return tuple(promises.OPERATIONS)
+    is_part = name.startswith(_SOME_FILES)
+    return tuple(name.removeprefix(_SOME_FILES).split(", ")) if is_part else None
+
+
+def is_sequences(name: str) -> bool:
+    """True for sequences of calls, and for one of them."""
+    return name != COMMAND and named(name).program == sequences.__name__
+
+
+def sequences_of(name: str, count: int) -> list[sequences.Sequence]:
+    """Return the sequences of such a workload, of which there are `count`."""
+    [which] = named(name).arguments
+    found = sequences.sequences(int(which), count) if which.isdigit() else None
+    return found or [sequences.parsed(which)]
+
+
+def named(name: str) -> Workload:
+    """Return a workload by its name; also a part of `files`, and any one sequence."""
+    if name in WORKLOADS:
+        return WORKLOADS[name]
+    if chosen := operations(name):
+        if unknown := [each for each in chosen if each not in promises.OPERATIONS]:
+            known = ", ".join(promises.OPERATIONS)
+            raise InputError(f"{unknown[0]!r} is no operation of {FILES}", f"one of: {known}")
+        return _files("some of these operations", chosen)
+    if ", " not in name:
+        raise InputError(
+            f"workload {name!r} is unknown",
+            f"one of: {', '.join(WORKLOADS)}; or a sequence: 'link A.foo A.bar, fsync A.foo'",
+        )
+    return Workload("one sequence", sequences.__name__, (str(sequences.parsed(name)),))
+
+
 def checked(name: str) -> Broken | None:
     """Return the check of a workload, or None if its fsync calls are its promises."""
-    return None if name == COMMAND else WORKLOADS[name].broken
+    return None if name == COMMAND else named(name).broken

@@ -3,13 +3,14 @@
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from statistics import median
 from typing import Any
 
 from fscost.crash.explore import DEVICES, Control, Exploration, Limits
 from fscost.crash.lost import HOWS, Lost
 from fscost.crash.promises import DATA_LOST, NAMES_LOST
-from fscost.crash.states import Fewest
+from fscost.crash.states import Fewest, Reduced
 from fscost.crash.verdict import Judged, Verdict, judged
 from fscost.results import TOTAL, RunResults
 from fscost.view.breakdown import WRITTEN
@@ -58,9 +59,10 @@ def crash_view(
     limits: Limits,
     problems: Sequence[str] = (),
     minimised: Mapping[str, Fewest] | None = None,
+    reduced: Mapping[str, Reduced] | None = None,
 ) -> CrashView:
     """Show each profile's verdict beside its cost, in the order in which they were named."""
-    costs, minimised = _costs(results), minimised or {}
+    costs, minimised, reduced = _costs(results), minimised or {}, reduced or {}
     judgements = {
         profile: judged(explored[profile])
         for profile in results.manifest.profile_names
@@ -69,19 +71,17 @@ def crash_view(
     rows, examples = [], []
     shown_states: list[tuple[Verdict, str]] = []
     for profile, judgement in judgements.items():
-        less = minimised.get(profile)
+        less, fewer = minimised.get(profile), reduced.get(profile)
         cost = {name: costs.get((profile, name), 0.0) for name in (WRITTEN, _FLUSHES)}
-        rows.append(_row(profile, explored[profile], judgement, less) | cost)
+        rows.append(_row(profile, explored[profile], judgement, less, fewer) | cost)
         if judgement.unnamed:
             examples.append(_unnamed(profile, judgement.unnamed))
         if judgement.example_number is not None:
-            option = f"--state {judgement.example_number}"
-            if len(explored) > 1:
-                option += f" --profile {shlex.quote(profile)}"
+            named = f" --profile {shlex.quote(profile)}" if len(explored) > 1 else ""
+            option = f"--state {judgement.example_number}{named}"
             shown_states.append((judgement.verdict, option))
-            examples.append(f"{profile}: {judgement.example}.")
-            if less:
-                examples[-1] += f" {minimised_words(less)}"
+            shorter = _less(results.folder, less, fewer)
+            examples.append(f"{profile}: {judgement.example}.{shorter}")
     unheard = [
         f"{profile}: the workload called neither fsync nor fdatasync, so that only errors of the"
         " file system are found."
@@ -97,7 +97,9 @@ def crash_view(
     return CrashView(title, grid, [plain(line) for line in notes], rows, worst[1])
 
 
-def _row(profile: str, found: Exploration, judged: Judged, less: Fewest | None) -> dict[str, Any]:
+def _row(
+    profile: str, found: Exploration, judged: Judged, less: Fewest | None, fewer: Reduced | None
+) -> dict[str, Any]:
     return {
         "profile": profile,
         "verdict": judged.verdict.value,
@@ -113,6 +115,7 @@ def _row(profile: str, found: Exploration, judged: Judged, less: Fewest | None) 
         "unnamed": judged.unnamed,
         "example": judged.example,
         "minimised": minimised_values(less) if less else None,
+        "reduced": asdict(fewer) if fewer else None,
     }
 
 
@@ -160,6 +163,33 @@ def _span(half: float | None, most: float | None) -> str:
     if not most:
         return NOTHING
     return f"{most:.3g} s" if half == most else f"{half:.3g}–{most:.3g} s"
+
+
+def _less(run: Path, less: Fewest | None, fewer: Reduced | None) -> str:
+    """Say how much less is enough for a fault: which writes to lose, and which operations."""
+    words = [minimised_words(less)] if less else []
+    words += [_reduced_words(fewer, run)] if fewer else []
+    return "".join(f" {each}" for each in words)
+
+
+def _reduced_words(fewer: Reduced, run: Path) -> str:
+    """Say which operations are enough, and where their own run is."""
+    if not fewer.workload:
+        return (
+            f"None of its {fewer.before:,} operations has this fault on a disk of its own"
+            f" ({_trials(fewer)})."
+        )
+    count = fewer.rounds * len(fewer.operations)
+    rounds = f" in each of {fewer.rounds} rounds" if fewer.rounds > 1 else ""
+    there = shlex.quote(str(run / fewer.folder))
+    return (
+        f"It needs {count:,} of {fewer.before:,} operations: {', '.join(fewer.operations)}{rounds}"
+        f" ({_trials(fewer)}). That run alone: fscost crash {there} --state {fewer.state}"
+    )
+
+
+def _trials(fewer: Reduced) -> str:
+    return f"{fewer.trials} trial{'s' * (fewer.trials != 1)}"
 
 
 def _unnamed(profile: str, states: int) -> str:

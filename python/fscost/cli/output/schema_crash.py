@@ -21,6 +21,26 @@ class CrashMinimised(Object):
     """Structure and file of the lost blocks."""
 
 
+class CrashReduced(Object):
+    """The fewest operations that have the same fault as a state, on a disk of their own."""
+
+    number: int
+    """Number of the state whose operations these are a part of."""
+    workload: str
+    """Does these operations, as `--workload`; empty if none of the trials had the fault."""
+    operations: list[str]
+    """The operations of each round; of a sequence, its calls, with fsync or fdatasync."""
+    rounds: int
+    before: int
+    """Operations that the workload had done by then; of sequences, those of the one at fault."""
+    trials: int
+    """Short runs that were made for it."""
+    folder: str
+    """Their run, in the folder of this one; empty if there is none."""
+    state: int
+    """Number of that run's first state with the fault."""
+
+
 class CrashRow(Object):
     """A profile's verdict, the number of states with each fault, and its cost."""
 
@@ -58,6 +78,8 @@ class CrashRow(Object):
     """The first state with the worst fault, in words; empty if there is none."""
     minimised: CrashMinimised | None
     """The same state, minimised. Only with the native lab, unless `--no-minimise` is given."""
+    reduced: CrashReduced | None
+    """The fewest operations with its fault, if the operations of the workload are known."""
     device_write_bytes: float
     device_flushes: float
 
