@@ -150,6 +150,35 @@ def test_sqlite_loses_its_last_transaction_unless_it_syncs_the_folder(tmp_path: 
     assert verdicts == {"sqlite": "LOSES-ACKED", "sqlite-extra": "SAFE"}
 
 
+@pytest.mark.long
+def test_known_faults_are_found_and_no_others(tmp_path: Path) -> None:
+    few = ("--rounds", "5", "--cuts", "14", "--states", "10")
+    command = [*PROGRAM, "crash", "--controls", *few, "--wait", "--json"]
+    told = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    found = valid(told.stdout)
+    assert [row for row in found["rows"] if not row["is_right"]] == []
+    assert (told.returncode, len(found["rows"])) == (0, 16)
+    assert left_behind(tmp_path) == []
+
+
+@pytest.mark.skipif(
+    not Path("/usr/lib/postgresql").exists(),
+    reason="PostgreSQL's server is missing: apt install postgresql",
+)
+def test_postgresql_recovers_what_it_committed(tmp_path: Path) -> None:
+    """Its own crash recovery is the judge. Without flushes, it finds its log damaged, or less than
+    it committed."""
+    bad = "ext4 -o nobarrier"
+    few = ("--rounds", "2", "--workload", "postgresql", "--no-minimise")
+    run = start(tmp_path, "--on", "ext4", "--on", bad, *few, "--json")
+    out, err = run.communicate()
+    assert run.returncode == 0, err
+    rows = {row["profile"]: row for row in valid(out)["rows"]}
+    assert (rows["ext4"]["verdict"], rows["ext4"]["promises"]) == ("SAFE", 8)
+    assert rows[bad]["verdict"] == "CORRUPTS"
+    assert left_behind(tmp_path) == []
+
+
 APPEND = """
 import os
 for number in range(6):
@@ -415,6 +444,8 @@ def test_a_taken_folder_is_refused(tmp_path: Path) -> None:
         (("one", "two"), "'two' is one word too many"),
         (("no-such-run", "--", "true"), "'no-such-run' is one word too many"),
         (("--workload", "sqlite", "--", "true"), "two workloads"),
+        (("--controls", "--on", "xfs"), "--controls and --on cannot be combined"),
+        (("--controls", "--lab", "vm"), "--controls and --lab cannot be combined"),
         (("--prepare", "true"), "--prepare needs a command"),
     ],
 )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fscost.cli import options, shared
+from fscost.cli.controls import controls
 from fscost.cli.declare import option, with_fields
 from fscost.cli.examine import Earlier, Files, Number, examine
 from fscost.cli.examiners import (
@@ -125,6 +126,11 @@ class Asked:
         " in one of each profile with faults, and then find the fewest operations that have that"
         " fault. (default: without --state, in the native lab)",
     )
+    controls: bool = option(
+        default=False,
+        help="Examine profiles whose faults are known, and some that must have none; exit 1 if that"
+        " is not what is found.",
+    )
     trust: Annotated[
         bool,
         typer.Option(
@@ -186,6 +192,15 @@ class Asked:
                     "leave it out: an examination is resumed with the options that it began with",
                 )
 
+    def check_controls(self) -> None:
+        """Refuse what the controls decide themselves."""
+        own = ("controls", "rounds", "cuts", "states", "seed", "out", "wait", "json")
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if each.name not in own and value not in (None, each.default, AUTO, "native"):
+                name = "words" if each.name == "words" else f"--{each.name.replace('_', '-')}"
+                raise InputError(f"--controls and {name} cannot be combined", "leave it out")
+
     def check(self) -> "Limits":
         """Refuse options that contradict each other, and return the limits."""
         from fscost.crash.explore import DEVICES, Limits
@@ -243,6 +258,11 @@ def crash(asked: Asked) -> None:
             _resume(asked.resume, is_json=asked.json)
         return
     limits = asked.check()
+    if asked.controls:
+        asked.check_controls()
+        with alone("native", wait=asked.wait):
+            place = Place("native", asked.out, wait=asked.wait)
+            raise typer.Exit(controls(place, limits, asked.rounds, is_json=asked.json))
     if asked.run is not None:
         with alone("native", wait=asked.wait):
             _again(asked, Earlier(asked.run, trust=asked.trust), limits)

@@ -251,14 +251,14 @@ def _explored(
     for about, source in sources(results, workload):
         profile = about.name
         answered = answers(examiners(about), profile, journal)
-        explored = explore(source, limits, answered, _progress(profile))
+        explored = explore(source, limits, answered, progress(profile))
         found.explored[profile] = explored
         if is_minimised and (number := judged(explored).example_number):
             _minimise(found, results, (about, source, number), limits, examiners, answered)
         if workload != UNSYNCED and not any(each.tried for each in found.controls.values()):
             found.controls = {profile: control(source, limits, answered)}
         if limits.again:
-            outcomes, say_done = explored.outcomes, _progress(f"{profile}, cut again")
+            outcomes, say_done = explored.outcomes, progress(f"{profile}, cut again")
             seconds = again.again(source, limits, outcomes, answered, say_done)
             found.seconds[profile] = seconds
             if not any(each.broken for each in found.seconds_controls.values()):
@@ -380,7 +380,7 @@ def _lost(
     for about, source in sources(results, journal.asked.workload):
         if len(source.disks) > 1:
             answered = answers(examiners(about), about.name, journal)
-            say_done = _progress(f"{about.name}, lost disks")
+            say_done = progress(f"{about.name}, lost disks")
             found[about.name] = lost(source, journal.asked.limits, answered, say_done)
     return found
 
@@ -395,7 +395,7 @@ def _export(source: "Source", device: str, state: "State", image: Path) -> None:
             crash.export(state.at_ns, device, state.kept, number, out.fileno(), path)
 
 
-def _progress(profile: str) -> Callable[[int, int], None]:
+def progress(profile: str) -> Callable[[int, int], None]:
     said_s = time.monotonic()
 
     def told(done: int, of: int) -> None:

@@ -9,6 +9,7 @@ import errno
 import fcntl
 import os
 import signal
+from collections.abc import Iterator
 
 _FLAGS = {
     "ro": 1,
@@ -48,6 +49,8 @@ _OF_MOUNT = (
 """Options of mount(8) that the kernel does not know, or not by this name."""
 _OF_MOUNT_STARTS = ("x-", "X-", "verity.")
 _READ_ONLY = (errno.EROFS, errno.EACCES)
+_BIND = 4096
+"""MS_BIND of include/uapi/linux/mount.h."""
 _NEW_NAMESPACE = 0x20000
 """CLONE_NEWNS of include/uapi/linux/sched.h."""
 _DEATH_SIGNAL = 1
@@ -94,6 +97,19 @@ def unmount(folder: str) -> str:
     if _libc.umount2(os.fsencode(folder), 0) == 0:
         return ""
     return os.strerror(ctypes.get_errno())
+
+
+@contextlib.contextmanager
+def bound(folder: str | os.PathLike[str], place: str) -> Iterator[None]:
+    """Let a folder also be at another place, which may hide what is there."""
+    source, target = os.fsencode(folder), os.fsencode(place)
+    if _libc.mount(source, target, None, ctypes.c_ulong(_BIND), None) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), place)
+    try:
+        yield
+    finally:
+        unmount(place)
 
 
 def forget() -> None:

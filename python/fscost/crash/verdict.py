@@ -33,6 +33,13 @@ class Verdict(StrEnum):
     CORRUPTS = "CORRUPTS"
 
 
+FAULTS = {
+    Verdict.LOSES_ACKED: "lost",
+    Verdict.EXPOSES_STALE: "stale",
+    Verdict.CORRUPTS: "corrupt",
+    Verdict.NEEDS_REPAIR: "repaired",
+}
+"""The word for the states with each fault."""
 _OF = {
     STALE: (Verdict.EXPOSES_STALE, "holds bytes of another file"),
     LOST: (Verdict.LOSES_ACKED, "is not what was promised"),
@@ -62,6 +69,12 @@ class Judged:
     silent: int = 0
     repair_s: float = 0
     lost_s: Mapping[str, Sequence[float]] = field(default_factory=dict)
+
+    @property
+    def counted(self) -> dict[str, int]:
+        """Numbers of states, by the word for what is wrong with them."""
+        faults = {word: self.counts.get(verdict, 0) for verdict, word in FAULTS.items()}
+        return {**faults, "silent": self.silent, "emptied": self.emptied}
 
 
 def judged(found: Exploration) -> Judged:

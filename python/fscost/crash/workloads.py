@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import fscost
-from fscost.crash import promises, sequences, sqlite, unsynced
+from fscost.crash import postgresql, promises, sequences, sqlite, unsynced
 from fscost.errors import InputError
 
 UNSYNCED = "unsynced"
@@ -66,6 +66,12 @@ WORKLOADS = {
         "SQLite that also syncs the folder of the journal: synchronous=EXTRA", "DELETE", "EXTRA"
     ),
     "sqlite-wal": _sqlite("SQLite with a write-ahead log, synchronous=FULL", "WAL", "FULL"),
+    "postgresql": Workload(
+        "PostgreSQL's transactions, and its own crash recovery",
+        postgresql.__name__,
+        (),
+        postgresql.broken,
+    ),
     UNSYNCED: Workload(
         "a record and a file every quarter of a second, without fsync: what may be lost",
         unsynced.__name__,

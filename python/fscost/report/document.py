@@ -14,6 +14,7 @@ VERSIONS = dict.fromkeys(
         "run",
         "diff",
         "crash",
+        "crash-controls",
         "crash-state",
         "explain",
         "explain-diff",

@@ -11,19 +11,13 @@ from fscost.crash.explore import DEVICES, Control, Exploration, Limits
 from fscost.crash.lost import HOWS, Lost
 from fscost.crash.promises import DATA_LOST, NAMES_LOST
 from fscost.crash.states import Fewest, Reduced
-from fscost.crash.verdict import Judged, Verdict, judged
+from fscost.crash.verdict import FAULTS, Judged, Verdict, judged
 from fscost.results import TOTAL, RunResults
 from fscost.view.breakdown import WRITTEN
 from fscost.view.crash_state import minimised_values, minimised_words
 from fscost.view.grid import NOTHING, Grid, plain
 from fscost.view.units import human_bytes
 
-_COUNTED = (
-    (Verdict.LOSES_ACKED, "lost"),
-    (Verdict.EXPOSES_STALE, "stale"),
-    (Verdict.CORRUPTS, "corrupt"),
-    (Verdict.NEEDS_REPAIR, "repaired"),
-)
 _FLUSHES = "device_flushes"
 _UNSYNCED = (
     "data lost, names lost: seconds of work without fsync that a power cut takes, of a file that"
@@ -107,9 +101,7 @@ def _row(
         "states_tried": found.tried,
         "cuts": found.cuts,
         "promises": found.promises,
-        **{word: judged.counts.get(verdict, 0) for verdict, word in _COUNTED},
-        "silent": judged.silent,
-        "emptied": judged.emptied,
+        **judged.counted,
         **_lost_s(judged),
         "repair_s": judged.repair_s or None,
         "unnamed": judged.unnamed,
@@ -121,7 +113,7 @@ def _row(
 
 def _grid(rows: Sequence[Mapping[str, Any]], *, is_unsynced: bool) -> Grid:
     """Show counts of states, and seconds if the workload has work that nobody synced."""
-    counted = [*(word for _, word in _COUNTED), "silent", "emptied"]
+    counted = [*FAULTS.values(), "silent", "emptied"]
     kinds = (DATA_LOST, NAMES_LOST) if is_unsynced else ()
     lines = [
         [

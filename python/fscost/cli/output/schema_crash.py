@@ -150,6 +150,33 @@ class Crash(Document):
     notes: list[str]
 
 
+class CrashControlRow(Object):
+    """A profile whose faults are known, on a device, and the number of states with each fault."""
+
+    profile: str
+    device: str
+    some: list[str]
+    """Faults that some states must have."""
+    none: list[str]
+    """Faults that no state may have."""
+    states: int
+    lost: int
+    stale: int
+    corrupt: int
+    repaired: int
+    silent: int
+    emptied: int
+    is_right: bool
+
+
+class CrashControls(Document):
+    """`fscost crash --controls --json`."""
+
+    run: str
+    seed: int
+    rows: list[CrashControlRow]
+
+
 class CrashPiece(Object):
     """Contiguous pending blocks of one request with the same fate and explanation."""
 

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field
 
 from fscost.cli.output.schema_base import Document, Object, Pairs
-from fscost.cli.output.schema_crash import Crash, CrashState
+from fscost.cli.output.schema_crash import Crash, CrashControls, CrashState
 from fscost.cli.output.schema_explain import Explain, ExplainAt, ExplainDiff, ExplainTrace
 from fscost.cli.output.schema_lists import Devices, Doctor, Profiles, Runs, Studies, Workloads
 from fscost.cli.suite import Suite
@@ -225,6 +225,7 @@ MODELS: dict[str, type[BaseModel]] = {
     "run": Run,
     "diff": Diff,
     "crash": Crash,
+    "crash-controls": CrashControls,
     "crash-state": CrashState,
     "explain": Explain,
     "explain-diff": ExplainDiff,
