@@ -284,6 +284,21 @@ def reports(figures: Any) -> Iterator[Row]:
     )
 
 
+def started(figures: Any) -> Iterator[Row]:
+    """Yield a row for each command of `start`."""
+    for name, each in figures.items():
+        before_s = each.get("before_s")
+        share = each["cpu_s"] / before_s if before_s else 0.0
+        yield (
+            f"`fscost {name}`",
+            f"{each['cpu_s']:.2f} s",
+            f"{each['libraries_s']:.2f} s",
+            f"{before_s:.2f} s" if before_s else "",
+            judged(f"{share:.2f}", share <= each["target"]) if before_s else "",
+            f"{each['target']:.2f}",
+        )
+
+
 def stores(figures: Any) -> Iterator[Row]:
     """Yield the rows of `store`."""
     yield (
@@ -304,6 +319,17 @@ def stores(figures: Any) -> Iterator[Row]:
 
 
 SECTIONS = (
+    Section(
+        "start",
+        "The start of commands",
+        "CPU time of commands that do little, the least of 20 runs: the list of the options, and the"
+        " tables of a run of five profiles.\n"
+        "The imports of the libraries that they need take most of it. The same commands of revision"
+        " ba24060 ran in turns with these; the targets are shares of its times.",
+        ("command", "CPU", "of which libraries", "ba24060", "share", "target"),
+        started,
+        "--before DIR",
+    ),
     Section(
         "explain",
         "The command `fscost explain`",

@@ -52,6 +52,14 @@ def test_report(tmp_path: Path) -> None:
     assert found["bytes"] > 0
 
 
+def test_start(tmp_path: Path) -> None:
+    found = figures(tmp_path, "start", "--runs", "1", "--unjudged", "--before", str(ROOT))
+    assert set(found) == {"compare --help", "show RUN"}
+    for each in found.values():
+        assert set(each) == {"cpu_s", "libraries_s", "before_s", "target"}
+        assert each["libraries_s"] > 0
+
+
 def test_store(tmp_path: Path) -> None:
     found = figures(tmp_path, "store", "--cells", "50", "--run-cells", "30", "--runs", "1")
     assert found["cells"] == 50
