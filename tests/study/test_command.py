@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import tarfile
 from collections.abc import Callable
@@ -72,6 +73,17 @@ def test_a_run_leaves_its_report_in_an_ordinary_run_folder(fscost: Fscost, tmp_p
     }
     again = fscost("show", "run", "--json")
     assert json.loads(again.stdout) == value
+
+
+def test_brief_counts_the_claims_by_verdict(fscost: Fscost) -> None:
+    run = ("run", "snapshot-atime", "--lab", "fake", "--out", "run", *SMALL, "--brief")
+    [answer] = fscost(*run).stdout.splitlines()
+    claims = len(study.load("snapshot-atime").claims)
+    assert re.fullmatch(rf"Of {claims} claims: (\d+ [a-z ]+(, )?)+\.", answer)
+    assert fscost("show", "run", "--brief").stdout == f"{answer}\n"
+    for words in (run, ("show", "run", "--brief")):
+        told = fscost(*words, "--json", status=2)
+        assert (told.stdout, "drop --brief" in told.stderr) == ("", True)
 
 
 def test_a_resumed_run_goes_on_as_it_began(fscost: Fscost, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from fscost import files, run, study, typed
 from fscost.cli import shared
 from fscost.cli.declare import option, with_fields
 from fscost.cli.help import Command
-from fscost.cli.lines import print_document, print_lines, say
+from fscost.cli.lines import print_document, print_lines, say, wrapped
 from fscost.cli.measure import alone, execute, print_commands, say_interrupted
 from fscost.cli.output.emit import STDOUT, Outputs, write
 from fscost.cli.usage import group, some_path
@@ -26,7 +26,7 @@ from fscost.request.request import absolute_images, parse_options
 from fscost.results import RunResults, load
 from fscost.view.grid import plain
 from fscost.view.run import Choice
-from fscost.view.study import study_view
+from fscost.view.study import study_answers, study_view
 
 _LONGEST_BYTES = 1 << 20
 
@@ -40,6 +40,9 @@ ByDisk = Annotated[
     typer.Option(
         "--by-disk", help="Add a table for each disk; with --json, add rows for each disk."
     ),
+]
+Brief = Annotated[
+    bool, typer.Option("--brief", help="Print the number of claims by verdict alone.")
 ]
 Markdown = Annotated[
     str | None, typer.Option(metavar="FILE", help="The report as Markdown; - for standard output.")
@@ -124,6 +127,7 @@ class RunOptions:
     json: Json = False
     markdown: Markdown = None
     by_disk: ByDisk = False
+    brief: Brief = False
     lab: str = option(
         default=AUTO,
         metavar="native|vm",
@@ -144,7 +148,8 @@ class RunOptions:
 @with_fields
 def run_(context: typer.Context, options: RunOptions) -> None:
     """Run a published experiment on this machine and judge its claims by what was measured."""
-    outputs = Outputs(options.json, None, options.markdown, Choice(is_by_disk=options.by_disk))
+    choice = Choice(is_by_disk=options.by_disk)
+    outputs = Outputs(options.json, None, options.markdown, choice, is_brief=options.brief)
     outputs.check()
     name, lab = options.name, options.lab
     found = study.load(name)
@@ -216,10 +221,11 @@ def show(
     json: Json = False,
     markdown: Markdown = None,
     by_disk: ByDisk = False,
+    brief: Brief = False,
     trust: shared.TrustRun = False,
 ) -> None:
     """Judge a finished run again by the current rules, and print the report."""
-    outputs = Outputs(json=json, markdown=markdown, choice=Choice(is_by_disk=by_disk))
+    outputs = Outputs(json, None, markdown, Choice(is_by_disk=by_disk), is_brief=brief)
     outputs.check()
     results = load(folder, trust=trust)
     _emit(study.report(_study_of(results), results), outputs)
@@ -312,6 +318,9 @@ def _emit(report: study.Report, outputs: Outputs) -> None:
         sys.stdout.write(plain(output.json_text(report, is_by_disk=by_disk)))
     elif text is not None and outputs.markdown == STDOUT:
         sys.stdout.write(plain(text))
+    elif outputs.is_brief:
+        for line in study_answers(report):
+            print(wrapped(line))
     else:
         output.show(report, sys.stdout, is_by_disk=by_disk)
 
