@@ -1,6 +1,7 @@
 """The states with faults outlast the command, and a damaged list of them is one clear error."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from fscost.crash.again import Again, Numbers, Second
 from fscost.crash.explore import Exploration, Outcome, State
 from fscost.crash.verdict import worse
 from fscost.errors import InputError
+from fscost.view.crash_state import minimised_words
 
 PROFILE = "ext4 -o nobarrier"
 FEWEST = states.Fewest(2, (1, 2), 1, 2, 5, True, ("file_data of /log",))
@@ -39,6 +41,14 @@ def saved(tmp_path: Path) -> states.Findings:
     )
     states.save(tmp_path, found)
     return found
+
+
+def test_how_many_lost_blocks_break_a_promise_is_said_in_words() -> None:
+    assert minimised_words(FEWEST) == (
+        "Enough to break it, of 2 lost blocks: 1 (file_data of /log). The others are kept."
+    )
+    alone = replace(FEWEST, lost_before=1)
+    assert minimised_words(alone) == "The lost block alone breaks it: file_data of /log."
 
 
 def test_only_states_with_faults_are_kept(saved: states.Findings, tmp_path: Path) -> None:

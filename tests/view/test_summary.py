@@ -117,6 +117,10 @@ def mib(*values: float) -> list[float]:
             {"ext4": mib(5), "xfs": mib(2)},
             "One repetition, so no difference can be reported. Lowest: xfs, 2.00 MiB.",
         ),
+        (
+            {"ext4": mib(2), "xfs": mib(2), "btrfs": mib(3)},
+            "One repetition, so no difference can be reported. Lowest: ext4 and xfs, 2.00 MiB.",
+        ),
     ],
 )
 def test_the_headline_says_who_wrote_least_and_by_how_much(

@@ -59,6 +59,8 @@ def minimised_words(less: Fewest) -> str:
     """Say which writes had to be lost."""
     if not less.lost:
         return "It is broken even if no pending block is lost."
+    if less.lost_before == 1:
+        return f"The lost block alone breaks it: {', '.join(less.writes)}."
     limit = "" if less.is_minimal else f"; after {less.trials} trials, fewer may be enough"
     return (
         f"Enough to break it, of {less.lost_before:,} lost blocks: {less.lost:,}"

@@ -130,7 +130,8 @@ def headline(found: Ranking) -> str:
     if max(row.n for row in found.rows) == 1:
         is_told = any(row.ratio_low is not None for row in found.rows)
         because = "" if is_told else "One repetition, so no difference can be reported. "
-        return f"{because}Lowest{of_metric}: {first.profile}, {value}{_against(first, found)}."
+        least = _listed([row.profile for row in found.rows if row.median == first.median])
+        return f"{because}Lowest{of_metric}: {least}, {value}{_against(first, found)}."
     if all(_is_near(row, first) for row in found.rows):
         return _all_alike(found)
     near = [row.profile for row in found.rows if row.profile in found.ties and _is_near(row, first)]
