@@ -8,6 +8,7 @@ import pytest
 
 from fscost import analyze
 from fscost.analyze.explain import Mark
+from fscost.analyze.findings import size
 
 from .made import BLOCK, S, commit, explanation, row
 
@@ -173,3 +174,17 @@ def test_what_xfs_logs_again_is_no_whole_block() -> None:
 
 def test_one_directory_alone_is_no_finding() -> None:
     assert not [line for line in said(files(3, 1)) if "directory" in line]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (1023, "1023 B"),
+        (1000 << 10, "1000 KiB"),
+        (1023 << 20, "1023 MiB"),
+        (999.4 * 1024, "999 KiB"),
+        (1 << 40, "1 TiB"),
+    ],
+)
+def test_bytes_are_never_in_powers_of_ten(value: float, text: str) -> None:
+    assert size(value) == text

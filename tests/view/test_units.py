@@ -2,7 +2,7 @@
 
 import pytest
 
-from fscost.view.units import human_years
+from fscost.view.units import human_years, ratio_interval
 
 
 @pytest.mark.parametrize(
@@ -19,3 +19,13 @@ from fscost.view.units import human_years
 )
 def test_a_life_is_told_in_the_largest_unit_of_which_it_is_one(years: float, text: str) -> None:
     assert human_years(years) == text
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "text"),
+    [(0.4312, 1, "0.431 to 1"), (99.96, 999.4, "100 to 999"), (999.5, 12345, "1,000 to 12,345")],
+)
+def test_the_interval_of_a_ratio_is_never_in_powers_of_ten(
+    low: float, high: float, text: str
+) -> None:
+    assert ratio_interval(low, high) == text

@@ -210,7 +210,9 @@ def size(value: float) -> str:
     """Format bytes with three digits and a binary unit."""
     for unit in ("B", "KiB", "MiB", "GiB"):
         if round(value) < 1024:
-            return f"{value:.0f} B" if unit == "B" else f"{value:.3g} {unit}"
+            # Three digits of 1,020 would be 1.02e+03.
+            is_whole = unit == "B" or value >= 999.5
+            return f"{value:.0f} {unit}" if is_whole else f"{value:.3g} {unit}"
         value /= 1024
     return f"{value:.3g} TiB"
 
@@ -218,4 +220,4 @@ def size(value: float) -> str:
 def _ratio(value: float) -> str:
     if 0 < value < 0.001:
         return "less than 0.001"
-    return f"{value:.3g}" if value >= 100 else f"{value:.2g}"
+    return f"{value:,.0f}" if value >= 99.5 else f"{value:.2g}"

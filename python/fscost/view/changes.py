@@ -15,7 +15,7 @@ from fscost.stats import Ratio, Verdict
 from fscost.view.breakdown import WRITTEN
 from fscost.view.grid import NOTHING, Grid, or_nothing, plain
 from fscost.view.summary import label, signed_change
-from fscost.view.units import human, human_ratio, signed_bytes
+from fscost.view.units import human, human_ratio, ratio_interval, signed_bytes
 
 COMPARED = (
     WRITTEN,
@@ -272,7 +272,7 @@ def grid(found: Changes) -> Grid:
 def _interval(change: Change) -> str:
     if change.ratio_low is None or change.ratio_high is None:
         return NOTHING
-    return f"{change.ratio_low:.3g} to {change.ratio_high:.3g}"
+    return ratio_interval(change.ratio_low, change.ratio_high)
 
 
 def _verdict(change: Change) -> str:

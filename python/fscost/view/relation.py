@@ -17,7 +17,7 @@ from fscost.view.grid import NOTHING, Grid, or_nothing, plain
 from fscost.view.per import Per
 from fscost.view.run import kernel_release
 from fscost.view.summary import SAME, changed, label
-from fscost.view.units import human, human_ratio
+from fscost.view.units import human, human_ratio, plain_ratio, ratio_interval
 
 _MODELLED = {
     NAND: "NAND bytes on the device of --ssd",
@@ -262,8 +262,8 @@ def _decided(ratio: Ratio, *, is_there: bool) -> tuple[str, ...]:
         return (NOTHING,) * len(_WIDE)
     interval = NOTHING
     if ratio.low is not None and ratio.high is not None:
-        interval = f"{ratio.low:.3g} to {ratio.high:.3g}"
-    value = or_nothing(ratio.ratio, lambda each: f"{each:.3g}")
+        interval = ratio_interval(ratio.low, ratio.high)
+    value = or_nothing(ratio.ratio, plain_ratio)
     return str(ratio.n), value, interval, ratio.verdict.value
 
 

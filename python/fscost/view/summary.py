@@ -10,7 +10,7 @@ from fscost.stats import Row, Verdict
 from fscost.view.breakdown import WRITTEN
 from fscost.view.grid import NOTHING, Grid
 from fscost.view.per import Per
-from fscost.view.units import human, human_ratio
+from fscost.view.units import human, human_ratio, ratio_interval
 
 SAME = "≈"
 """Mark for no difference found."""
@@ -368,7 +368,7 @@ def _interval(row: Row | None, baseline: str) -> tuple[str, str, str]:
         return human_ratio(row.ratio), NOTHING, word
     if (row.ratio_high - row.ratio_low) / 2 > _HOPELESS_WIDTH * row.ratio:
         return HOPELESS, HOPELESS, word
-    return human_ratio(row.ratio), f"{row.ratio_low:.3g} to {row.ratio_high:.3g}", word
+    return human_ratio(row.ratio), ratio_interval(row.ratio_low, row.ratio_high), word
 
 
 def legend(found: Ranking, rows: Sequence[Row], *, is_wide: bool, why_one: str = "") -> list[str]:

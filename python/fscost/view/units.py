@@ -99,6 +99,16 @@ def human_ratio(value: float) -> str:
     return f"{value:.2f}×" if value < 10 else f"{_three_digits(value)}×"
 
 
+def plain_ratio(value: float) -> str:
+    """Format a ratio with three digits, without its sign: 0.431, 12.3, 1,230."""
+    return f"{value:,.0f}" if value >= 999.5 else f"{value:.3g}"
+
+
+def ratio_interval(low: float, high: float) -> str:
+    """Format the interval of a ratio: 0.431 to 0.435."""
+    return f"{plain_ratio(low)} to {plain_ratio(high)}"
+
+
 def _three_digits(value: float) -> str:
     size = abs(value)
     if size >= 99.95:
