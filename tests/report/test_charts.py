@@ -82,6 +82,8 @@ def test_a_name_has_one_colour_in_every_chart() -> None:
         assert colour_of(drawn, "journal_commit") == "#A33340"
         # Other kinds leave the colours of data, journal and metadata free.
         assert colour_of(drawn, "mmp") not in PALETTE[:3]
+    both = charts.causes(table("cause", {"data": 9, "allocation": 1, "accounting": 5})).to_dict()
+    assert (colour_of(both, "allocation"), colour_of(both, "accounting")) == (PALETTE[3], "#E6DE9F")
 
 
 def test_phases_are_in_the_order_of_the_run() -> None:

@@ -23,7 +23,7 @@ _FIXED = (
         *("journal_commit", "journal_descriptor", "padding"),
     ),
     ("metadata", "inode_table", "inode_chunk", "inodes and names", "fs_tree", "new_inode"),
-    ("allocation", "free space", "block_bitmap", "extent_tree", "free_space_tree"),
+    ("allocation", "accounting", "free space", "block_bitmap", "extent_tree", "free_space_tree"),
     ("size_or_extents", "extent_map", "csum_tree"),
     ("directory_entries", "directory", "RAID", "links_or_mode"),
     ("atime", "times", "superblock", "other metadata"),
