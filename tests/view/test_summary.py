@@ -365,6 +365,14 @@ def test_the_headline_is_about_life_if_a_device_is_named(of_xfs: float, told: st
     assert view(run).headline == answer(run) == first + told
 
 
+def test_of_profiles_that_tie_for_the_least_the_one_with_the_longest_life_counts() -> None:
+    """The life under ext4 is between theirs, and not certainly another than under xfs."""
+    values = {"ext4": mib(2, 2), "btrfs": mib(1, 1), "xfs": mib(1.01, 1.01)}
+    lives = {"ext4": [40.0, 60.0], "btrfs": [20.0, 20.0], "xfs": [60.0, 55.0]}
+    told = " Of these, the --ssd device lasts longer under xfs: 2.9 times as long as under btrfs."
+    assert view(a_run(values, lifetime_runs=lives)).headline.endswith(told)
+
+
 @pytest.mark.parametrize(
     ("late", "told"),
     [

@@ -19,7 +19,8 @@ _TIMES = 1.2
 def worn_less(results: RunResults, rows: Sequence[Row], found: Ranking) -> str:
     """Return a sentence about the life of the device: under which profile it lasts longest, and
     how much longer than under the one with the fewest bytes, or, if they are the same, under the
-    baseline. A difference between repetitions that may be chance is none. Without lives, tell if
+    baseline. Of several that tie for the fewest bytes, the one with the longest life counts. A
+    difference between repetitions that may be chance is none. Without lives, tell if
     another profile wears the device less. Ratios, because years depend on the speed of the
     workload."""
     if found.metric != WRITTEN or not found.profiles:
@@ -36,13 +37,20 @@ def worn_less(results: RunResults, rows: Sequence[Row], found: Ranking) -> str:
         ratio = stats.ratio(values.get(one, {}), values.get(other, {}))
         return ratio.n < 2 or ratio.verdict is Verdict.HIGHER
 
+    # Single repetitions show no difference, which is no tie.
+    tied = [each for each in found.ties if each in lives and found.rows[0].n > 1]
+    first = max(tied, key=lambda name: lives[name].median, default=first)
+    shortest = min(tied, key=lambda name: lives[name].median, default=first)
     longest = max(lives.values(), key=lambda row: row.median).profile
     if found.baseline in lives and not is_longer(longest, found.baseline):
         longest = found.baseline
     is_first = not is_longer(longest, first)
     best, other = (first, found.baseline) if is_first else (longest, first)
     if other not in lives or not lives[other].median or not is_longer(best, other):
-        return ""
+        if not lives[shortest].median or not is_longer(first, shortest):
+            return ""
+        much = _longer(lives[first].median / lives[shortest].median)
+        return f" Of these, the --ssd device lasts longer under {first}: {much} under {shortest}."
     lead, also = ("", " also") if is_first else (" But", "")
     under = f"{lead} {'Under' if is_first else 'under'} {best}"
     much = _longer(lives[best].median / lives[other].median)
