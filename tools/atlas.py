@@ -199,18 +199,21 @@ def tables(found: dict[str, Any]) -> Iterator[str]:
         ]
         yield from ("", f"### Linux {kernel}", "")
         yield "| workload | " + " | ".join(profiles) + " |"
-        yield "|---" * (len(profiles) + 1) + "|"
+        yield "|---" + "|--:" * len(profiles) + "|"
         for workload, cells in workloads.items():
             least = min(cell["written"] for cell in cells.values())
             shown = (mebibytes(cells.get(name), least) for name in profiles)
             yield f"| {workload} | " + " | ".join(shown) + " |"
+        if left_out := [name for name in found["workloads"] if name not in workloads]:
+            yield from ("", f"Not measured under this kernel: {', '.join(left_out)}.")
 
 
 def mebibytes(cell: dict[str, Any] | None, least: float) -> str:
     """Format the bytes of a cell; the least of its row is bold."""
     if cell is None:
         return "—"
-    text = f"{cell['written'] / 2**20:.1f}"
+    written = cell["written"] / 2**20
+    text = f"{written:.3f}" if 0 < written < 0.05 else f"{written:.1f}"
     return f"**{text}**" if cell["written"] == least else text
 
 

@@ -63,12 +63,17 @@
       profile in cells[workload] ? value(cells[workload][profile]) : NaN;
     const least = (workload) =>
       Math.min(...profiles.map((each) => of(workload, each)).filter((each) => !isNaN(each)));
-    // A column sorts by its ratio to the least of each row: where is this profile at its best?
-    const ratio = (workload) => {
-      const found = of(workload, state.by) / least(workload);
-      return isNaN(found) ? Infinity : found;
+    // The least of a row may be 0.
+    const ratio = (workload, profile) => {
+      const found = of(workload, profile);
+      return found === least(workload) ? 1 : found / least(workload);
     };
-    if (state.by) workloads.sort((a, b) => ratio(a) - ratio(b));
+    // A column sorts by its ratio to the least of each row: where is this profile at its best?
+    const order = (workload) => {
+      const found = ratio(workload, state.by);
+      return isNaN(found) ? Number.MAX_VALUE : Math.min(found, Number.MAX_VALUE);
+    };
+    if (state.by) workloads.sort((a, b) => order(a) - order(b));
 
     const heading = (profile) => {
       const button = make("button", profile + (state.by === profile ? " ▲" : ""), {
@@ -82,11 +87,13 @@
       if (isNaN(found)) return make("td", "—");
       const button = make("button", text(found));
       const cell = make("td", button);
-      const times = least(workload) > 0 ? found / least(workload) : 1;
+      const times = ratio(workload, profile);
       // Each doubling over the least of the row makes the cell darker, up to 16 times.
       cell.style.background = `rgba(228, 87, 86, ${Math.min(Math.log2(times) / 4, 1) * 0.55})`;
       if (found === least(workload)) cell.className = "least";
-      cell.title = `${times.toFixed(2)} × the least of this row`;
+      cell.title = isFinite(times)
+        ? `${times.toFixed(2)} × the least of this row`
+        : "the least of this row is 0";
       button.onclick = () => {
         wide.querySelectorAll(".chosen").forEach((each) => each.classList.remove("chosen"));
         cell.classList.add("chosen");
