@@ -21,6 +21,7 @@ pytestmark = [pytest.mark.root, pytest.mark.slow, pytest.mark.long]
 FSCOST = [sys.executable, "-c", "from fscost.cli import main; main()"]
 FAKE = ("--lab", "fake:delay_s=0.05,lock=ray", "--on", "ext4 -b {1024,2048,4096}", "--on", "xfs")
 GUESTS = ("--lab", "vm", "--on", "ext2", "--on", "ext4 -O {,^}has_journal", "--size", "512M")
+SWEEP = "ext4 -b {1024,4096} -I {128,256} -O {,^}has_journal -o {relatime,noatime}"
 WORK = ("--", "head -c 300000 /dev/zero > file; sync file; mv file other")
 
 
@@ -52,6 +53,20 @@ def until(words: str, lines: IO[str] | None) -> str:
         if words in line:
             return line
     raise AssertionError("".join(read))
+
+
+def without_a_machine(cluster: Sequence[Machine], command: Sequence[str | Path], when: str) -> str:
+    """Run a command whose run loses the last machine when its progress says `when`. Return what it
+    said."""
+    said = []
+    with subprocess.Popen(command, stdout=-1, stderr=-2, text=True) as run:
+        assert run.stdout is not None
+        for line in run.stdout:
+            said.append(line)
+            if when in line:
+                cluster[-1].kill()
+    assert run.returncode == 0, "".join(said)
+    return "".join(said)
 
 
 def written(folder: Path) -> list[tuple[Any, ...]]:
@@ -87,6 +102,25 @@ def test_guests_write_the_same_bytes_on_a_cluster_that_loses_a_machine(
     for each in recordings[::5]:
         verify = [*FSCOST, "recording", "verify", each]
         subprocess.run(verify, check=True, stdout=subprocess.DEVNULL)
+
+
+@pytest.mark.guest
+@pytest.mark.timeout(3600)
+def test_a_sweep_of_64_guests_is_the_local_one_without_one_of_three_machines(
+    cluster: list[Machine], tmp_path: Path
+) -> None:
+    sweep = ("--lab", "vm", "--on", SWEEP, "--size", "512M", "-r", "4", "--out")
+    subprocess.run(compare(*sweep, tmp_path / "local", *WORK), check=True)
+    command = compare(*sweep, tmp_path / "run", *WORK, on=cluster)
+    said = without_a_machine(cluster, command, "[24 of 64]")
+    assert f"machine {cluster[2].name} is out of the run" in said
+    assert written(tmp_path / "run") == written(tmp_path / "local")
+    done = load(tmp_path / "run").manifest.done
+    assert len(done) == 64
+    assert len({cell.profile for cell in done}) == 16
+    assert {cell.machine for cell in done} == {each.name for each in cluster}
+    second = [cell.facts["second_run"] for cell in done if "second_run" in cell.facts]
+    assert [fact["differ"] for fact in second] == [[], [], []]
 
 
 def test_a_run_is_interrupted_and_resumed_and_leaves_nothing(
