@@ -16,6 +16,7 @@ from fscost.crash.promises import (
     OLD,
     OPERATIONS,
     SPOOL,
+    STILL,
     SWAP,
 )
 from fscost.crash.sequences import parsed
@@ -131,7 +132,7 @@ def of_sequence(name: str) -> list[str]:
             lines.append("mkdir A/old")
         else:
             lines.append(f"repeated 'old {needed}' {3 * _BLOCK} > {needed}")
-    lines.append("sync -f .")
+    lines += ["sync -f .", *(f"promised {needed}" for needed in sorted(found.given))]
     lines += [command(call.words) for call in found.calls]
     flag = " -d" if found.sync == "fdatasync" else ""
     # A symbolic link that leads nowhere cannot be synced.
@@ -184,5 +185,12 @@ def lines(chosen: Collection[str] | None, type_: str, path: str, rounds: int) ->
     operations of the workload `files`, or None for sequences."""
     if chosen is None:
         yield from of_sequence(sequence_of(path))
-    else:
-        yield from of_files(type_, rounds, chosen)
+        return
+    functions, prepare, *calls = of_files(type_, rounds, chosen)
+    yield from (functions, prepare)
+    if path.partition("-")[0] in (STILL, DATABASE, SWAP):
+        yield f"promised {path}"
+    yield from calls
+    if not path:
+        # The file system itself.
+        yield "promised ."

@@ -35,13 +35,13 @@ _cleanup()
 . ./common/dmlogwrites
 
 [ "$FSTYP" = {type} ] || _notrun "needs FSTYP="{type}
-_require_scratch_nocheck
+_require_scratch_size_nocheck {kib}
 _require_no_logdev
 _require_log_writes
 
 {flags}_scratch_mkfs >> $seqres.full 2>&1 || _notrun "mkfs refused $MKFS_OPTIONS"
 
-_log_writes_init $SCRATCH_DEV
+_log_writes_init $SCRATCH_DEV {size}
 _log_writes_mkfs >> $seqres.full 2>&1
 _log_writes_mount
 saved=$tmp.saved
@@ -102,6 +102,8 @@ def text(found: Case) -> str:
         comment="\n".join(_comment(found)),
         type=shlex.quote(found.type),
         flags=flags,
+        size=found.size_bytes,
+        kib=found.size_bytes >> 10,
         operations=operations,
     )
 
