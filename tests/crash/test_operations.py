@@ -81,3 +81,21 @@ def test_rounds_of_files_leave_the_same_files(
 def test_other_names_are_no_commands(name: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         operations.of_sequence(name)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "path", "promised"),
+    [
+        (("spool",), "still-0", ["still-0"]),
+        (("spool",), "", ["."]),
+        (("log",), "log", []),
+        (None, "0000 append A.foo, fdatasync A.foo/A/foo", ["A/foo", "A/foo"]),
+    ],
+)
+def test_a_promise_that_is_older_than_the_workload_is_checked(
+    chosen: tuple[str, ...] | None, path: str, promised: list[str]
+) -> None:
+    """A test without a promise would pass without a check (`xfstest.py`)."""
+    lines = list(operations.lines(chosen, "ext4", path, 1))
+    found = [line for line in lines if line.startswith("promised ")]
+    assert found == [f"promised {each}" for each in promised]
