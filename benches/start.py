@@ -2,9 +2,8 @@
 it is the import of libraries, so the time of these imports alone is measured as well.
 
 Seconds depend on the machine, so the targets are shares of an older revision's times: 0.2 of 0.48 s
-and 0.35 of 0.63 s at revision ba24060. `--before DIR` is a checkout of that revision
-with its native module (`make setup`); both run in turns, and the minimum of several runs counts.
-"""
+and 0.35 of 0.63 s at revision ba24060. `--before DIR` is a checkout of that revision with its
+native module (`make setup`); both run in turns, and the minimum of several runs counts."""
 
 import argparse
 import os

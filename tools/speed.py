@@ -322,8 +322,8 @@ SECTIONS = (
     Section(
         "start",
         "The start of commands",
-        "CPU time of commands that do little, the least of 20 runs: the list of the options, and the"
-        " tables of a run of five profiles.\n"
+        "CPU time of commands that do little, the least of 20 runs: the list of the options, and"
+        " the tables of a run of five profiles.\n"
         "The imports of the libraries that they need take most of it. The same commands of revision"
         " ba24060 ran in turns with these; the targets are shares of its times.",
         ("command", "CPU", "of which libraries", "ba24060", "share", "target"),
