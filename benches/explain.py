@@ -42,6 +42,7 @@ BUDGET_BYTES_PER_S = 1e9
 BUDGET_REQUESTS_PER_S = 300_000
 BUDGET_FIRST_LINE_S = 0.2
 BUDGET_PARQUET = 1.3
+SUMMED_BYTES = 256 << 20
 STEPS = """set -e
 tar xf {folder}/tree.tar; sync -f .
 cd tree; find . -name '*.txt' | awk 'NR % 2' | while read -r file; do echo "$file"; done | {python} {folder}/build.py {folder}/blob; sync -f .
@@ -124,8 +125,11 @@ def measure(recording: Path, folder: Path, runs: int) -> dict[str, Any]:
         "parquet": [],
         "export": [],
         "copy": [],
+        "md5sum": [],
     }
     rows, image, copy = folder / "rows.parquet", folder / "image", folder / "copy"
+    summed = folder / "summed"
+    summed.write_bytes(bytes(SUMMED_BYTES))
     for _ in range(runs):
         for file in (rows, image, copy):
             file.unlink(missing_ok=True)
@@ -135,6 +139,7 @@ def measure(recording: Path, folder: Path, runs: int) -> dict[str, Any]:
             timed([FSCOST, "recording", "export", recording, image, "--as", "image"])
         )
         found["copy"].append(timed(["cp", "--sparse=always", "--verbose", image, copy]))
+        found["md5sum"].append(timed(["md5sum", summed]))
     facts = capture.info(recording)
     totals = [disk for interval in capture.intervals(recording) for disk in interval.disks.values()]
     requests = sum(
@@ -161,6 +166,7 @@ def report(name: str, found: dict[str, Any]) -> dict[str, Any]:
     ratios = {
         "parquet": parquet["wall_s"] / explain["wall_s"],
         "export": export["wall_s"] / copy["wall_s"],
+        "md5sum": found["bytes"] / SUMMED_BYTES * found["md5sum"]["wall_s"] / explain["wall_s"],
     }
     checks = {
         "rate": rate / explain["wall_s"] >= budget,
@@ -173,11 +179,11 @@ def report(name: str, found: dict[str, Any]) -> dict[str, Any]:
         f" {explain['cpu_s']:6.2f} {found['bytes'] / explain['wall_s'] / 1e9:6.2f}"
         f" {found['requests'] / explain['wall_s'] / 1e3:7.0f} {explain['first_s']:6.2f}  "
         f" {ratios['parquet']:7.2f}   {export['wall_s']:6.2f} {export['cpu_s']:6.2f}"
-        f" {copy['wall_s']:6.2f} {ratios['export']:6.2f}  "
+        f" {copy['wall_s']:6.2f} {ratios['export']:6.2f} {ratios['md5sum']:7.2f}  "
         f" {'OVER: ' + ', '.join(over) if over else 'met'}",
         flush=True,
     )
-    return {"name": name, **found, "over_budget": over}
+    return {"name": name, **found, "md5sums": ratios["md5sum"], "over_budget": over}
 
 
 def main() -> None:
@@ -202,11 +208,13 @@ def main() -> None:
             f"fscost --help: {start['wall_s']:.2f} s, {start['cpu_s']:.2f} s of CPU; load"
             f" {os.getloadavg()[0]:.1f}"
         )
-        print(f"{'':25}   {'explain':30}        {'parquet':>7}   export               to a")
+        print(
+            f"{'':25}   {'explain':30}        {'parquet':>7}   export               to a    times"
+        )
         print(
             f"{'':9} {'requests':>9} {'GB':>5}   {'wall s':>6} {'CPU s':>6} {'GB/s':>6}"
             f" {'kreq/s':>7} {'1st s':>6}   {'ratio':>7}   {'wall s':>6} {'CPU s':>6} {'cp s':>6}"
-            f" {'copy':>6}"
+            f" {'copy':>6} {'md5sum':>7}"
         )
         lines = [
             report(name, measure(path, folder, arguments.runs)) for name, path in recordings.items()

@@ -240,11 +240,8 @@ def main() -> None:
     out = arguments.out / f"overhead-{time.strftime('%Y%m%dT%H%M%S')}.json"
     out.write_text(json.dumps(report, indent=2))
     history.append("overhead", report["phases"])
-    over = [p for p in report["phases"] if p["ratio"] > p["budget"]]
-    print(
-        f"{out};"
-        f" {'every budget is kept' if not over else 'over budget: ' + ', '.join(p['phase'] for p in over)}"
-    )
+    over = [each["phase"] for each in report["phases"] if each["ratio"] > each["budget"]]
+    print(f"{out}; {'over budget: ' + ', '.join(over) if over else 'every budget is kept'}")
 
 
 def bench(
@@ -277,13 +274,6 @@ def bench(
             f" {server.server_peak_bytes / (1 << 20):.0f}",
             flush=True,
         )
-        if FLOOR in kinds:
-            floor = ratio(walls[FLOOR], walls["plain"])
-            print(
-                f"{'':12} {'  floor':12} {'':8} {sorted(walls[FLOOR].values())[pairs // 2]:10.3f}"
-                f" {floor.ratio or 0:6.2f}",
-                flush=True,
-            )
         line = {
             "workload": case.workload.name,
             "phase": phase,
@@ -297,6 +287,13 @@ def bench(
             "server_peak_bytes": server.server_peak_bytes,
             "requests": server.requests,
         }
+        if FLOOR in kinds:
+            line["floor"] = ratio(walls[FLOOR], walls["plain"]).ratio
+            print(
+                f"{'':12} {'  floor':12} {'':8} {sorted(walls[FLOOR].values())[pairs // 2]:10.3f}"
+                f" {line['floor'] or 0:6.2f}",
+                flush=True,
+            )
         lines.append(line)
     return lines
 
