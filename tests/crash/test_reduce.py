@@ -84,6 +84,8 @@ def test_files_keep_only_the_operations_that_they_need(
     needed: set[str], rounds: int, fewest: list[object]
 ) -> None:
     promises = [(MS * number, "log", number) for number in range(1, 7)]
+    # Modification times are no rounds.
+    promises += [(at_ns, "log_changed", 10**15) for at_ns, _, _ in promises]
     at = outcome(MS * 7 // 2, (LOST, "log, record 1"))
     work = reduce.whole(source("files", promises), at)
     assert work == Work("files", tuple(OPERATIONS), 4)

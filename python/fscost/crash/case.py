@@ -25,7 +25,7 @@ from fscost.crash.explore import (
 from fscost.crash.fsynced import Reference
 from fscost.crash.pieces import pieces
 from fscost.crash.programs import Answered
-from fscost.crash.promises import CHANGED, CONFIG, DATABASE, DATED, LOG, MAIL, SPOOL, STALE
+from fscost.crash.promises import CONFIG, DATABASE, DATED, LOG, MAIL, SPOOL, STALE, most_rounds
 from fscost.crash.sqlite import DAMAGED
 from fscost.crash.verdict import faults, kind_of, named
 from fscost.errors import InputError
@@ -76,9 +76,9 @@ def case(found: Source, profile: str, device: str, outcome: Outcome, answered: A
     if len(found.disks) > 1:
         raise InputError(f"{profile} is on several disks", "a script has one disk")
     kind, where = kind_of(outcome)
-    if kind == DAMAGED or found.workload.startswith("sqlite"):
+    if kind == DAMAGED or found.workload.startswith(("sqlite", "postgresql")):
         raise InputError(
-            "what SQLite promised is checked by fscost itself",
+            "what a database promised is checked by fscost itself",
             "show a state of --workload files, of sequences or of a command",
         )
     if kind == DATED:
@@ -123,8 +123,7 @@ def _lines(found: Source, state: State, path: str) -> list[str]:
     if chosen is None and not (is_sequence and path):
         return []
     kept = kept_at(found.promises, state.at_ns, found.margin_ns)
-    numbers = [number for kind, number in kept.items() if not kind.endswith(CHANGED)]
-    rounds = kept.get(_kind(path), max(numbers, default=0))
+    rounds = kept.get(_kind(path), most_rounds(kept))
     return list(operations.lines(chosen, found.type, path, rounds))
 
 

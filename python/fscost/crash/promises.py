@@ -177,6 +177,14 @@ def run(rounds: int, chosen: Collection[str] = tuple(OPERATIONS)) -> None:
 
 Kept = Mapping[str, int]
 """The newest promise of each kind that was made."""
+
+
+def most_rounds(kept: Kept) -> int:
+    """Return the newest round that has made a promise: the numbers of other promises are times."""
+    numbers = (number for kind, number in kept.items() if not kind.endswith(CHANGED))
+    return max(numbers, default=0)
+
+
 LOST, STALE, TORN, DATED, UNREADABLE = "lost", "stale", "torn", "dated", "unreadable"
 EMPTIED, UNNAMED = "emptied", "unnamed"
 DATA_LOST, NAMES_LOST = "data_lost", "names_lost"

@@ -8,7 +8,7 @@ from fscost.crash import sequences, workloads
 from fscost.crash.case import path_of
 from fscost.crash.explore import Exploration, Outcome, Source, kept_at
 from fscost.crash.minimise import Lost, fewest_lost
-from fscost.crash.promises import OPERATIONS
+from fscost.crash.promises import OPERATIONS, most_rounds
 from fscost.crash.verdict import Verdict, kind_of, worst
 
 _MOST_TRIALS = 40
@@ -50,9 +50,9 @@ def whole(found: Source, outcome: Outcome) -> Work | None:
     """Return the work that a state's fault is about: one sequence, or the rounds that had begun.
     None for workloads whose operations are unknown."""
     if chosen := workloads.operations(found.workload):
-        kept = kept_at(found.promises, outcome.state.at_ns, 0)
-        most = max((number for _, _, number in found.promises), default=1)
-        rounds = min(max(kept.values(), default=0) + 1, most)
+        begun = most_rounds(kept_at(found.promises, outcome.state.at_ns, 0)) + 1
+        all_ = most_rounds({kind: number for _, kind, number in found.promises})
+        rounds = min(begun, max(1, all_))
         return Work(found.workload, chosen, rounds)
     if workloads.is_sequences(found.workload):
         return _of_sequence(_sequence(found, outcome))
