@@ -178,7 +178,7 @@ def test_a_panic_costs_one_guest_and_is_a_finding(tmp_path: Path, vm_lab: VmLab)
     everything = {**job, "kept": list(range(len(places)))}
     answered = in_guests(vm_lab)(Examined("ext4", "ext4"))
     first, second, third = answered(about, [job, everything, job], lambda done, of: None)
-    assert first == third
+    assert first | {"repair_s": 0} == third | {"repair_s": 0}
     assert not first["mounts"]
     assert second["stops_kernel"]
     assert any("Kernel panic - not syncing: EXT4-fs" in line for line in second["words"])

@@ -57,9 +57,9 @@ class Asked:
     ] = None
     workload: str | None = option(
         metavar="NAME",
-        help="What makes the promises: files; sqlite, sqlite-extra, sqlite-wal; sequences,"
-        " sequences-2, sequences-3 (system calls), or one sequence; or what promises nothing:"
-        " unsynced. (default: files)",
+        help="What makes the promises: files; sqlite, sqlite-extra, sqlite-wal; postgresql;"
+        " sequences, sequences-2, sequences-3 (system calls), or one sequence; or what promises"
+        " nothing: unsynced. (default: files)",
     )
     rounds: int = option(
         default=6,
