@@ -47,6 +47,22 @@ def test_a_file_is_what_was_promised_or_newer(content: list[int], place: str | N
     assert broken(shot(content)) == expected
 
 
+@pytest.mark.parametrize(
+    ("content", "lost"),
+    [([A, B, B], False), ([A], False), ([A, ZERO, ZERO], False), ([ZERO, B, B], True)],
+)
+def test_a_truncate_on_its_way_may_have_zeroed_what_it_cuts_off(
+    content: list[int], lost: bool
+) -> None:
+    """f2fs writes the zeros after the new end before the new size."""
+    known = Reference(
+        instants=[10, 20, 90],
+        snapshots=[shot([A]), shot([A, B, B]), shot([A])],
+        promises={12: [20]},
+    )
+    assert bool(list(known.broken(LATE, shot(content)))) is lost
+
+
 def test_unknown_content_is_no_newer_version_if_there_never_was_one() -> None:
     assert broken(shot([99, B, B])) == [("lost", "log, sector 0")]
 
