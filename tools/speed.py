@@ -326,8 +326,8 @@ SECTIONS = (
         "The start of commands",
         "CPU time of commands that do little, the least of 20 runs: the list of the options, and"
         " the tables of a run of five profiles.\n"
-        "The imports of the libraries that they need take most of it. The same commands of revision"
-        " ba24060 ran in turns with these; the targets are shares of its times.",
+        "Importing libraries takes most of it. The commands of revision ba24060 ran alternately with"
+        " these, and each target is a share of the older time.",
         ("command", "CPU", "of which libraries", "ba24060", "share", "target"),
         started,
         "--before DIR",

@@ -37,6 +37,15 @@ def test_each_fault_is_flagged(
         assert where.startswith(start)
 
 
+def unmounted(monkeypatch: pytest.MonkeyPatch) -> None:
+    @contextmanager
+    def bound(folder: Path, place: str) -> Iterator[None]:
+        yield
+
+    monkeypatch.setattr(postgresql.mounting, "bound", bound)
+    monkeypatch.setattr(postgresql, "_single", lambda folder, *options: [])
+
+
 @pytest.mark.parametrize(
     ("said", "code", "words"),
     [
@@ -53,13 +62,17 @@ def test_each_fault_is_flagged(
 def test_a_server_that_does_not_answer_has_a_bad_database(
     said: str, code: int, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    @contextmanager
-    def bound(folder: Path, place: str) -> Iterator[None]:
-        yield
-
-    monkeypatch.setattr(postgresql.mounting, "bound", bound)
-    monkeypatch.setattr(postgresql, "_single", lambda folder, *options: [])
+    unmounted(monkeypatch)
     done = subprocess.CompletedProcess([], code, said)
     monkeypatch.setattr(subprocess, "run", lambda words, **how: done)
     [(kind, where)] = broken(Path(), {"transaction": 1})
     assert (kind, where[: len(words)]) == ("damaged", words)
+
+
+def test_a_server_that_hangs_has_a_bad_database(monkeypatch: pytest.MonkeyPatch) -> None:
+    def hang(words: list[str], **how: float) -> None:
+        raise subprocess.TimeoutExpired(words, how["timeout"])
+
+    unmounted(monkeypatch)
+    monkeypatch.setattr(subprocess, "run", hang)
+    assert list(broken(Path(), {})) == [("damaged", "data (no answer within 60 s)")]

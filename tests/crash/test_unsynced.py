@@ -1,4 +1,4 @@
-"""The workload that promises nothing, and how many seconds of it are lost."""
+"""The workload that promises nothing: how many seconds of its work are lost."""
 
 from pathlib import Path
 

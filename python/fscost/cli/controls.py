@@ -2,6 +2,7 @@
 others."""
 
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fscost.cli.examine import progress, sources
@@ -23,8 +24,6 @@ _WRONG = 1
 def controls(place: Place, limits: "Limits", rounds: int, *, is_json: bool) -> int:
     """Measure the known profiles, examine their states, and print what was found. Return the exit
     status."""
-    from dataclasses import replace
-
     from fscost.crash.controls import KNOWN
     from fscost.crash.explore import explore
     from fscost.crash.journal import answers
@@ -39,9 +38,7 @@ def controls(place: Place, limits: "Limits", rounds: int, *, is_json: bool) -> i
     if outcome.interrupted:
         return 130
     examiners = natively(outcome.results.folder)
-    by_profile = {
-        about.name: (about, source) for about, source in sources(outcome.results, _WORKLOAD)
-    }
+    by_profile = {each[0].name: each for each in sources(outcome.results, _WORKLOAD)}
     found = []
     for known in KNOWN:
         about, source = by_profile[known.profile]

@@ -2,7 +2,7 @@
 
 import platform
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -182,24 +182,24 @@ class Asked:
 
     def check_resumed(self) -> None:
         """Refuse what --resume reads from the examination that it resumes."""
-        own = ("resume", "wait", "json")
-        for each in fields(self):
-            value = getattr(self, each.name)
-            if each.name not in own and value and value != each.default:
-                name = "words" if each.name == "words" else f"--{each.name.replace('_', '-')}"
-                raise InputError(
-                    f"--resume and {name} cannot be combined",
-                    "leave it out: an examination is resumed with the options that it began with",
-                )
+        for name in self._given_beside("resume", "wait", "json"):
+            raise InputError(
+                f"--resume and {name} cannot be combined",
+                "leave it out: an examination is resumed with the options that it began with",
+            )
 
     def check_controls(self) -> None:
         """Refuse what the controls decide themselves."""
         own = ("controls", "rounds", "cuts", "states", "seed", "out", "wait", "json")
+        for name in self._given_beside(*own, *(("lab",) if self.lab == "native" else ())):
+            raise InputError(f"--controls and {name} cannot be combined", "leave it out")
+
+    def _given_beside(self, *own: str) -> Iterator[str]:
+        """Yield the name of each other option that was given."""
         for each in fields(self):
             value = getattr(self, each.name)
-            if each.name not in own and value not in (None, each.default, AUTO, "native"):
-                name = "words" if each.name == "words" else f"--{each.name.replace('_', '-')}"
-                raise InputError(f"--controls and {name} cannot be combined", "leave it out")
+            if each.name not in own and value and value != each.default:
+                yield "words" if each.name == "words" else f"--{each.name.replace('_', '-')}"
 
     def check(self) -> "Limits":
         """Refuse options that contradict each other, and return the limits."""

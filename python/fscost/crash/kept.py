@@ -12,12 +12,12 @@ _WRITTEN, _DISCARDED, _FLUSHES = 6, 13, 15
 """Places in `/sys/block/…/stat` (Documentation/block/stat.rst)."""
 
 
-def say_kept(pause_s: float = PAUSE_S, /, **promised: int) -> None:
+def say_kept(pause_s: float | None = None, /, **promised: int) -> None:
     """Say that the calls which promise these have returned, and when."""
     now_ns, completed = time.clock_gettime_ns(time.CLOCK_REALTIME), _completed()
     lines = (f"kept {now_ns} {kind} {number}{completed}\n" for kind, number in promised.items())
     os.write(1, "".join(lines).encode())
-    time.sleep(pause_s)
+    time.sleep(PAUSE_S if pause_s is None else pause_s)
 
 
 def is_guest() -> bool:

@@ -140,20 +140,24 @@ def broken(folder: Path, kept: Mapping[str, int]) -> Iterator[tuple[str, str]]:
     """Yield each broken promise: `lost` (a committed transaction is gone), `torn` (a transaction is
     there in part) or `damaged` (PostgreSQL does not recover, or finds an error), and the place in
     words. The server recovers the state as it would after a power cut."""
-    with mounting.bound(folder, _PLACE):
-        # -F: what the recovery writes need not survive.
-        done = subprocess.run(
-            _single(Path(_PLACE), "-F"),
-            input="".join(f"{query}\n" for query in _QUERIES),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            cwd="/",
-            text=True,
-            errors="replace",
-            timeout=_LIMIT_S,
-            check=False,
-            **_AS_NOBODY,
-        )
+    try:
+        with mounting.bound(folder, _PLACE):
+            # -F: what the recovery writes need not survive.
+            done = subprocess.run(
+                _single(Path(_PLACE), "-F"),
+                input="".join(f"{query}\n" for query in _QUERIES),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                cwd="/",
+                text=True,
+                errors="replace",
+                timeout=_LIMIT_S,
+                check=False,
+                **_AS_NOBODY,
+            )
+    except subprocess.TimeoutExpired:
+        yield DAMAGED, f"{DATA} (no answer within {_LIMIT_S} s)"
+        return
     answers = _ANSWER.findall(done.stdout)
     if done.returncode or len(answers) < len(_QUERIES):
         yield DAMAGED, f"{DATA} ({_why(done.stdout)})"

@@ -61,7 +61,7 @@ def whole(found: Source, outcome: Outcome) -> Work | None:
 
 def reduced(before: Work, outcome: Outcome, breaks: Breaks) -> Work | None:
     """Return the smallest part of the work that has the same fault, on a disk of its own; None if
-    not even all of it has."""
+    the whole work does not have it."""
     if workloads.operations(before.workload):
         return _reduced_files(before, outcome, breaks)
     parts = sequences.parsed(before.workload).parts

@@ -1,5 +1,5 @@
-"""The workload that promises nothing: a record and a file at each step, and no call that makes them
-durable. What a power cut leaves of them shows how many seconds of work an option may lose.
+"""The workload that promises nothing: each step writes a record and creates a file, and no call
+makes them durable. What a power cut leaves shows how many seconds of work an option may lose.
 
 `main` runs as a program in a cell, without the packages that fscost needs otherwise.
 """

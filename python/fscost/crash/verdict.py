@@ -54,7 +54,7 @@ _OF = {
 @dataclass(frozen=True)
 class Judged:
     """A verdict, the number of states with each fault, and the first state of the worst one.
-    `silent`: states with a broken promise of which neither the kernel nor a check said a word.
+    `silent`: states with a broken promise that neither the kernel nor a check reports.
     `emptied`: states in which a file that was replaced without fsync is neither version; `unnamed`:
     states in which a synced file has no name, because its folder was not synced. No call promised
     otherwise, but many programs expect it. `repair_s`: the longest repair. `lost_s`: seconds of

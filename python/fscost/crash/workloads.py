@@ -93,8 +93,8 @@ def some_files(operations: Iterable[str]) -> str:
 
 
 def operations(name: str) -> tuple[str, ...] | None:
-    """Return the operations of a round of the workload `files` or of a part of it; None for other
-    workloads."""
+    """Return what a round of the workload `files`, or of a part of it, does; None for any other
+    workload."""
     if name == FILES:
         return tuple(promises.OPERATIONS)
     is_part = name.startswith(_SOME_FILES)

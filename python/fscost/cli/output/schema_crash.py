@@ -41,7 +41,20 @@ class CrashReduced(Object):
     """Number of that run's first state with the fault."""
 
 
-class CrashRow(Object):
+class CrashCounts(Object):
+    """Numbers of states with each fault."""
+
+    lost: int
+    stale: int
+    corrupt: int
+    repaired: int
+    silent: int
+    """States with a broken promise that neither the kernel nor a check reports."""
+    emptied: int
+    """States in which a file that was replaced without fsync is neither version."""
+
+
+class CrashRow(CrashCounts):
     """A profile's verdict, the number of states with each fault, and its cost."""
 
     profile: str
@@ -55,14 +68,6 @@ class CrashRow(Object):
     cuts: int
     promises: int
     """How many the workload made; of a command, its calls of fsync and fdatasync."""
-    lost: int
-    stale: int
-    corrupt: int
-    repaired: int
-    silent: int
-    """States with a broken promise of which neither the kernel nor a check said a word."""
-    emptied: int
-    """States in which a file that was replaced without fsync is neither version."""
     unnamed: int
     """States in which a synced file has no name, because its folder was not synced."""
     data_lost_s_p50: float | None
@@ -150,7 +155,7 @@ class Crash(Document):
     notes: list[str]
 
 
-class CrashControlRow(Object):
+class CrashControlRow(CrashCounts):
     """A profile whose faults are known, on a device, and the number of states with each fault."""
 
     profile: str
@@ -160,12 +165,6 @@ class CrashControlRow(Object):
     none: list[str]
     """Faults that no state may have."""
     states: int
-    lost: int
-    stale: int
-    corrupt: int
-    repaired: int
-    silent: int
-    emptied: int
     is_right: bool
 
 

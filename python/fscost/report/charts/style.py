@@ -29,7 +29,7 @@ _FIXED = (
     ("atime", "times", "superblock", "other metadata"),
     (OTHERS, "unknown", "mixed"),
 )
-"""The names that each colour of the palette, or a shade of it, stands for in every chart: data is
+"""Names by colour of the palette. Every chart draws them in this colour or a shade of it: data is
 always blue, the journal always red."""
 _COLOUR_OF = {name: number for number, names in enumerate(_FIXED) for name in names}
 LARGE = 720
