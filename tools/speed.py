@@ -326,8 +326,8 @@ SECTIONS = (
         "The start of commands",
         "CPU time of commands that do little, the least of 20 runs: the list of the options, and"
         " the tables of a run of five profiles.\n"
-        "Importing libraries takes most of it. The commands of revision ba24060 ran alternately with"
-        " these, and each target is a share of the older time.",
+        "Importing libraries takes most of it. The commands of revision ba24060 ran alternately"
+        " with these, and each target is a share of the older time.",
         ("command", "CPU", "of which libraries", "ba24060", "share", "target"),
         started,
         "--before DIR",
@@ -338,8 +338,8 @@ SECTIONS = (
         "A whole command, as a user waits for it, on a tree like a kernel's source (unpacked, built"
         " and removed), and on the workload small-files on xfs.\n"
         "Targets: 1 GB of recorded content per second, 0.2 s to the first line, and `--parquet` at"
-        " most 1.3 times as long. The last columns compare the export of an image with `cp`, and the"
-        " rate with that of md5sum in the same run, because machines differ.",
+        " most 1.3 times as long. The last columns compare the export of an image with `cp`, and"
+        " the rate with that of md5sum in the same run, because machines differ.",
         (
             *("recording", "content", "requests", "time", "CPU", "rate", "first line"),
             *("`--parquet`", "export / `cp`", "rate / md5sum"),

@@ -252,8 +252,8 @@ def _legend(limits: Limits) -> list[str]:
     words = (
         "lost: acknowledged data is gone or old; stale: a file holds bytes of another; corrupt:"
         " errors that no repair corrects; repaired: errors until fsck runs; silent: lost or stale,"
-        " and neither the kernel nor fsck reports it; emptied: a file that was replaced without fsync"
-        " is neither version (no call promised more)."
+        " and neither the kernel nor fsck reports it; emptied: a file that was replaced without"
+        " fsync is neither version (no call promised more)."
     )
     return [f"{model} {safe}", words]
 
