@@ -119,12 +119,16 @@ def test_too_little_host_disk_is_refused(spec: Make, go: Go) -> None:
 
 @pytest.mark.parametrize(
     ("size", "free", "is_refused"),
-    [(100 << 30, (5 << 30) + (300 << 20), False), (100 << 30, 5 << 30, True)],
+    [
+        (40 << 30, (2 << 30) + (300 << 20), False),
+        (40 << 30, 2 << 30, True),
+        (4 << 40, (4 << 30) + (300 << 20), False),
+    ],
 )
 def test_what_a_recording_leaves_to_others_is_not_counted_as_free(
     spec: Make, go: Go, monkeypatch: pytest.MonkeyPatch, size: int, free: int, is_refused: bool
 ) -> None:
-    """The disk server stops below 5 % free space, so a run that would reach this limit is refused
+    """The disk server stops below 5 % free space or 4 GiB, so a run that would get there is refused
     before its first cell."""
     usage = SimpleNamespace(total=size, free=free)
     monkeypatch.setattr(estimate, "disk_usage", lambda _: usage)
@@ -132,7 +136,7 @@ def test_what_a_recording_leaves_to_others_is_not_counted_as_free(
         assert go(spec()).exit_code == 0
         return
     with pytest.raises(
-        HostError, match=r"5,120 MiB free, of which 5,120 MiB are kept for other programs"
+        HostError, match=r"2,048 MiB free, of which 2,048 MiB are kept for other programs"
     ):
         go(spec())
     assert not spec().folder.exists()

@@ -38,14 +38,14 @@ impl Room {
     }
 }
 
-/// Returns the free space reserved for others: 5 %, and at least 1 GiB on a file system of 4 GiB or
-/// more.
+/// Returns the free space reserved for others: 5 %, at least 1 GiB on a file system of 4 GiB or
+/// more, and at most 4 GiB, as much as journald keeps (journald.conf(5), SystemKeepFree=).
 fn reserve_bytes(size_bytes: u64) -> u64 {
     let part = size_bytes / 20;
     if size_bytes < 4 * GIB {
         part
     } else {
-        part.max(GIB)
+        part.clamp(GIB, 4 * GIB)
     }
 }
 
@@ -54,10 +54,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn five_percent_and_a_gibibyte_of_what_is_not_small() {
+    fn five_percent_between_one_and_four_gibibytes_of_what_is_not_small() {
         assert_eq!(reserve_bytes(20 << 20), 1 << 20);
         assert_eq!(reserve_bytes(4 * GIB), GIB);
-        assert_eq!(reserve_bytes(100 * GIB), 5 * GIB);
+        assert_eq!(reserve_bytes(40 * GIB), 2 * GIB);
+        assert_eq!(reserve_bytes(4096 * GIB), 4 * GIB);
     }
 
     #[test]

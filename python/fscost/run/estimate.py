@@ -78,7 +78,7 @@ def reserve_bytes(size_bytes: int) -> int:
     """Space that a recording leaves free on a file system of this size
     (crates/recording/src/room.rs)."""
     part = size_bytes // 20
-    return part if size_bytes < 4 << 30 else max(part, 1 << 30)
+    return part if size_bytes < 4 << 30 else min(max(part, 1 << 30), 4 << 30)
 
 
 def fewer_recordings(keep: str) -> str:
