@@ -75,6 +75,12 @@ def test_barriers_and_journals_decide_what_survives(tmp_path: Path) -> None:
     assert rows["xfs"]["emptied"] > 0
     assert rows["ext4"]["device_flushes"] > 8 * rows["ext4 -o nobarrier"]["device_flushes"]
     assert "pending blocks kept" in rows["ext4 -o nobarrier"]["example"]
+    counts = {name: f"{name} ({rows[name]['states']:,} states)" for name in rows}
+    safe = ", ".join(counts[name] for name in ("ext4", "xfs", "btrfs"))
+    lost = rows["ext4 -o nobarrier"]
+    told = f"LOSES-ACKED: ext4 -o nobarrier ({lost['lost']:,} of {lost['states']:,} states)"
+    assert told in found["answer"]
+    assert found["answer"].endswith(f"SAFE: {safe}.")
     [controlled] = found["controls"]
     assert controlled["noticed"] > 0, controlled
     assert left_behind(tmp_path) == []
@@ -308,6 +314,10 @@ def test_a_state_tells_what_it_lost(tmp_path: Path) -> None:
     again = [*PROGRAM, "crash", "run", "--device", "power-loss-protected", "--cuts", "3", "--json"]
     told = subprocess.run(again, cwd=tmp_path, check=True, capture_output=True, text=True)
     assert valid(told.stdout)["device"] == "power-loss-protected"
+    brief = [*PROGRAM, "crash", "run", "--device", "power-loss-protected", "--cuts", "2", "--brief"]
+    told = subprocess.run(brief, cwd=tmp_path, check=True, capture_output=True, text=True)
+    assert told.stdout.startswith(f"SAFE: {profile} (")
+    assert told.stdout.count("\n") == 1
     assert left_behind(tmp_path) == []
 
 
@@ -447,6 +457,8 @@ def test_a_taken_folder_is_refused(tmp_path: Path) -> None:
         (("--controls", "--on", "xfs"), "--controls and --on cannot be combined"),
         (("--controls", "--lab", "vm"), "--controls and --lab cannot be combined"),
         (("--prepare", "true"), "--prepare needs a command"),
+        (("--brief", "--json"), "--brief prints the answer alone"),
+        (("none", "--state", "1", "--brief"), "--brief and --state cannot be combined"),
     ],
 )
 def test_what_cannot_be_examined_is_refused_before_any_cell(

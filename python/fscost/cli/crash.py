@@ -24,6 +24,7 @@ from fscost.cli.examiners import (
 )
 from fscost.cli.lines import say
 from fscost.cli.measure import alone, execute
+from fscost.cli.output.emit import Outputs
 from fscost.cli.promising import promising, request
 from fscost.cli.usage import some_path
 from fscost.errors import InputError
@@ -162,7 +163,13 @@ class Asked:
         help="Resume an interrupted examination, with the options that it began with.",
     )
     wait: options.Wait = False
+    brief: bool = option("--brief", default=False, help="Print the answer alone.")
     json: shared.Json = False
+
+    @property
+    def outputs(self) -> Outputs:
+        """What the verdicts are printed as."""
+        return Outputs(self.json, is_brief=self.brief)
 
     @property
     def command(self) -> list[str]:
@@ -182,7 +189,7 @@ class Asked:
 
     def check_resumed(self) -> None:
         """Refuse what --resume reads from the examination that it resumes."""
-        for name in self._given_beside("resume", "wait", "json"):
+        for name in self._given_beside("resume", "wait", "brief", "json"):
             raise InputError(
                 f"--resume and {name} cannot be combined",
                 "leave it out: an examination is resumed with the options that it began with",
@@ -215,6 +222,8 @@ class Asked:
             raise InputError("--workload and a command are two workloads", "name one of them")
         if self.prepare and not self.command:
             raise InputError("--prepare needs a command", "give one after --")
+        if self.brief and self.state is not None:
+            raise InputError("--brief and --state cannot be combined", "drop one of them")
         if self.run is None and self.state is not None:
             raise InputError("--state needs a RUN", "name a run of `fscost crash`")
         if self.state is None and (self.profile is not None or self.image is not None):
@@ -252,10 +261,11 @@ def crash(asked: Asked) -> None:
     from fscost.crash.workloads import COMMAND, FILES
     from fscost.lab.vm import VmLab
 
+    asked.outputs.check()
     if asked.resume is not None:
         asked.check_resumed()
         with alone("native", wait=asked.wait):
-            _resume(asked.resume, is_json=asked.json)
+            _resume(asked.resume, asked.outputs)
         return
     limits = asked.check()
     if asked.controls:
@@ -293,7 +303,7 @@ def crash(asked: Asked) -> None:
         folder = outcome.results.folder
         kernel = "" if isinstance(site, VmLab) else platform.release()
         journal = Journal.begin(folder, _states(asked, workload, limits, lab, kernel))
-        examine(outcome.results, journal, examiners_of(site, folder), is_json=asked.json)
+        examine(outcome.results, journal, examiners_of(site, folder), asked.outputs)
     raise typer.Exit(outcome.exit_code)
 
 
@@ -329,7 +339,7 @@ def _again(asked: Asked, earlier: Earlier, limits: "Limits") -> None:
     if asked.state is None:
         states = _states(asked, earlier.workload, limits, lab, kernel)
         journal = Journal.begin(earlier.folder, states)
-        earlier.examine(journal, examiners, is_json=asked.json)
+        earlier.examine(journal, examiners, asked.outputs)
     else:
         state, profile, image = Number.parse(asked.state), asked.profile, asked.image
         if lab == "vm" and (asked.script or asked.xfstests):
@@ -341,7 +351,7 @@ def _again(asked: Asked, earlier: Earlier, limits: "Limits") -> None:
         earlier.show(state, profile, files, examiners, is_minimised=less, is_json=asked.json)
 
 
-def _resume(folder: Path, *, is_json: bool) -> None:
+def _resume(folder: Path, outputs: Outputs) -> None:
     """Continue an examination that was interrupted."""
     from fscost.crash.journal import Journal
     from fscost.lab.vm import VmLab
@@ -361,7 +371,7 @@ def _resume(folder: Path, *, is_json: bool) -> None:
             f" and this is {platform.release()}",
             "examine the run again: `fscost crash RUN`",
         )
-    earlier.examine(journal, examiners, is_json=is_json)
+    earlier.examine(journal, examiners, outputs)
 
 
 def _states(asked: Asked, workload: str, limits: "Limits", lab: str, kernel: str) -> "AskedStates":

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from fscost import files
 from fscost.cli.examiners import Examined, Examiners, examiners_of
 from fscost.cli.lines import say
+from fscost.cli.output.emit import Outputs
 from fscost.cli.promising import BESIDE
 from fscost.cli.reduce import reduced
 from fscost.errors import HostError, InputError
@@ -116,9 +117,9 @@ class Earlier:
         """What made its promises."""
         return self._findings.workload
 
-    def examine(self, journal: "Journal", examiners: Examiners, *, is_json: bool) -> None:
+    def examine(self, journal: "Journal", examiners: Examiners, outputs: Outputs) -> None:
         """Examine its states again, or the rest of them."""
-        examine(self._results, journal, examiners, is_json=is_json)
+        examine(self._results, journal, examiners, outputs)
 
     def show(
         self,
@@ -293,7 +294,7 @@ def _minimise(
 
 
 def examine(
-    results: RunResults, journal: "Journal", examiners: Examiners, *, is_json: bool
+    results: RunResults, journal: "Journal", examiners: Examiners, outputs: Outputs
 ) -> None:
     """Examine the states of all profiles, print the verdicts, and keep the states with faults. The
     journal says which, and keeps the answers until all are there."""
@@ -308,7 +309,7 @@ def examine(
         say(f"interrupted; resume with: fscost crash --resume {shlex.quote(str(results.folder))}")
         raise
     journal.end()
-    _print(results, asked, found, lost, is_json=is_json)
+    _print(results, asked, found, lost, outputs)
 
 
 def _print(
@@ -316,8 +317,7 @@ def _print(
     asked: "AskedStates",
     found: _Found,
     without: "Mapping[str, Sequence[Lost]]",
-    *,
-    is_json: bool,
+    outputs: Outputs,
 ) -> None:
     from fscost.report import document
     from fscost.report.terminal import print_parts
@@ -332,7 +332,10 @@ def _print(
     lost = lost_view(without)
     names = [name for name in results.manifest.profile_names if name in found.seconds]
     again = again_view({name: found.seconds[name] for name in names}, found.seconds_controls)
-    if is_json:
+    if outputs.is_brief:
+        print_parts(shown.answer, [], sys.stdout)
+        return
+    if outputs.json:
         controlled = [
             {
                 "profile": profile,
@@ -347,6 +350,7 @@ def _print(
             "workload": asked.workload,
             "device": limits.device,
             "seed": limits.seed,
+            "answer": shown.answer,
             "rows": list(shown.rows),
             "controls": controlled,
             "lost": list(lost.rows),
@@ -361,7 +365,7 @@ def _print(
         lines += [again.grid, *again.notes]
     if lost.rows:
         lines += [*lost.grids, *lost.notes]
-    print_parts(shown.title, lines, sys.stdout)
+    print_parts(shown.answer, lines, sys.stdout)
     print(f"Recordings: {results.folder}")
     if shown.next_state is not None:
         print(f"What that state lost: fscost crash {results.folder} {shown.next_state}")

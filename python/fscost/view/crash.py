@@ -27,10 +27,10 @@ _UNSYNCED = (
 
 @dataclass(frozen=True)
 class CrashView:
-    """`rows`: one for each profile, for `--json`. `next_state`: options that show the first state
-    of the worst profile, if any has a fault."""
+    """`answer`: the profiles of each verdict. `rows`: one for each profile, for `--json`.
+    `next_state`: options that show the first state of the worst profile, if any has a fault."""
 
-    title: str
+    answer: str
     grid: Grid
     notes: Sequence[str]
     rows: Sequence[Mapping[str, Any]]
@@ -85,10 +85,21 @@ def crash_view(
     is_unsynced = any(each.lost_s for each in judgements.values())
     told = [*examples, *_repairs(judgements), *unheard, *([_UNSYNCED] if is_unsynced else [])]
     notes = [*told, *_legend(limits), *map(_control, controls.items()), *problems]
-    title = f"Promises after a power cut: {len(rows)} profile{'s' * (len(rows) != 1)}"
     worst = max(shown_states, key=lambda each: list(Verdict).index(each[0]), default=(None, None))
     grid = _grid(rows, is_unsynced=is_unsynced)
-    return CrashView(title, grid, [plain(line) for line in notes], rows, worst[1])
+    return CrashView(_answer(rows), grid, [plain(line) for line in notes], rows, worst[1])
+
+
+def _answer(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Name the profiles of each verdict, the worst verdict first."""
+    by_verdict: dict[Verdict, list[str]] = {verdict: [] for verdict in reversed(Verdict)}
+    for row in rows:
+        verdict, states = Verdict(row["verdict"]), row["states"]
+        word = FAULTS.get(verdict)
+        faulty = f"{row[word]:,} of {states:,}" if word else f"{states:,}"
+        by_verdict[verdict].append(f"{row['profile']} ({faulty} states)")
+    told = [f"{word.value}: {', '.join(names)}." for word, names in by_verdict.items() if names]
+    return plain(" ".join(told))
 
 
 def _row(

@@ -147,6 +147,8 @@ class Crash(Document):
     workload: str
     device: str
     seed: int
+    answer: str
+    """The profiles of each verdict, the worst verdict first."""
     rows: list[CrashRow]
     controls: list[CrashControl]
     lost: list[CrashLost]
