@@ -1,7 +1,7 @@
 """Cost of a report, against the issue's budget: a recording of 5 million requests as a page in less
 than 10 s and 8 MB. The rows are generated here, which leaves out the explanation of the recording
 (benches/classify.py measures that). Times are wall time, because a separate process builds the
-page's script meanwhile."""
+page's script meanwhile, if it is not in the user's cache."""
 
 import argparse
 import json
@@ -19,7 +19,8 @@ from fscost.analyze.explain import Mark
 from fscost.analyze.rows import SCHEMA
 from fscost.report.charts import themed
 from fscost.report.figures import of_recording
-from fscost.report.html.page import compiled, runtime
+from fscost.report.html.page import compiled
+from fscost.report.html.vega import runtime
 from fscost.view.kept import LARGEST, Explained, listed
 
 REQUESTS = 5_000_000

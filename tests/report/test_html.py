@@ -17,8 +17,8 @@ import pytest
 from fscost.report.charts import themed
 from fscost.report.figures import figures
 from fscost.report.html import html_text
-from fscost.report.html.page import _built
 from fscost.report.html.templates import linked, whole_options
+from fscost.report.html.vega import _built
 from fscost.results import SAMPLES, load, salvaged
 from fscost.view.page import page
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tests.whole.kills import Soak
 
-from fscost.lab.vm import cache
+from fscost.files import cache
 
 
 def cache_without_snapshots(folder: Path) -> Path:

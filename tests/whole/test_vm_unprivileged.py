@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from fscost.lab.vm import cache, kernels
+from fscost.files import cache
+from fscost.lab.vm import kernels
 
 from .residue import family
 

@@ -14,6 +14,8 @@ Files that another user may have made are read with `open_regular`. A run's fold
 `own_folder`, which refuses a folder that other users control. `refuse_replaceable` refuses a place
 for a new one below a folder that other users control.
 
+`cache` keeps what takes long to make below the user's cache folder.
+
 Files created under sudo belong to the user who called it (`owner`).
 
 A symbolic link is followed only if it belongs to the caller or to root. A file that cannot be

@@ -11,8 +11,9 @@ import pytest
 from tests.lab.vm.test_guest_kernel import module
 
 from fscost.errors import HostError
-from fscost.lab.vm import cache, qemu, snapshot
-from fscost.lab.vm.cache import DamagedError
+from fscost.files import cache
+from fscost.files.cache import DamagedError
+from fscost.lab.vm import qemu, snapshot
 from fscost.lab.vm.confinement import Confinement
 from fscost.lab.vm.kernels import GuestKernel
 from fscost.lab.vm.qemu import EMULATION, KVM, Accelerator
@@ -260,6 +261,15 @@ def test_a_cache_of_somebody_else_is_refused(tmp_path: Path) -> None:
             entry(folder)
         os.chown(changed, 0, 0)
     entry(folder)
+
+
+@pytest.mark.root
+def test_nothing_is_left_in_the_home_of_somebody_else(tmp_path: Path) -> None:
+    """As after `sudo` that keeps HOME."""
+    os.chown(tmp_path, 65534, 65534)
+    with pytest.raises(HostError, match="belongs to user nobody"):
+        entry(tmp_path / ".cache" / "fscost" / "snapshots" / "one")
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("mode", [0o720, 0o702, 0o777])

@@ -10,7 +10,8 @@ import pytest
 from tests.lab.vm.archive import KERNEL, Archive, Signer, files_of, image
 
 from fscost.errors import HostError, InputError
-from fscost.lab.vm import cache, debian, kernels
+from fscost.files import cache
+from fscost.lab.vm import debian, kernels
 
 BOOKWORM = ("bookworm", "bookworm-security")
 TRIXIE = ("trixie", "trixie-security")

@@ -16,10 +16,11 @@ import pytest
 
 from fscost import host, profile
 from fscost.errors import HostError
+from fscost.files import cache
 from fscost.lab.base import LabOptions
 from fscost.lab.cell.binaries import Binaries, find_binaries
 from fscost.lab.cell.events import Alive, Bye, Output, ProtocolError
-from fscost.lab.vm import accelerator, cache, confinement, disks, kernels, lab, qemu, snapshot
+from fscost.lab.vm import accelerator, confinement, disks, kernels, lab, qemu, snapshot
 from fscost.lab.vm.checks import checks
 from fscost.lab.vm.confinement import Confinement
 from fscost.lab.vm.kernels import GuestKernel

@@ -17,8 +17,9 @@ from tests.variants import some
 
 from fscost import profile
 from fscost.errors import HostError
+from fscost.files import cache
 from fscost.lab.base import CellResult, LabOptions
-from fscost.lab.vm import VmLab, cache, kernels, snapshot
+from fscost.lab.vm import VmLab, kernels, snapshot
 from fscost.lab.vm.snapshot import Snapshot
 from fscost.matrix import Cell
 from fscost.workload.model import Step, Workload

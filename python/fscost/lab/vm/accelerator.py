@@ -10,7 +10,8 @@ import os
 from pathlib import Path
 
 from fscost.errors import HostError
-from fscost.lab.vm import cache, image, qemu
+from fscost.files import cache
+from fscost.lab.vm import image, qemu
 from fscost.lab.vm.confinement import Confinement
 from fscost.lab.vm.kernels import GuestKernel
 from fscost.lab.vm.port import Port

@@ -3,8 +3,9 @@
 from pathlib import Path
 
 from fscost.errors import HostError
+from fscost.files import cache
 from fscost.host import Check, install_command, tool
-from fscost.lab.vm import accelerator, cache, confinement, kernels, qemu
+from fscost.lab.vm import accelerator, confinement, kernels, qemu
 from fscost.lab.vm.confinement import Confinement
 
 

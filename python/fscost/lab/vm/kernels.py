@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fscost.errors import HostError, InputError
-from fscost.lab.vm import cache, debian, vmlinux
+from fscost.files import cache
+from fscost.lab.vm import debian, vmlinux
 
 DEFAULT = "6.12"
 HOST = "host"

@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from fscost.errors import HostError
-from fscost.lab.vm import cache, image, qemu
+from fscost.files import cache
+from fscost.lab.vm import image, qemu
 from fscost.lab.vm.confinement import Confinement, Share
 from fscost.lab.vm.kernels import GuestKernel
 from fscost.lab.vm.port import Port

@@ -3,12 +3,9 @@
 
 import base64
 import gzip
-import subprocess
-import sys
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache
 from hashlib import sha256
 from typing import Any
 
@@ -19,6 +16,7 @@ from altair.utils import schemapi
 from fscost.report.charts import themed
 from fscost.report.figures import LATENCY, figures
 from fscost.report.html.templates import template
+from fscost.report.html.vega import runtime
 from fscost.report.machine import csv_of
 from fscost.view import repeat
 from fscost.view.grid import NOTHING, plain
@@ -27,10 +25,6 @@ from fscost.view.summary import label
 from fscost.view.tables import SUMMARY, Table
 from fscost.view.units import decimal_bytes, human, human_ratio, human_share
 
-_BUILD = (
-    "import sys, vl_convert;"
-    " sys.stdout.write(vl_convert.javascript_bundle('window.vegaEmbed = vegaEmbed;'))"
-)
 _TEXTS = (
     *("profile", "cause", "structure", "phase", "metric", "verdict", "unit", "disk"),
     *("text", "kernel", "criterion", "outcome", "what", "option", "against", "power_cut"),
@@ -131,22 +125,6 @@ def digest(script: str) -> str:
     """Return the source by which a Content-Security-Policy allows this script, and no other: a
     second wall behind the escaping of texts."""
     return f"sha256-{base64.b64encode(sha256(script.encode()).digest()).decode()}"
-
-
-@cache
-def runtime() -> Future[str]:
-    """Start building the page's Vega script, once per process.
-
-    Building takes as long as drawing all charts, and vl-convert holds the GIL meanwhile. A separate
-    process therefore builds the script.
-    """
-    return ThreadPoolExecutor(1).submit(_built)
-
-
-def _built() -> str:
-    # -P: no module of the current folder, which may be a run that a workload wrote to.
-    program = [sys.executable, "-P", "-c", _BUILD]
-    return subprocess.run(program, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
 def csv_text(table: pa.Table) -> str:

@@ -1,10 +1,10 @@
-"""Cache of guest kernels and snapshots below the user's cache folder.
+"""Cache below the user's cache folder: guest kernels, snapshots, the script of pages.
 
 Each entry is a folder. It is complete once its last file, `COMPLETE`, lists the digest of every
 other file. Entries are created in a folder beside their final place, flushed, and renamed; before
 they are deleted, they are renamed away. If any process is killed, at any time, an entry is
-either complete or ignored. The guest's memory and its kernel come from this cache, so it is used
-only if nobody else can write to it.
+either complete or ignored. The guest's memory and its kernel come from this cache, and a script
+that browsers run, so it is used only if nobody else can write to it.
 """
 
 import ctypes
@@ -44,7 +44,7 @@ def root() -> Path:
         base = Path(named) if Path(named).is_absolute() else Path.home() / ".cache"
     except RuntimeError:
         raise HostError(
-            "this user has no home directory for guest kernels and snapshots",
+            "this user has no home directory for a cache",
             f"name a folder: {_ANOTHER}",
         ) from None
     return base / "fscost"
@@ -148,6 +148,8 @@ def opened(
         with suppress(DamagedError):
             if is_complete(folder):
                 return use(folder)
+        # Before anything is made there: root would leave folders in another user's home.
+        _refuse_replaceable(folder.parent)
         folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         _refuse_writable_by_others(folder.parent)
         with _alone(folder.parent):
@@ -248,20 +250,25 @@ def _digest(path: Path) -> str:
 
 
 def _refuse_writable_by_others(folder: Path) -> None:
+    """Refuse a folder that is not the caller's, or that other users can replace."""
+    _refuse_replaceable(folder)
+    ours, resolved = os.geteuid(), folder.resolve()
+    if resolved.stat().st_uid != ours:
+        raise HostError(f"{resolved} belongs to root; fscost runs as user {ours}", _remedy())
+
+
+def _refuse_replaceable(folder: Path) -> None:
     """Refuse a folder that other users can replace: they could replace any of the folders above
-    it."""
+    it. It need not exist."""
     ours = os.geteuid()
     if (found := files.replaceable(folder, (ours, 0))) is not None:
         part, why = found
         raise HostError(
-            f"{part} {why}; fscost runs as user {ours} and does not trust guest files in it",
+            f"{part} {why}; fscost runs as user {ours} and does not trust files in it",
             f"`chmod go-w {part}`, or {_remedy()}"
             if part.stat().st_uid in (ours, 0)
             else _remedy(),
         )
-    resolved = folder.resolve()
-    if resolved.stat().st_uid != ours:
-        raise HostError(f"{resolved} belongs to root; fscost runs as user {ours}", _remedy())
 
 
 def _remedy() -> str:
