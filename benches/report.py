@@ -92,7 +92,7 @@ def main() -> None:
     added = time.perf_counter()
     with schemapi.debug_mode(False):  # as html_text does
         specs = [
-            compiled(themed(figure.chart, "container").to_dict(validate=False))
+            compiled(themed(figure.chart, "container", is_validated=False))
             for figure in of_recording(each, ())
         ]
     size = len(json.dumps(specs)) + len(script.result())

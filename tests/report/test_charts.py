@@ -146,7 +146,7 @@ def test_a_legend_of_profiles_has_whole_names() -> None:
         for name in names
         for at_most_ns, longer in ((1000, 1.0), (9000, 0.5), (90000, 0.1))
     ]
-    chart = charts.themed(charts.latencies(pa.Table.from_pylist(rows)))
-    drawn = vl_convert.vegalite_to_svg(chart.to_dict())
+    spec = charts.themed(charts.latencies(pa.Table.from_pylist(rows)))
+    drawn = vl_convert.vegalite_to_svg(spec)
     assert all(name in drawn for name in names)
     assert "…" not in drawn

@@ -5,14 +5,17 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from fscost import api, wear
 from fscost.cli.app import command
 from fscost.errors import InputError
+from fscost.host import fscost_version
 from fscost.report.figures import figures
 from fscost.report.html import html_text
-from fscost.results import RunStore, load
+from fscost.results import METRICS, TOTAL, RunStore, SampleRow, load, to_table
+from fscost.results.worn import NAND, ROAMING
 from fscost.view.page import Page, page
 from fscost.view.units import decimal_bytes
 
@@ -92,6 +95,38 @@ def test_a_run_compared_with_ssd_shows_that_device(recorded: Path) -> None:
     text = html_text(page(load(recorded)))
     assert "Not shown" in text
     assert "gone.toml" in text
+
+
+def test_what_the_run_computed_is_not_computed_again(recorded: Path) -> None:
+    """The upper end of the amplification is the run's, if the run has replayed the same writes on
+    the same device with this version."""
+    card = "sd-card-a1-32gb"
+    run = load(recorded)
+    cell = run.manifest.cells[0]
+    computed = wear.worn(EXT4, [], wear.find(card))
+    other = computed[ROAMING] * 2
+
+    def shown(nand: float, ssd: str = card, version: str = fscost_version()) -> float:
+        rows = [
+            SampleRow(
+                *(cell.cell, cell.profile, cell.repetition, cell.seed, cell.order),
+                *(TOTAL, True, "", metric, METRICS[metric].unit, value),
+            )
+            for metric, value in ((NAND, nand), (ROAMING, other))
+        ]
+        request = {**run.manifest.request, "ssd": ssd}
+        changed = replace(
+            run,
+            manifest=replace(run.manifest, request=request, fscost_version=version),
+            samples=pa.concat_tables([run.samples, to_table(rows)]),
+        )
+        [row] = page(changed, device=wear.find(card)).tables["wear"].data.to_pylist()
+        return float(row["roaming_amplification"] * row["host_write_bytes"])
+
+    assert shown(computed[NAND]) == pytest.approx(other)
+    assert shown(computed[NAND] + 1) == pytest.approx(computed[ROAMING])
+    assert shown(computed[NAND], ssd=CARD) == pytest.approx(computed[ROAMING])
+    assert shown(computed[NAND], version="0.0.1") == pytest.approx(computed[ROAMING])
 
 
 def test_an_array_without_a_device_is_refused(recorded: Path) -> None:

@@ -158,6 +158,8 @@ class Explanation:
             for keys in dict.fromkeys(several)
             if keys not in self._sums and self._finer(keys) is None
         ]
+        if not wanted and not others:
+            return
         summed = set() if self.native is None else set(self.native.summed())
         natively = [keys for keys in wanted if summed.issuperset(keys)]
         sums = {keys: Sum(keys) for keys in wanted if keys not in natively}

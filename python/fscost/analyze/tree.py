@@ -53,7 +53,8 @@ def _depth(paths: Sequence[str]) -> int:
 def _directory(path: str | None, depth: int) -> str:
     if path is None:
         return NO_FILE
-    return "".join(f"{name}/" for name in path.split("/")[1:-1][:depth]) or "/"
+    names = path.split("/", depth + 1)[1:-1]
+    return f"{'/'.join(names)}/"
 
 
 def _few_directories(rows: pa.Table) -> pa.Table:

@@ -30,7 +30,7 @@ sheet outranks Vega's attributes. The palette is for both."""
 
 def drawn(chart: Any, form: str, provenance: Mapping[str, Any]) -> bytes:
     """Draw the chart as `png`, `svg` or `html`."""
-    spec = themed(chart, LARGE, "white").to_dict()
+    spec = themed(chart, LARGE, "white")
     if form == "svg":
         return svg(spec, provenance).encode()
     if form == "png":

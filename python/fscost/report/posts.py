@@ -87,6 +87,6 @@ def _post(post: Post, picture: str | None) -> list[str]:
 
 def _drawn(post: Post, reports: list[Report]) -> str:
     sheet = charts.claims_sheet(post.table).properties(padding=charts.PADDING)
-    spec = charts.configured(sheet, "white", "pad").to_dict()
+    spec = charts.configured(sheet.to_dict(), "white", "pad")
     runs = [repeat.provenance(report.results) for report in reports]
     return svg(spec, {"runs": runs})

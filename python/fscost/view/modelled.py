@@ -7,10 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from fscost import wear
 from fscost.errors import FscostError
-from fscost.results import TOTAL, RunResults
+from fscost.host import fscost_version
+from fscost.results import TOTAL, CellRecord, RunResults
+from fscost.results.worn import EXACT, NAND, ROAMING
 from fscost.stats import Row, summarise
 from fscost.view.breakdown import WRITTEN
 from fscost.view.grid import plain
@@ -79,21 +82,27 @@ def modelled(
     """Replay the kept recordings on `device`, by default that of the run's --ssd. With `array`,
     each recorded disk is an array of such devices."""
     missing: dict[str, str] = {}
-    if device is None and (name := results.manifest.request.get("ssd")):
+    own = None
+    if name := results.manifest.request.get("ssd"):
         try:
-            device = wear.find(str(name))
+            own = wear.find(str(name))
         except FscostError as error:
-            missing["--ssd"] = plain(error.what)
+            if device is None:
+                missing["--ssd"] = plain(error.what)
+    device = device or own
     worn: list[dict[str, object]] = []
     cells: list[dict[str, object]] = []
-    rows = summarise(results.samples, results.manifest.baseline, by_disk=True)
-    loads = _of_disks(rows)
+    samples = results.samples
+    totals = samples.filter(pc.equal(samples["phase"], TOTAL))
+    loads = _of_disks(summarise(totals, by_disk=True))
     for profile in results.manifest.profile_names:
         recorded = first_recorded(results, profile)
         if device is None or recorded is None:
             continue  # the page's section "Where and when" gives the reason
+        cell, path = recorded
+        known = _replayed(results, cell) if device == own and array is None else {}
         try:
-            _replay(recorded[1], profile, device, array, (worn, cells, loads))
+            _replay(path, profile, device, array, known, (worn, cells, loads))
         except FscostError as error:
             missing[plain(profile)] = plain(error.what)
     what = "" if device is None else f" on {device.name}: {device.summary}"
@@ -113,6 +122,7 @@ def _replay(
     profile: str,
     device: wear.Device,
     array: wear.Shape | None,
+    known: Mapping[str, float],
     out: tuple[list[dict[str, object]], list[dict[str, object]], list[dict[str, object]]],
 ) -> None:
     worn, cells, loads = out
@@ -123,10 +133,24 @@ def _replay(
         load = wear.array_load(sources[0], device)
         loads += _of_members(plain(profile), load, has_timing=wear.has_timing(device))
     for source in sources:
-        found = wear.measure(source, device)
+        # The run knows the sums of its disks.
+        found = wear.measure(source, device, known=known if len(sources) == 1 else {})
         worn.append(_worn(plain(profile), found))
         row = plain(profile) if len(sources) == 1 else f"{plain(profile)}, {plain(source.disk)}"
         cells += _map(row, found)
+
+
+def _replayed(results: RunResults, cell: CellRecord) -> dict[str, float]:
+    """Return the NAND bytes that the run computed for a cell, if it is of this version: another one
+    may have another model of the device."""
+    if results.manifest.fscost_version != fscost_version():
+        return {}
+    samples = results.samples
+    mine = samples.filter(
+        pc.and_(pc.equal(samples["cell"], cell.cell), pc.equal(samples["phase"], TOTAL))
+    )
+    values = dict(zip(mine["metric"].to_pylist(), mine["value"].to_pylist(), strict=True))
+    return {metric: values[metric] for metric in (NAND, EXACT, ROAMING) if metric in values}
 
 
 def _worn(profile: str, found: wear.Wear) -> dict[str, object]:
@@ -163,15 +187,15 @@ def _map(row: str, found: wear.Wear) -> list[dict[str, object]]:
 
 
 def _of_disks(rows: Sequence[Row]) -> list[dict[str, object]]:
-    """Return the loads of profiles with several disks, as the run measured them."""
+    """Return the loads of profiles with several disks, from the totals that the run measured."""
     found: dict[tuple[str, str], dict[str, float]] = {}
     for row in rows:
-        if row.phase == TOTAL and row.disk:
+        if row.disk:
             found.setdefault((row.profile, row.disk), {})[row.metric] = row.median
     elapsed = {
         row.profile: row.median
         for row in rows
-        if row.phase == TOTAL and not row.disk and row.metric == "modelled_elapsed_s"
+        if not row.disk and row.metric == "modelled_elapsed_s"
     }
     disks = [profile for profile, _ in found]
     return [

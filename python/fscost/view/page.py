@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from fscost import study, wear
+from fscost import wear
 from fscost.errors import FscostError
 from fscost.results import METRICS, RunResults
 from fscost.view import tables
@@ -13,9 +14,12 @@ from fscost.view.kept import Kept, kept
 from fscost.view.latencies import latencies
 from fscost.view.modelled import Modelled, modelled
 from fscost.view.run import View, view
-from fscost.view.study import StudyView, claims, study_answers, study_view
 from fscost.view.sweep import words
 from fscost.view.tables import Table
+
+if TYPE_CHECKING:
+    from fscost.study import Report
+    from fscost.view.study import StudyView
 
 
 @dataclass(frozen=True)
@@ -29,7 +33,7 @@ class Page:
     kept: Kept
     modelled: Modelled
     damage: Sequence[str]
-    study: StudyView | None = None
+    study: "StudyView | None" = None
     """Published values beside measured ones, if the run belongs to a study."""
 
 
@@ -51,9 +55,13 @@ def page(
     sentences = answers(shown.headline, shown.why, rows, results.manifest.baseline)
     sentences += [f"{words(sweep)}." for sweep in shown.sweeps]
     report, unjudged = _judged(results)
+    shown_study = None
     if report is not None:
+        from fscost.view.study import claims, study_answers, study_view
+
         made.append(claims({"": report}))
         sentences = [*study_answers(report), *sentences]
+        shown_study = study_view(report)
     return Page(
         results,
         shown,
@@ -62,16 +70,19 @@ def page(
         kept(results),
         models,
         [plain(line) for line in (*damage, *unjudged)],
-        None if report is None else study_view(report),
+        shown_study,
     )
 
 
-def _judged(results: RunResults) -> tuple[study.Report | None, Sequence[str]]:
+def _judged(results: RunResults) -> "tuple[Report | None, Sequence[str]]":
     """Judge the claims of a study's run, or return why there are no verdicts if this version lacks
     the study."""
     name = results.manifest.request.get("study")
     if not name:
         return None, ()
+    # Few runs belong to a study, and importing studies takes 0.1 s.
+    from fscost import study
+
     try:
         return study.report(study.load(str(name)), results), ()
     except FscostError as error:

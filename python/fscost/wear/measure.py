@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fscost import analyze, capture
 from fscost.analyze.groups import NO_FILE
 from fscost.errors import InputError
-from fscost.results.worn import runs_per_day
+from fscost.results.worn import EXACT, NAND, ROAMING, runs_per_day
 from fscost.wear.array import Shape
 from fscost.wear.device import Device
 from fscost.wear.life import Life, life
@@ -315,8 +315,11 @@ def measure(
     repeat: Repeat = Repeat.VARIED,
     seed: int = 1,
     program_write_bytes: int | None = None,
+    known: Mapping[str, float] = {},
 ) -> Wear:
-    """Replay a disk's requests on a device until write amplification is steady."""
+    """Replay a disk's requests on a device until write amplification is steady. `known`: the NAND
+    bytes of an earlier replay, as from `worn`, whose ends are not computed again if it gave the
+    same."""
     model = device.native(seed)
     with capture.errors(source.recording):
         try:
@@ -325,7 +328,8 @@ def measure(
                 workload = workload.footprint()
             _check_size(source, workload.info())
             found = workload.replay(model, fill, MOST_ROUNDS, by is not None, repeat)
-            exact, roaming = _ends(workload, model, fill, repeat, found)
+            is_same = known.get(NAND) == _programmed_bytes(found)
+            exact, roaming = _ends(workload, model, fill, repeat, found, known if is_same else {})
         except ValueError as error:
             raise InputError(
                 f"{device.origin or device.name}: {error}", "see docs/wear.md, Devices"
@@ -374,13 +378,16 @@ def _ends(
     fill: float,
     repeat: Repeat,
     found: "Replayed",
+    known: Mapping[str, float],
 ) -> tuple[float | None, float | None]:
     """Return the NAND bytes of a pass if passes were exact, and if they roamed; None where that
     makes no difference."""
     if repeat is not Repeat.VARIED:
         return None, None
 
-    def of(other: Repeat, rounds: int) -> float:
+    def of(other: Repeat, rounds: int, metric: str) -> float:
+        if metric in known:
+            return known[metric]
         return _programmed_bytes(workload.replay(model, fill, rounds, False, other))
 
     roams = (
@@ -388,8 +395,8 @@ def _ends(
         and found["logical_units"] <= _MOST_ROAMING_UNITS
     )
     return (
-        of(Repeat.EXACT, MOST_ROUNDS) if found["varied_units"] else None,
-        of(Repeat.ROAMING, _ROAMING_ROUNDS) if roams else None,
+        of(Repeat.EXACT, MOST_ROUNDS, EXACT) if found["varied_units"] else None,
+        of(Repeat.ROAMING, _ROAMING_ROUNDS, ROAMING) if roams else None,
     )
 
 

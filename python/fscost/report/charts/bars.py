@@ -11,6 +11,7 @@ from fscost.report.charts.latency import NS_LABEL
 from fscost.report.charts.style import (
     BAR,
     PALETTE,
+    Chart,
     by_colour,
     bytes_axis,
     colours,
@@ -97,7 +98,7 @@ def measure(
         axis = alt.Axis(labelExpr=NS_LABEL, title=title, tickCount=4, labelOverlap="greedy")
     names = in_order(data, "profile")
     labels, height = rows_of(names)
-    base = alt.Chart(inline(data)).encode(
+    base = Chart(inline(data)).encode(
         y=alt.Y("profile:N", sort=names, title=None, axis=labels),
         tooltip=[
             alt.Tooltip(f"{name}:{kind}")
@@ -123,8 +124,8 @@ def measure(
         .encode(x=alt.X("end:Q"))
     )
     ticks = _ticks(repetitions or {}, names, end)
-    parts = bars + ranges + arrows if ticks is None else bars + ranges + ticks + arrows
-    return parts.properties(height=height)
+    marks = [bars, ranges, arrows] if ticks is None else [bars, ranges, ticks, arrows]
+    return alt.layer(*marks, height=height)
 
 
 def _ticks(values: Mapping[str, Collection[float]], names: list[str], end: float) -> Any:
@@ -138,7 +139,7 @@ def _ticks(values: Mapping[str, Collection[float]], names: list[str], end: float
         if value <= end
     ]
     return (
-        alt.Chart(inline(pa.Table.from_pylist(rows)))
+        Chart(inline(pa.Table.from_pylist(rows)))
         .mark_tick(thickness=1, size=BAR * 0.35, color=PALETTE[1], opacity=0.8, aria=False)
         .encode(
             x=alt.X("repetition:Q"),
@@ -173,7 +174,7 @@ def _stacked(table: pa.Table, row: str, part: str, names: tuple[str, ...] = ()) 
     rank = pa.array([order.index(name) for name in few[part].to_pylist()], pa.int64())
     labels, height = (paths_axis(), alt.Step(BAR)) if row == "path" else rows_of(rows)
     return (
-        alt.Chart(inline(few.append_column("rank", rank)))
+        Chart(inline(few.append_column("rank", rank)), height=height)
         .mark_bar(height=BAR * 0.7)
         .encode(
             x=alt.X("write_bytes:Q", axis=bytes_axis(most), stack="zero"),
@@ -186,5 +187,4 @@ def _stacked(table: pa.Table, row: str, part: str, names: tuple[str, ...] = ()) 
                 alt.Tooltip("write_bytes:Q", format=",.0f", title="bytes"),
             ],
         )
-        .properties(height=height)
     )

@@ -7,7 +7,7 @@ import altair as alt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fscost.report.charts.style import BAR, inline
+from fscost.report.charts.style import BAR, Chart, inline
 
 _LETTERS, _LINE = 26, 15
 """Letters per line of a row's name, and the height of a line."""
@@ -29,7 +29,7 @@ def claim(table: pa.Table) -> Any:
     scale = alt.Scale(domain=[least, most], nice=False, zero=False)
     axis = alt.Axis(title=None, tickCount=5, format=_FORMATS.get(rows[0]["unit"], "~r"))
     labels = alt.Axis(labelExpr="split(datum.label, '\\n')")
-    base = alt.Chart(data).encode(y=alt.Y("name:N", sort=names, title=None, axis=labels))
+    base = Chart(data).encode(y=alt.Y("name:N", sort=names, title=None, axis=labels))
     band = base.mark_bar(color=_BAND, opacity=0.2, height=BAR).encode(
         x=alt.X("from:Q", scale=scale, axis=axis), x2=alt.X2("to:Q")
     )
@@ -57,11 +57,11 @@ def claim(table: pa.Table) -> Any:
     ).encode(x=alt.X("published:Q", scale=scale, axis=axis))
     lines = max(name.count("\n") + 1 for name in names)
     height = alt.Step(max(BAR + 6, _LINE * lines + 4))
-    marks = band + interval + measured
+    marks = [band, interval, measured]
     # An empty layer would be an image without a name.
     if any(row["published"] is not None for row in rows):
-        marks = band + interval + published + measured
-    return marks.properties(height=height)
+        marks = [band, interval, published, measured]
+    return alt.layer(*marks, height=height)
 
 
 def claims_sheet(table: pa.Table) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 import altair as alt
 import pyarrow as pa
 
-from fscost.report.charts.style import inline, rows_of
+from fscost.report.charts.style import Chart, inline, rows_of
 
 _MOST = 24
 _WIDE, _MOST_TICKS = 4, 6
@@ -39,9 +39,9 @@ def effects(table: pa.Table) -> Any:
     )
     labels, height = rows_of(names)
     y = alt.Y("option:N", sort=names, title=None, axis=labels)
-    base = alt.Chart(data).encode(y=y, color=colour)
+    base = Chart(data).encode(y=y, color=colour)
     none = (
-        alt.Chart(inline(pa.table({"none": [1.0 if is_ratio else 0.0]})))
+        Chart(inline(pa.table({"none": [1.0 if is_ratio else 0.0]})))
         .mark_rule(strokeDash=[4, 4], color="#888888")
         .encode(x=alt.X("none:Q", scale=scale, axis=axis))
     )
@@ -55,8 +55,8 @@ def effects(table: pa.Table) -> Any:
             *(alt.Tooltip(f"{name}:Q", format=".4g") for name in ("effect", "low", "high")),
         ],
     )
-    parts = none + interval + point if rows[0]["low"] is not None else none + point
-    return parts.properties(height=height)
+    marks = [none, interval, point] if rows[0]["low"] is not None else [none, point]
+    return alt.layer(*marks, height=height)
 
 
 def _ratios(rows: Sequence[Mapping[str, Any]]) -> list[float]:

@@ -6,7 +6,7 @@ import altair as alt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fscost.report.charts.style import PALETTE, in_order, inline, names_of
+from fscost.report.charts.style import PALETTE, Chart, in_order, inline, names_of
 
 _DASHES = ([1, 0], [6, 3], [2, 2])
 """Dash patterns of lines: each pattern repeats all colours."""
@@ -49,7 +49,7 @@ def latencies(table: pa.Table) -> Any:
         domain=names, range=[_DASHES[i // len(PALETTE) % len(_DASHES)] for i in range(len(names))]
     )
     return (
-        alt.Chart(inline(data))
+        Chart(inline(data), height=220)
         .mark_line(interpolate="step-after", strokeWidth=2, point=alt.OverlayMarkDef(size=24))
         .encode(
             x=alt.X(
@@ -75,5 +75,4 @@ def latencies(table: pa.Table) -> Any:
                 alt.Tooltip("at_most_ns:Q", format=",", title="than, in ns"),
             ],
         )
-        .properties(height=220)
     )

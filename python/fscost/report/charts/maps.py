@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from fscost.analyze import AREAS
 from fscost.report.charts.style import (
     PALETTE,
+    Chart,
     by_colour,
     bytes_axis,
     colours,
@@ -26,6 +27,7 @@ from fscost.view.units import human_bytes
 _ROWS = 80
 _TICKS = (0, 20, 40, 60)
 _SOLID = alt.Scale(paddingInner=0, round=True)
+_TOP = alt.YValue(0)  # type: ignore[no-untyped-call]
 Phases = Sequence[tuple[str, float]]
 
 
@@ -37,7 +39,7 @@ def over_time(timeline: pa.Table, phases: Phases, causes: Sequence[str] = ()) ->
     most = pc.max(totals["write_bytes_sum"]).as_py() or 0.0
     order = by_colour(causes or in_order(few, "cause"))
     bars = (
-        alt.Chart(inline(few))
+        Chart(inline(few))
         .mark_bar(orient="vertical")
         .encode(
             x=_seconds("slice_begin_s"),
@@ -51,7 +53,7 @@ def over_time(timeline: pa.Table, phases: Phases, causes: Sequence[str] = ()) ->
             ],
         )
     )
-    return (bars + _phases(phases)).properties(height=200)
+    return alt.layer(bars, _phases(phases), height=200)
 
 
 def _distinct(offsets: dict[int, int]) -> dict[int, str]:
@@ -76,7 +78,7 @@ def block_map(blocks: pa.Table, phases: Phases) -> Any:
     found = set(blocks["area"].to_pylist())
     areas = [name for name in AREAS if name in found]
     cells = (
-        alt.Chart(inline(blocks.drop_columns(["disk"])))
+        Chart(inline(blocks.drop_columns(["disk"])))
         .transform_calculate(row_end="datum.row + 1")
         .mark_rect()
         .encode(
@@ -93,7 +95,7 @@ def block_map(blocks: pa.Table, phases: Phases) -> Any:
             ],
         )
     )
-    return (cells + _phases(phases)).properties(height=320)
+    return alt.layer(cells, _phases(phases), height=320)
 
 
 def rewrites(table: pa.Table) -> Any:
@@ -112,7 +114,8 @@ def rewrites(table: pa.Table) -> Any:
             alt.Tooltip("offset_bytes:Q", format=",", title="from byte"),
             alt.Tooltip("most_writes:Q", title="writes of one block"),
         ],
-    ).properties(height=200)
+        height=200,
+    )
 
 
 def wear_map(table: pa.Table) -> Any:
@@ -136,12 +139,13 @@ def wear_map(table: pa.Table) -> Any:
             alt.Tooltip("last_block:Q", format=",", title="to block"),
             alt.Tooltip("mean_erases:Q", format=",.2f", title="mean erases"),
         ],
-    ).properties(height=height)
+        height=height,
+    )
 
 
-def _heat_map(table: pa.Table, x: str, **channels: Any) -> Any:
+def _heat_map(table: pa.Table, x: str, height: Any, **channels: Any) -> Any:
     column = alt.X(x, axis=None, scale=_SOLID)
-    return alt.Chart(inline(table)).mark_rect().encode(x=column, **channels)
+    return Chart(inline(table), height=height).mark_rect().encode(x=column, **channels)
 
 
 def writes_per_place(table: pa.Table) -> Any:
@@ -151,14 +155,13 @@ def writes_per_place(table: pa.Table) -> Any:
     most = pc.max(table["bytes"]).as_py() or 0
     data = table.append_column("writes", pa.array(names, pa.string()))
     return (
-        alt.Chart(inline(data))
+        Chart(inline(data), height=200)
         .mark_bar(color=PALETTE[0])
         .encode(
             x=alt.X("writes:N", sort=names, title="times written", axis=alt.Axis(labelAngle=0)),
             y=alt.Y("bytes:Q", axis=bytes_axis(most)),
             tooltip=[alt.Tooltip("writes:N"), alt.Tooltip("bytes:Q", format=",")],
         )
-        .properties(height=200)
     )
 
 
@@ -180,9 +183,9 @@ def _phases(phases: Phases) -> Any:
     """Draw a line where each phase begins, with its name."""
     rows = [{"phase": name, "begin_s": begin_s} for name, begin_s in phases]
     table = pa.Table.from_pylist(rows, pa.schema({"phase": pa.string(), "begin_s": pa.float64()}))
-    base = alt.Chart(inline(table)).encode(x=alt.X("begin_s:Q"))
+    base = Chart(inline(table)).encode(x=alt.X("begin_s:Q"))
     lines = base.mark_rule(strokeDash=[3, 3], color="#888888")
     names = base.mark_text(
         align="left", baseline="top", dx=4, dy=2, fontSize=11, color="#888888"
-    ).encode(text=alt.Text("phase:N"), y=alt.value(0))
-    return lines + names
+    ).encode(text=alt.Text("phase:N"), y=_TOP)
+    return alt.layer(lines, names)

@@ -9,7 +9,7 @@ import squarify
 
 from fscost.analyze import NO_FILE
 from fscost.report.charts.bars import KINDS
-from fscost.report.charts.style import LARGE, colours, inline
+from fscost.report.charts.style import LARGE, Chart, colours, inline
 from fscost.view.units import human_bytes
 
 _HEIGHT = 360
@@ -34,12 +34,12 @@ _NOWHERE = {"left": 0.0, "right": 0.0, "top": 0.0, "directory": "", "text": ""}
 def tree(table: pa.Table) -> Any:
     """Draw bytes as areas: directory, name, kind, files, write_bytes (`fscost.analyze.tree`)."""
     rows, names = _rectangles(table)
-    data = alt.Chart(inline(pa.Table.from_pylist(rows))) if rows else alt.Chart(inline(table))
+    data = Chart(inline(pa.Table.from_pylist(rows))) if rows else Chart(inline(table))
     place = {
         "x": alt.X("left:Q", axis=None, scale=alt.Scale(domain=[0, LARGE], nice=False)),
-        "x2": "right:Q",
+        "x2": alt.X2("right:Q"),
         "y": alt.Y("top:Q", axis=None, scale=alt.Scale(domain=[_HEIGHT, 0], nice=False)),
-        "y2": "bottom:Q",
+        "y2": alt.Y2("bottom:Q"),
     }
     areas = data.mark_rect(stroke="white", strokeWidth=0.6).encode(
         **place,
@@ -53,7 +53,7 @@ def tree(table: pa.Table) -> Any:
         ],
     )
     words = (
-        alt.Chart(inline(pa.Table.from_pylist(names or [_NOWHERE])))
+        Chart(inline(pa.Table.from_pylist(names or [_NOWHERE])))
         .mark_text(
             align="left", baseline="top", fontSize=11, color="#767676", text=alt.ExprRef(_DIRECTORY)
         )
@@ -72,7 +72,7 @@ def tree(table: pa.Table) -> Any:
         .transform_filter(f"datum.bottom - datum.top >= {_HEADER}")
         .encode(x=alt.X("left:Q"), y=alt.Y("top:Q"))
     )
-    return (areas + words + inside).properties(height=_HEIGHT)
+    return alt.layer(areas, words, inside, height=_HEIGHT)
 
 
 def _rectangles(table: pa.Table) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
