@@ -146,11 +146,11 @@ check-repository: crates .venv/.dev-packages
 	$(BIN)/python -m pytest --quiet tests/repo
 
 .PHONY: bench
-bench: tools setup .venv/.dev-packages ## Measure the overhead of recording, explanations, live times, lives of devices, guests, wear, arrays and trace readers (needs root); one: ARGS='explain …', 'classify …', 'overhead …', 'crash …', 'report', 'start', 'store', 'vm …', 'wear …', 'raid' or 'traces …'
+bench: tools setup .venv/.dev-packages ## Measure the overhead of recording, explanations, live times, lives of devices, guests, wear, arrays and trace readers (needs root); one: ARGS='explain …', 'classify …', 'overhead …', 'crash …', 'pages', 'report', 'start', 'store', 'vm …', 'wear …', 'raid' or 'traces …'
 	cargo build --package fscost-explain --package fscost-device --examples --release --locked
 	set -- $(ARGS); \
 	if [[ $$# -gt 0 ]]; then $(BIN)/python benches/$$1.py "$${@:2}"; \
-	else for each in overhead classify explain live lives crash report start store vm wear raid traces; do $(BIN)/python benches/$$each.py; done; fi
+	else for each in overhead classify explain live lives crash pages report start store vm wear raid traces; do $(BIN)/python benches/$$each.py; done; fi
 
 .PHONY: fmt
 fmt: setup .venv/.dev-packages ## Format the Rust and Python code and apply the safe fixes of the linter

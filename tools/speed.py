@@ -286,6 +286,14 @@ def reports(figures: Any) -> Iterator[Row]:
     )
 
 
+def pages(figures: Any) -> Iterator[Row]:
+    """Yield a row for each run of `pages`."""
+    for name, each in figures["commands"].items():
+        text, budget_s = f"{each['cpu_s']:.2f} s", each.get("budget_s")
+        is_met = budget_s is None or each["cpu_s"] <= budget_s
+        yield name, judged(text, is_met), "" if budget_s is None else f"{budget_s:g} s"
+
+
 def started(figures: Any) -> Iterator[Row]:
     """Yield a row for each command of `start`."""
     for name, each in figures.items():
@@ -482,6 +490,16 @@ SECTIONS = (
         "The charts of one recording. Target: 10 s for 5 million requests.",
         ("requests", "adding up", "drawing", "size of the page"),
         reports,
+    ),
+    Section(
+        "pages",
+        "The command `fscost report`",
+        "CPU time of the whole command, the least of five runs, for a run of twelve profiles"
+        " (small-files, three repetitions), the script of the page's charts being in the cache.\n"
+        "With `--ssd`, the page replays each recording on that device: up to three times, or once if"
+        " the run itself was made with `--ssd`, and has the ends of the amplification.",
+        ("report of", "CPU", "target"),
+        pages,
     ),
     Section(
         "store",

@@ -46,6 +46,15 @@ def test_crash(tmp_path: Path) -> None:
     assert 0 < found["enumerated"]["states"] <= 100
 
 
+@pytest.mark.root
+def test_pages(tmp_path: Path) -> None:
+    words = ("--profiles", "2", "--scale", "0.01", "--runs", "1", "--unjudged")
+    found = figures(tmp_path, "pages", *words)
+    assert found["profiles"] == 2
+    assert len(found["commands"]) == 3
+    assert all(each["cpu_s"] > 0 for each in found["commands"].values())
+
+
 def test_report(tmp_path: Path) -> None:
     found = figures(tmp_path, "report", "--requests", "2000")
     assert found["requests"] == 2000
