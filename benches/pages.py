@@ -1,6 +1,6 @@
-"""CPU time of `fscost report` of a run of twelve profiles (small-files, three repetitions, natively;
-needs root), against the issue's budget of 3 s: of a run without --ssd, of the same run on a device,
-for which the page replays each recording, and of a run with --ssd, which has replayed them already.
+"""CPU time of `fscost report` of a run of twelve profiles (small-files, three repetitions, native
+lab; needs root), against the issue's budget of 3 s: of a run without --ssd, of the same run on a
+device, for which the page replays each recording, and of a run with --ssd, which has replayed them.
 
 The least of several runs counts, after one that may build the script of the page's charts."""
 
