@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from fscost import study
-from fscost.cli.study import answers_of
+from fscost.cli.studying import answers_of
 from fscost.report.posts import text
 from fscost.results import load
 from fscost.study import Report

@@ -1,42 +1,22 @@
-"""`fscost crash`: whether file systems keep their promises when the power goes."""
+"""`fscost crash`: whether file systems keep their promises when the power goes. Its help imports
+nothing but its options."""
 
-import platform
 import sys
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fscost.cli import options, shared
-from fscost.cli.controls import controls
 from fscost.cli.declare import option, with_fields
-from fscost.cli.examine import Earlier, Files, Number, examine
-from fscost.cli.examiners import (
-    Examined,
-    chosen_lab,
-    examiners_of,
-    in_guests,
-    natively,
-    refuse_in_guests,
-    refuse_natively,
-)
-from fscost.cli.lines import say
-from fscost.cli.measure import alone, execute
-from fscost.cli.output.emit import Outputs
-from fscost.cli.promising import promising, request
 from fscost.cli.usage import some_path
 from fscost.errors import InputError
-from fscost.request.model import AUTO, Place
-from fscost.request.prepare import prepared
+from fscost.request.model import AUTO
 
 if TYPE_CHECKING:
     from fscost.crash.explore import Limits
-    from fscost.crash.journal import Asked as AskedStates
-    from fscost.lab.vm import VmLab
-
-_DEFAULT = ("ext4", "ext4 -o nobarrier", "ext4 -O ^has_journal", "xfs", "btrfs")
 
 
 @dataclass(frozen=True)
@@ -167,11 +147,6 @@ class Asked:
     json: shared.Json = False
 
     @property
-    def outputs(self) -> Outputs:
-        """What the verdicts are printed as."""
-        return Outputs(self.json, is_brief=self.brief)
-
-    @property
     def command(self) -> list[str]:
         """What follows `--`."""
         return sys.argv[sys.argv.index("--") + 1 :] if "--" in sys.argv else []
@@ -210,6 +185,7 @@ class Asked:
 
     def check(self) -> "Limits":
         """Refuse options that contradict each other, and return the limits."""
+        from fscost.cli.examine import Number
         from fscost.crash.explore import DEVICES, Limits
         from fscost.crash.workloads import named
 
@@ -256,140 +232,9 @@ def crash(asked: Asked) -> None:
 
     fscost crash --on ext4 --on 'ext4 -o nobarrier'
     """
-    from fscost import profile
-    from fscost.crash.journal import Journal
-    from fscost.crash.workloads import COMMAND, FILES
-    from fscost.lab.vm import VmLab
+    from fscost.cli.crashing import crashed
 
-    asked.outputs.check()
-    if asked.resume is not None:
-        asked.check_resumed()
-        with alone("native", wait=asked.wait):
-            _resume(asked.resume, asked.outputs)
-        return
-    limits = asked.check()
-    if asked.controls:
-        asked.check_controls()
-        with alone("native", wait=asked.wait):
-            place = Place("native", asked.out, wait=asked.wait)
-            raise typer.Exit(controls(place, limits, asked.rounds, is_json=asked.json))
-    if asked.run is not None:
-        with alone("native", wait=asked.wait):
-            _again(asked, Earlier(asked.run, trust=asked.trust), limits)
-        return
-    on, kernels = asked.on or _DEFAULT, asked.kernel or ()
-    lab = chosen_lab(asked.lab, [Examined.of(profile.resolve(each)) for each in on], kernels)
-    workload = COMMAND if asked.command else asked.workload or FILES
-    if asked.command:
-        wanted = request(on, asked.prepare or (), asked.command, asked.seed, kernels)
-    else:
-        is_here = lab == "native"
-        wanted = promising(on, workload, asked.rounds, asked.seed, kernels, is_native=is_here)
-    wanted = replace(wanted, modules=tuple(asked.modules or ()))
-    found = prepared(wanted, Place(lab, asked.out, wait=asked.wait), say, sys.argv)
-    site = found.executor.site
-    if isinstance(site, VmLab):
-        _refuse_in_guests(asked, site)
-    for each in found.spec.profiles:
-        about = Examined.of(each)
-        if isinstance(site, VmLab):
-            refuse_in_guests(about, site)
-        else:
-            refuse_natively(about)
-    with alone("native", wait=asked.wait):
-        outcome = execute(found)
-        if outcome.interrupted:
-            raise typer.Exit(130)
-        folder = outcome.results.folder
-        kernel = "" if isinstance(site, VmLab) else platform.release()
-        journal = Journal.begin(folder, _states(asked, workload, limits, lab, kernel))
-        examine(outcome.results, journal, examiners_of(site, folder), asked.outputs)
-    raise typer.Exit(outcome.exit_code)
-
-
-def _refuse_in_guests(asked: Asked, lab: "VmLab") -> None:
-    """Refuse a command whose calls have no place in the recording."""
-    if asked.command and lab.guests.accelerated().is_emulated:
-        raise InputError(
-            "guests are emulated here: their clock is not that of the recording, so that the fsync"
-            " calls of a command have no place in it",
-            "name a --workload, or measure with --lab native",
-        )
-
-
-def _again(asked: Asked, earlier: Earlier, limits: "Limits") -> None:
-    """Examine a run that was made earlier. States of a stranger are for guests."""
-    from fscost.crash.journal import Journal
-    from fscost.lab.vm import VmLab
-
-    kernels = asked.kernel or ()
-    if len(kernels) > 1 or asked.modules:
-        raise InputError("RUN is examined by one kernel", "give one --kernel, without --modules")
-    named = [*kernels, *(each.kernel for each in earlier.profiles)]
-    examiners = natively(earlier.folder)
-    is_own = not asked.trust
-    lab = chosen_lab(asked.lab, earlier.profiles, named, is_own=is_own)
-    kernel = platform.release()
-    if lab == "vm":
-        guests = VmLab(say=say)
-        guests.check()
-        _refuse_in_guests(asked, guests)
-        kernel = next(iter(kernels), "")
-        examiners = in_guests(guests, kernel)
-    if asked.state is None:
-        states = _states(asked, earlier.workload, limits, lab, kernel)
-        journal = Journal.begin(earlier.folder, states)
-        earlier.examine(journal, examiners, asked.outputs)
-    else:
-        state, profile, image = Number.parse(asked.state), asked.profile, asked.image
-        if lab == "vm" and (asked.script or asked.xfstests):
-            raise InputError(
-                "--script and --xfstests need the native lab", "leave them out, or --lab native"
-            )
-        files = Files(image, asked.script, asked.xfstests)
-        less = bool(asked.minimise)
-        earlier.show(state, profile, files, examiners, is_minimised=less, is_json=asked.json)
-
-
-def _resume(folder: Path, outputs: Outputs) -> None:
-    """Continue an examination that was interrupted."""
-    from fscost.crash.journal import Journal
-    from fscost.lab.vm import VmLab
-
-    earlier = Earlier(folder, trust=False)
-    journal = Journal.resume(folder)
-    asked = journal.asked
-    if asked.lab == "vm":
-        guests = VmLab(say=say)
-        guests.check()
-        examiners = in_guests(guests, asked.kernel)
-    elif asked.kernel == platform.release():
-        examiners = natively(folder)
-    else:
-        raise InputError(
-            f"the examination in {folder} began on Linux {asked.kernel},"
-            f" and this is {platform.release()}",
-            "examine the run again: `fscost crash RUN`",
-        )
-    earlier.examine(journal, examiners, outputs)
-
-
-def _states(asked: Asked, workload: str, limits: "Limits", lab: str, kernel: str) -> "AskedStates":
-    """Return which states are examined, and where."""
-    from fscost.crash.journal import Asked as AskedStates
-
-    return AskedStates(
-        workload,
-        limits.device,
-        limits.cuts,
-        limits.states_per_cut,
-        limits.seed,
-        limits.again,
-        asked.lose_disks,
-        lab,
-        kernel,
-        asked.minimise is not False,
-    )
+    crashed(asked)
 
 
 def _check_known(name: str, value: str, known: Collection[str]) -> None:

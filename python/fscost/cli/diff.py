@@ -1,31 +1,15 @@
-"""`fscost diff`: comparison of several runs."""
+"""`fscost diff`: comparison of several runs. Its help imports nothing but its options."""
 
-import sys
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from fscost.cli import shared
 from fscost.cli.declare import option, with_fields
-from fscost.cli.output.emit import STDOUT, write
 from fscost.cli.usage import run_path
-from fscost.errors import InputError
-from fscost.report import changes, document
-from fscost.report.junit import junit
-from fscost.report.machine import csv_of
-from fscost.report.terminal import print_parts
-from fscost.results import METRICS, RunResults, kept_recording, load
-from fscost.view.breakdown import WRITTEN
-from fscost.view.changes import Changes, Condition, compared, headline, reasons
-from fscost.view.grid import Grid, plain
-from fscost.view.per import parse_per
-from fscost.view.relation import Relation, life, relation, with_years
-
-BEYOND = 1
-"""Exit status if a --fail-if condition holds."""
+from fscost.request.model import Request
 
 
 @dataclass(frozen=True)
@@ -39,7 +23,7 @@ class Options:
         ),
     ]
     metric: str = option(
-        default=WRITTEN, metavar="NAME", help="Metric to compare; times are refused."
+        default=Request.metric, metavar="NAME", help="Metric to compare; times are refused."
     )
     per: str | None = option(
         metavar="N:WORD", help="Number of operations in each run, to show values per operation."
@@ -79,130 +63,6 @@ class Options:
 @with_fields
 def diff(options: Options) -> None:
     """Compare several runs: each profile in each run, and the ratio to the first run."""
-    runs, markdown = options.runs, options.markdown
-    if len(runs) < 2:
-        raise InputError(
-            "a comparison needs at least two runs", "name two or more, or use `fscost show`"
-        )
-    conditions = [Condition.parse(text) for text in options.fail_if or []]
-    needs_two = conditions or options.brief or markdown is not None or options.junit is not None
-    if len(runs) > 2 and needs_two:
-        raise InputError(
-            "--fail-if, --markdown, --junit and --brief need exactly two runs",
-            "name exactly two runs: the first, and the one to compare with it",
-        )
-    named_files = (options.csv, markdown, options.junit)
-    if [options.json, options.brief, *(each == STDOUT for each in named_files)].count(True) > 1:
-        raise InputError(
-            "two outputs would be mixed on standard output",
-            "keep one of --json, --brief, --csv -, --markdown - and --junit -, and name files",
-        )
-    results = [load(run, trust=options.trust) for run in runs]
-    if options.ssd is not None:
-        results = _worn(results, options.ssd)
-    per = None if options.per is None else parse_per(options.per)
-    found = relation(named(with_years(results)), options.metric, per, is_wide=options.wide)
-    if options.csv is not None:
-        give(options.csv, _csv_text(found, options.metric))
-    if options.brief:
-        print(plain(headline(compared(*results))))
-    elif STDOUT not in named_files:
-        answer = _answer(results, found) if not options.json else ()
-        show(found, options.metric, is_json=options.json, answer=answer)
-    if conditions or markdown is not None or options.junit is not None:
-        _judge(compared(*results), conditions, markdown, options.junit)
+    from fscost.cli.differing import differ
 
-
-def _worn(results: list[RunResults], ssd: str) -> list[RunResults]:
-    """Add NAND bytes and life on the device to each run."""
-    from fscost import wear
-
-    device = wear.find(ssd)
-    for run in results:
-        if not any(kept_recording(run.folder, cell) for cell in run.manifest.done):
-            raise InputError(
-                f"--ssd needs recordings, and {run.folder} kept none",
-                "make the run again with --keep one, or drop --ssd",
-            )
-    return [wear.replayed(run, device) for run in results]
-
-
-def _csv_text(found: Relation, metric: str) -> str:
-    """Return a line for each metric, profile and run. The first run has no ratio."""
-    several = {metric: found, **found.modelled}
-    rows = [
-        {"metric": name, "unit": METRICS[name].unit, **row}
-        for name, each in several.items()
-        for row in each.rows
-    ]
-    header = list(dict.fromkeys(column for row in rows for column in row))
-    return csv_of(header, ([row.get(column) for column in header] for row in rows))
-
-
-def give(name: str, text: str) -> None:
-    """Write text to a file, or to standard output for `-`."""
-    if name == STDOUT:
-        sys.stdout.write(text)
-    else:
-        write(Path(name), text)
-
-
-def _judge(
-    found: Changes, conditions: list[Condition], markdown: str | None, tests: str | None
-) -> None:
-    """Write the changes as Markdown and as test cases, and exit with BEYOND if a condition
-    holds."""
-    for name, text in ((markdown, changes.text), (tests, lambda each: junit(each, conditions))):
-        if name is not None:
-            give(name, text(found))
-    if beyond(found, conditions):
-        raise typer.Exit(BEYOND)
-
-
-def beyond(found: Changes, conditions: Sequence[Condition], prefix: str = "") -> bool:
-    """Print the conditions that are true, and return whether any is."""
-    held = [(each, change) for each in conditions for change in each.holds(found)]
-    for condition, change in held:
-        line = f"fscost: {prefix}{condition.text} is true of {change.profile}: {change.ratio_text}"
-        print(plain(line), file=sys.stderr)
-    return bool(held)
-
-
-def _answer(runs: list[RunResults], related: Relation) -> list[str]:
-    """Return the answer for two runs that have a profile in common, the causes that changed, and
-    the consequences for a device's life."""
-    names = [set(run.manifest.profile_names) for run in runs]
-    if len(runs) != 2 or not names[0] & names[1]:
-        return []
-    found = compared(*runs)
-    why = (f"Why: {line}" for line in reasons(found))
-    return [headline(found), *why, *life(related, runs[0])]
-
-
-def named(runs: list[RunResults]) -> dict[str, RunResults]:
-    """Map the names of the runs' folders to the runs."""
-    names = [run.folder.name for run in runs]
-    if len(set(names)) < len(names):
-        names = [str(run.folder) for run in runs]
-    if len(set(names)) < len(names):
-        raise InputError(f"{names[0]} is named twice", "name each run once")
-    return dict(zip(names, runs, strict=True))
-
-
-def show(found: Relation, metric: str, *, is_json: bool, answer: Sequence[str] = ()) -> None:
-    """Print the differences to standard output, the answer first."""
-    if is_json:
-        rows = [dict(row) for row in found.rows]
-        value: dict[str, Any] = {"metric": metric, "rows": rows, "notes": list(found.notes)}
-        if found.modelled:
-            value["modelled"] = {
-                name: [dict(row) for row in each.rows] for name, each in found.modelled.items()
-            }
-        sys.stdout.write(document.text("diff", value))
-        return
-    if not answer:
-        print_parts(plain(found.title), found.parts, sys.stdout)
-        return
-    grid, *rest = found.parts
-    titled = replace(grid, title=found.title) if isinstance(grid, Grid) else grid
-    print_parts(plain(answer[0]), [*map(plain, answer[1:]), titled, *rest], sys.stdout)
+    differ(options)

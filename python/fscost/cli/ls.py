@@ -3,7 +3,6 @@
 from fscost.cli import shared
 from fscost.cli.lines import print_document, print_lines
 from fscost.errors import InputError
-from fscost.view.runs import listed
 
 
 def ls(
@@ -15,6 +14,8 @@ def ls(
 
     A run also says what changed since the run before of the same name, lab and profiles.
     """
+    from fscost.view.runs import listed
+
     found = listed(folder, trust=trust)
     if not found:
         raise InputError(f"{folder} holds no runs", "name the folder that holds runs")

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from fscost import files, run
-from fscost.cli.diff import show
+from fscost.cli.differing import show
 from fscost.cli.examine import explored
 from fscost.cli.lines import say, wrapped
 from fscost.cli.output.emit import Outputs

@@ -10,7 +10,6 @@ import typer
 from fscost.cli import shared
 from fscost.cli.report import SUFFIX, write
 from fscost.cli.usage import run_path
-from fscost.results import MANIFEST
 
 _SCREENS = ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY")
 """Variables of which one is set where a browser can be shown. Elsewhere, webbrowser would start a
@@ -33,6 +32,8 @@ def open(  # noqa: A001  # The name of the command.
 
     The path of the page is printed; without a screen, that is all.
     """
+    from fscost.results import MANIFEST
+
     folder = run or run_path(str(shared.DEFAULT_RUNS / "latest"))
     page = folder / SUFFIX
     if not page.exists() or page.stat().st_mtime < (folder / MANIFEST).stat().st_mtime:

@@ -6,12 +6,11 @@ from typing import Annotated, Literal, get_args
 
 import typer
 
-from fscost import files, wear
+from fscost import files
 from fscost.cli import shared
 from fscost.cli.declare import option, with_fields
 from fscost.cli.usage import some_path
 from fscost.errors import InputError, did_you_mean
-from fscost.results import salvaged
 
 Form = Literal["png", "svg", "html"]
 
@@ -53,6 +52,9 @@ def plot(options: Options) -> None:
             "use the extension .png, .svg or .html, or add --format",
         )
     files.check_output(out)
+    from fscost import wear
+    from fscost.results import salvaged
+
     device, shape = wear.of_options(options.ssd, options.array)
     results, damage = salvaged(run, trust=options.trust)
     from fscost.report.figures import figures

@@ -5,10 +5,9 @@ from typing import Annotated
 
 import typer
 
-from fscost import files, wear
+from fscost import files
 from fscost.cli import shared
 from fscost.cli.usage import some_path
-from fscost.results import salvaged
 
 SUFFIX = "report.html"
 
@@ -41,6 +40,9 @@ def write(
 ) -> None:
     """Write the report of a run to a file."""
     files.check_output(path)
+    from fscost import wear
+    from fscost.results import salvaged
+
     device, shape = wear.of_options(ssd, array)
     results, damage = salvaged(run, trust=trust)
     # Importing charts takes a second, and a wrong path must be reported at once.

@@ -1,13 +1,10 @@
-"""`fscost show`: the tables of a finished run, again or in another format."""
+"""`fscost show`: the tables of a finished run, again or in another format. Its help imports nothing
+but its options."""
 
 from dataclasses import dataclass
 
 from fscost.cli import shared
 from fscost.cli.declare import option, with_fields
-from fscost.cli.output.emit import Outputs
-from fscost.results import load
-from fscost.view.per import parse_per
-from fscost.view.run import Choice
 
 
 @dataclass(frozen=True)
@@ -55,6 +52,11 @@ class Options:
 @with_fields
 def show(options: Options) -> None:
     """Print the tables of a finished run again, in any format."""
+    from fscost.cli.output.emit import Outputs
+    from fscost.results import load
+    from fscost.view.per import parse_per
+    from fscost.view.run import Choice
+
     choice = Choice(
         options.metric or "",
         options.baseline or "",
