@@ -51,7 +51,8 @@ def fscost(
             with pytest.raises(SystemExit) as ending:
                 main()
         finally:
-            # `explain` turns garbage collection off for its process, but this process continues.
+            # `explain` turns garbage collection off for its process, and each command at its end, but
+            # this process continues.
             gc.enable()
             atexit.unregister(gc.freeze)
         said = capsys.readouterr()

@@ -1,6 +1,5 @@
 """`fscost explain`: structure, cause and file of each written byte of a recording."""
 
-import atexit
 import gc
 import os
 import sys
@@ -452,10 +451,9 @@ def _all_groups(asked: Asked, kept: Kept) -> "analyze.Report":
 def _import_quickly() -> None:
     """Avoid work that delays the first output. Importing numpy starts a thread for each further
     core, which spins at first and is never used. Imported objects stay alive, so garbage collection
-    of them wastes time, also at exit."""
+    of them wastes time."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     gc.disable()
-    atexit.register(gc.freeze)
 
 
 def _writing(

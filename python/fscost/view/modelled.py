@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 
 from fscost import wear
 from fscost.errors import FscostError
-from fscost.host import fscost_version
 from fscost.results import TOTAL, CellRecord, RunResults
 from fscost.results.worn import EXACT, NAND, ROAMING
 from fscost.stats import Row, summarise
@@ -143,6 +142,8 @@ def _replay(
 def _replayed(results: RunResults, cell: CellRecord) -> dict[str, float]:
     """Return the NAND bytes that the run computed for a cell, if it is of this version: another one
     may have another model of the device."""
+    from fscost.host import fscost_version
+
     if results.manifest.fscost_version != fscost_version():
         return {}
     samples = results.samples

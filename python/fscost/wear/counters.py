@@ -9,7 +9,6 @@ from typing import Any, NoReturn
 
 from fscost import files
 from fscost.errors import InputError
-from fscost.host import smart
 
 Range = tuple[float, float]
 _LARGEST_BYTES = 4 << 20
@@ -90,6 +89,8 @@ def _of_json(path: Path) -> Counters:
         value = json.loads(content.decode("utf-8"), parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: not JSON: {error}", _MAKE) from error
+    from fscost.host import smart
+
     found = smart.of_smartctl(value) or smart.of_nvme(value)
     if not found.keys() & {"percent_used", "host_write_bytes"}:
         raise InputError(f"{path}: no counter of wear{_message(value)}", _MAKE)
