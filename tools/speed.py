@@ -477,8 +477,8 @@ SECTIONS = (
         "The command `fscost report`",
         "CPU time of the whole command, the least of five runs, for a run of twelve profiles"
         " (small-files, three repetitions), the script of the page's charts being in the cache.\n"
-        "With `--ssd`, the page replays each recording on that device: up to three times, or once if"
-        " the run itself was made with `--ssd`, and has the ends of the amplification.",
+        "With `--ssd`, the page replays each recording on that device: up to three times, or once"
+        " if the run itself was made with `--ssd`, and has the ends of the amplification.",
         ("report of", "CPU", "target"),
         pages,
     ),

@@ -51,8 +51,8 @@ def fscost(
             with pytest.raises(SystemExit) as ending:
                 main()
         finally:
-            # `explain` turns garbage collection off for its process, and each command at its end, but
-            # this process continues.
+            # A command ends without garbage collection, `explain` runs without; this process goes
+            # on.
             gc.enable()
             atexit.unregister(gc.freeze)
         said = capsys.readouterr()
