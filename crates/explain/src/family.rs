@@ -105,7 +105,7 @@ impl Now<'_, '_> {
 /// Follows one file system. Every write on its disks must become rows that cover it exactly,
 /// without gaps or overlap. A family may push rows later, and may complete them until
 /// [`finish`](Family::finish).
-pub trait Family {
+pub trait Family: Send {
     /// Returns the name of the family: `ext`, `xfs`, `btrfs`.
     fn name(&self) -> &'static str;
 

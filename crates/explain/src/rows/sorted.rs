@@ -58,9 +58,14 @@ impl SortedRows {
                 cause_sets.insert(row.causes);
             }
             *row = row.finished();
-            keys.push((place(row), keys.len() as u32));
+            let event = u32::try_from(row.event).unwrap_or(u32::MAX);
+            keys.push((event, keys.len() as u32));
         }
+        // Small keys, nearly sorted. Most events have few rows, side by side.
         keys.sort();
+        for event in keys.chunk_by_mut(|one, next| one.0 == next.0) {
+            event.sort_by_key(|&(_, number)| row_at(&pages, number).map(place));
+        }
         SortedRows {
             runs: Arc::new(Runs {
                 order: keys.into_iter().map(|(_, number)| number).collect(),
@@ -133,6 +138,12 @@ impl SortedRows {
     }
 }
 
+/// Returns the row with this number.
+fn row_at(pages: &[Vec<Row>], number: u32) -> Option<&Row> {
+    let (page, place) = (number as usize / PAGE_ROWS, number as usize % PAGE_ROWS);
+    pages.get(page)?.get(place)
+}
+
 /// Returns the place of a row in the order of all rows.
 fn place(row: &Row) -> (u64, u64) {
     (row.event, row.offset)
@@ -190,13 +201,7 @@ impl RowIter {
     fn pop(&mut self) -> Result<Option<Row>> {
         if let Some(&number) = self.runs.order.get(self.taken) {
             self.taken += 1;
-            let (page, place) = (number as usize / PAGE_ROWS, number as usize % PAGE_ROWS);
-            return Ok(self
-                .runs
-                .pages
-                .get(page)
-                .and_then(|rows| rows.get(place))
-                .copied());
+            return Ok(row_at(&self.runs.pages, number).copied());
         }
         let Some(&Reverse((_, run))) = self.heads.peek() else {
             return Ok(None);

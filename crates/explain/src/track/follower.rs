@@ -21,7 +21,7 @@ pub fn log_disk(
 }
 
 /// A family that learns owners from metadata as it is written.
-pub trait Follower {
+pub trait Follower: Send {
     /// True if the file system itself shows when metadata that belongs together is on the disk, for
     /// example by a checkpoint or a transaction. For others, flushes and time show it.
     const IS_ATOMIC: bool;

@@ -21,9 +21,16 @@ impl<T> Default for Runs<T> {
 impl<T: Copy> Runs<T> {
     /// Removes and returns the runs in a range, cut to the range, in order.
     pub fn take(&mut self, start: u64, end: u64) -> Vec<(u64, u64, T)> {
-        let last = self.0.range(..end).next_back();
-        if last.is_none_or(|(_, run)| run.end <= start) {
+        let Some((&at, &run)) = self.0.range(..end).next_back() else {
             return Vec::new();
+        };
+        if run.end <= start {
+            return Vec::new();
+        }
+        // Extents mostly come and go as a whole.
+        if at == start && run.end <= end {
+            self.0.remove(&at);
+            return vec![(at, run.end, run.owner)];
         }
         self.split(start);
         self.split(end);

@@ -4,7 +4,7 @@
 use super::item::{KEY_BYTES, KEY_KIND, Key};
 use crate::bytes::checked::{byte, le32, le64};
 use std::ops::Range;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// Start of the bytes that the checksum at 0 covers.
 pub const COVERED_AT: usize = 32;
@@ -198,13 +198,13 @@ impl Block {
 
 /// Walk over the items of neighbouring leaves, in key order.
 pub struct Cursor<'a> {
-    leaves: &'a [Rc<Block>],
+    leaves: &'a [Arc<Block>],
     number: usize,
 }
 
 impl<'a> Cursor<'a> {
     /// Creates a cursor before the first item with a key of at least `from`.
-    pub fn new(leaves: &'a [Rc<Block>], from: &Key) -> Cursor<'a> {
+    pub fn new(leaves: &'a [Arc<Block>], from: &Key) -> Cursor<'a> {
         let number = leaves.first().map_or(0, |leaf| leaf.position(from));
         Cursor { leaves, number }
     }

@@ -90,6 +90,19 @@ struct Order {
     u64: fn(&[u8], usize) -> Option<u64>,
 }
 
+/// Fields that identify owner, project, attribute fork and flags, side by side: a log has millions
+/// of cores, and one fingerprint is much faster than one for each field.
+fn owner(bytes: &[u8], xattr_extents: u32) -> Option<[u8; 28]> {
+    let mut fields = [0; 28];
+    fields[..8].copy_from_slice(bytes.get(8..16)?);
+    fields[8..12].copy_from_slice(bytes.get(20..24)?);
+    fields[12..14].copy_from_slice(bytes.get(82..84)?);
+    fields[14..16].copy_from_slice(bytes.get(90..92)?);
+    fields[16..24].copy_from_slice(bytes.get(120..128)?);
+    fields[24..].copy_from_slice(&xattr_extents.to_be_bytes());
+    Some(fields)
+}
+
 impl Core {
     /// Parses a slot of an inode block.
     pub fn on_disk(bytes: &[u8]) -> Option<Core> {
@@ -140,14 +153,7 @@ impl Core {
             times: [u64_at(40)?, u64_at(48)?],
             changes: u64_at(104)?,
             blocks: u64_at(64)?,
-            owner: fingerprint([
-                bytes.get(8..16)?,
-                bytes.get(20..24)?,
-                bytes.get(82..84)?,
-                bytes.get(90..92)?,
-                bytes.get(120..128)?,
-                &xattr_extents.to_be_bytes(),
-            ]),
+            owner: fingerprint([&owner(bytes, xattr_extents)?[..]]),
         })
     }
 

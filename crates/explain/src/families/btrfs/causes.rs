@@ -9,7 +9,7 @@ use super::superblock::Super;
 use crate::Disks;
 use crate::bytes::is_zero;
 use fscost_recording::Result;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// Maximum number of old leaves that a leaf is compared with.
 const MAX_OLD_LEAVES: usize = 64;
@@ -19,7 +19,7 @@ impl Follower {
     pub fn compare(
         &mut self,
         step: &mut Step<'_, '_>,
-        leaf: &Rc<Block>,
+        leaf: &Arc<Block>,
         owner: u64,
         reasons: &mut Reasons,
     ) -> Result<()> {

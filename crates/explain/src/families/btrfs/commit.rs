@@ -13,7 +13,7 @@ use crate::{Cause, Causes, Disks, NO_INODE, PathId, Row, Rows, Structure};
 use fscost_recording::Result;
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// Causes that follow from other changes.
 const FOLLOWS: Causes = Causes::one(Cause::Accounting)
@@ -255,7 +255,7 @@ impl Follower {
     fn explain_block(
         &mut self,
         step: &mut Step<'_, '_>,
-        block: &Rc<Block>,
+        block: &Arc<Block>,
         written: &[usize],
     ) -> Result<u64> {
         let header = block.header;

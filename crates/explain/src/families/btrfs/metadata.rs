@@ -9,7 +9,7 @@ use crate::Disks;
 use crate::hash::{HashMap, HashSet};
 use fscost_recording::Result;
 use std::collections::VecDeque;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// Maximum size of the cache of tree blocks. A commit is mostly compared with blocks that were
 /// written recently.
@@ -34,7 +34,7 @@ pub struct Volume {
     pub devices: Devices,
     pub chunks: ChunkMap,
     chunk_root: u64,
-    cache: HashMap<u64, Rc<Block>>,
+    cache: HashMap<u64, Arc<Block>>,
     order: VecDeque<u64>,
 }
 
@@ -91,9 +91,9 @@ impl Volume {
         self.keep(Block::new(header, bytes.into()));
     }
 
-    fn keep(&mut self, block: Block) -> Rc<Block> {
+    fn keep(&mut self, block: Block) -> Arc<Block> {
         let bytenr = block.header.bytenr;
-        let block = Rc::new(block);
+        let block = Arc::new(block);
         if self.cache.insert(bytenr, block.clone()).is_none() {
             self.order.push_back(bytenr);
         }
@@ -113,7 +113,7 @@ impl Volume {
     }
 
     /// Returns the tree block at a logical address, if there is one.
-    pub fn block(&mut self, disks: &mut Disks<'_>, bytenr: u64) -> Result<Option<Rc<Block>>> {
+    pub fn block(&mut self, disks: &mut Disks<'_>, bytenr: u64) -> Result<Option<Arc<Block>>> {
         if let Some(block) = self.cache.get(&bytenr) {
             return Ok(Some(block.clone()));
         }
@@ -186,7 +186,7 @@ impl Volume {
         from: Key,
         to: Key,
         limit: usize,
-    ) -> Result<Vec<Rc<Block>>> {
+    ) -> Result<Vec<Arc<Block>>> {
         let limit = limit.max(1);
         let mut found = Vec::new();
         // Levels strictly decrease on the way down, so a cycle ends; the number of nodes is bounded
@@ -249,7 +249,7 @@ impl Volume {
         disks: &mut Disks<'_>,
         root: u64,
         key: Key,
-        near: &mut Option<Rc<Block>>,
+        near: &mut Option<Arc<Block>>,
     ) -> Result<bool> {
         if !near.as_ref().is_some_and(|leaf| leaf.spans(&key)) {
             *near = self.leaves(disks, root, key, key, 1)?.pop();

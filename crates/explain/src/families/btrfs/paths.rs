@@ -7,7 +7,7 @@ use crate::escape::escaped;
 use crate::hash::HashMap;
 use crate::{Disks, PathId, Paths};
 use fscost_recording::Result;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// The root directory of a subvolume (`BTRFS_FIRST_FREE_OBJECTID`).
 pub const ROOT_DIRECTORY: u64 = tree::FIRST_FREE;
@@ -35,7 +35,7 @@ pub struct Names {
 #[derive(Debug, Default)]
 pub struct PathFinder {
     known: HashMap<(u64, u64), Option<PathId>>,
-    directories: HashMap<Place, Rc<str>>,
+    directories: HashMap<Place, Arc<str>>,
 }
 
 /// Key of a directory: tree, inode, and whether the path crossed a subvolume boundary. Beyond the

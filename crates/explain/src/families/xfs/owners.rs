@@ -168,6 +168,7 @@ impl Owners {
     /// there belongs to a file that released the block before the log contained it.
     pub fn claim(&mut self, offset: u64, length: u64, owner: Owner, rows: &mut Rows) -> Vec<usize> {
         let mut taken = self.waiting.take_with_commits(offset, length, rows);
+        let is_alone = taken.len() < 2;
         taken.sort_by_cached_key(|&(number, _)| Reverse(rows.age(number)));
         let is_metadata = owner.structure != Structure::FileData;
         let (mut newer, mut claimed) = (Newer::default(), Vec::new());
@@ -176,7 +177,10 @@ impl Owners {
                 continue;
             };
             let end = row.offset.saturating_add(row.length);
-            let age = newer.add(row.offset, end, commit);
+            let age = match is_alone {
+                true => Age::Newest,
+                false => newer.add(row.offset, end, commit),
+            };
             if is_metadata && row.structure == Structure::FileData {
                 let is_newest = age == Age::Newest;
                 self.misplaced.extend(is_newest.then_some(number));
