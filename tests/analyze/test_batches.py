@@ -10,6 +10,7 @@ import pytest
 from fscost import capture
 from fscost._native import Explanation, Recording
 from fscost.analyze import explain
+from fscost.analyze.groups import By, largest
 from fscost.analyze.rows import SCHEMA
 
 
@@ -46,7 +47,8 @@ def test_requests_have_the_columns_of_their_table(recording: Path, tmp_path: Pat
 def test_sums_are_those_of_the_batches(recording: Path, phases: list[str]) -> None:
     whole = explain(recording)
     [disk] = whole.families
-    summed = Explanation.summed()
+    # The table of rows has no column of directories.
+    summed = [name for name in Explanation.summed() if name in SCHEMA.names]
     several = [tuple(summed), *((each,) for each in summed), ("path", "structure", "path")]
     for keys in several:
         native, batches = (
@@ -57,6 +59,24 @@ def test_sums_are_those_of_the_batches(recording: Path, phases: list[str]) -> No
         assert found.schema.types == expected.schema.types
         assert found.to_pylist() == expected.to_pylist()
         assert (found.num_rows > 0) == bool(phases)
+
+
+@pytest.mark.parametrize("phases", [["before", "mkfs", "mount", "work", "again"], ["work"], []])
+def test_sums_by_directory_are_those_of_the_paths(recording: Path, phases: list[str]) -> None:
+    whole = explain(recording)
+    native, batches = (
+        each.within([name for name in phases if name in whole.phases])
+        for each in (whole, replace(whole, native=None))
+    )
+    of_batches = largest(batches, By.DIRECTORY, None)
+    assert largest(native, By.DIRECTORY, None) == of_batches
+    assert any(group.name.startswith("/") for group in of_batches[0]) == bool(phases)
+
+
+def test_sums_are_not_by_path_and_directory_at_once(recording: Path) -> None:
+    explanation = Recording(recording).explain()
+    with pytest.raises(ValueError, match="no sums by path and directory at once"):
+        explanation.sums([["path", "directory"]])
 
 
 def test_sums_by_other_columns_need_batches(recording: Path) -> None:

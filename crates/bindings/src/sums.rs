@@ -1,7 +1,7 @@
 //! Sums of an explained recording as columns.
 
 use crate::{
-    arrow::{Batch, column, flags, named, nullable},
+    arrow::{Batch, column, flags, named, nullable, texts},
     columns::{Names, wide},
     detached, refused,
 };
@@ -24,6 +24,12 @@ pub fn batches(
         .iter()
         .map(|columns| columns.iter().map(|name| key(name)).collect())
         .collect::<PyResult<_>>()?;
+    if keys
+        .iter()
+        .any(|keys| keys.contains(&Key::Path) && keys.contains(&Key::Directory))
+    {
+        return Err(refused("no sums by path and directory at once"));
+    }
     let found = detached(py, || sums(table, chosen, &keys))?;
     let tables = found.iter().zip(several.iter().zip(&keys));
     tables
@@ -122,8 +128,9 @@ fn numbers<'a>(all: &'a [String], chosen: &'a [String]) -> impl Iterator<Item = 
 }
 
 /// Returns a column of the values of a key.
-fn values(sums: &Sums, key: Key, table: &Table, names: &Names) -> PyResult<ArrayData> {
+fn values(sums: &Sums<'_>, key: Key, table: &Table, names: &Names) -> PyResult<ArrayData> {
     let values = sums.values(key, table);
+    let directories;
     let texts = match key {
         Key::AtimeAlone | Key::Doubtful => {
             let is_true: Vec<_> = values.map(|value| value == Some(1)).collect();
@@ -138,6 +145,10 @@ fn values(sums: &Sums, key: Key, table: &Table, names: &Names) -> PyResult<Array
         Key::Structure | Key::HomeStructure => &names.structures,
         Key::Cause => &names.causes,
         Key::Path => &names.paths,
+        Key::Directory => {
+            directories = texts(sums.directories())?;
+            &directories
+        }
     };
     let numbers = values.map(|value| value.and_then(|v| i32::try_from(v).ok()).unwrap_or(-1));
     named(Int32, numbers.collect::<Vec<_>>(), texts)

@@ -21,6 +21,7 @@
 mod array;
 mod catalogue;
 mod cause;
+mod directories;
 mod disks;
 mod engine;
 mod escape;

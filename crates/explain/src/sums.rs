@@ -1,10 +1,12 @@
 //! Sums of bytes by the values of a few columns, in one pass over the rows.
 
+use crate::directories::Directories;
 use crate::hash::HashMap;
-use crate::{Causes, PathId, Row, Structure, Table};
+use crate::{Causes, PathId, Paths, Row, Structure, Table};
 use fscost_recording::Result;
 
-/// Column that bytes can be summed by. Each has bits of its own in a row's code.
+/// Column that bytes can be summed by. Each has bits of its own in a row's code; the directory
+/// takes the place of the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Key {
     /// Name of the interval.
@@ -21,6 +23,9 @@ pub enum Key {
     AtimeAlone,
     /// Path of the owner.
     Path,
+    /// Path of the directory that holds the owner, or to which its own blocks belong. The table of
+    /// rows has no such column.
+    Directory,
     /// Number of the copy.
     Copy,
     /// True if the owner is uncertain.
@@ -28,8 +33,8 @@ pub enum Key {
 }
 
 impl Key {
-    /// All keys, by the name of their column in the table of rows.
-    pub const NAMED: [(&str, Key); 9] = [
+    /// All keys, by the name of their column.
+    pub const NAMED: [(&str, Key); 10] = [
         ("phase", Key::Phase),
         ("disk", Key::Disk),
         ("structure", Key::Structure),
@@ -37,11 +42,12 @@ impl Key {
         ("cause", Key::Cause),
         ("atime_alone", Key::AtimeAlone),
         ("path", Key::Path),
+        ("directory", Key::Directory),
         ("copy", Key::Copy),
         ("doubtful", Key::Doubtful),
     ];
 
-    /// Returns the key of a column of the table of rows, if bytes can be summed by it.
+    /// Returns the key of a column, if bytes can be summed by it.
     pub fn of(column: &str) -> Option<Key> {
         let mut named = Key::NAMED.iter();
         named.find(|(name, _)| *name == column).map(|&(_, key)| key)
@@ -50,7 +56,7 @@ impl Key {
     /// Returns the first bit of the key's value in a code, and the number of its bits.
     const fn place(self) -> (u32, u32) {
         match self {
-            Key::Path => (0, 32),
+            Key::Path | Key::Directory => (0, 32),
             Key::Phase => (32, 32),
             Key::Cause => (64, 22),
             Key::Disk => (86, 16),
@@ -79,13 +85,15 @@ impl Key {
 
 /// Value of [`Key::HomeStructure`] for rows without one.
 const NO_STRUCTURE: u32 = u8::MAX as u32;
-/// Value of [`Key::Path`] for rows without one.
+/// Value of [`Key::Path`] and [`Key::Directory`] for rows without one.
 const NO_PATH: u32 = u32::MAX;
 
 /// Sums by one combination of keys.
 #[derive(Debug)]
-pub struct Sums {
+pub struct Sums<'t> {
     mask: u128,
+    /// The directories, for sums by directory.
+    directories: Option<Directories<'t>>,
     numbers: HashMap<(u64, u64), u32>,
     /// Code and bytes of each group, in the order of the groups' first rows.
     groups: Vec<(u128, u64)>,
@@ -93,18 +101,24 @@ pub struct Sums {
     last: usize,
 }
 
-impl Sums {
-    fn new(keys: &[Key]) -> Sums {
+impl<'t> Sums<'t> {
+    fn new(keys: &[Key], paths: &'t Paths) -> Sums<'t> {
+        let has_directory = keys.contains(&Key::Directory);
         Sums {
             mask: keys.iter().fold(0, |mask, key| mask | key.mask()),
+            directories: has_directory.then(|| Directories::of(paths)),
             numbers: HashMap::default(),
             groups: Vec::new(),
             last: 0,
         }
     }
 
-    fn add(&mut self, code: u128, bytes: u64) {
-        let code = code & self.mask;
+    fn add(&mut self, row: &Row, mut code: u128) {
+        if let Some(directories) = &mut self.directories {
+            let directory = directories.of_row(row).unwrap_or(NO_PATH);
+            code = code & !Key::Directory.mask() | Key::Directory.put(directory);
+        }
+        code &= self.mask;
         if self
             .groups
             .get(self.last)
@@ -120,8 +134,13 @@ impl Sums {
             }
         }
         if let Some((_, sum)) = self.groups.get_mut(self.last) {
-            *sum = sum.wrapping_add(bytes);
+            *sum = sum.wrapping_add(row.length);
         }
+    }
+
+    /// Returns the texts of the numbers of directories.
+    pub fn directories(&self) -> &[&'t str] {
+        self.directories.as_ref().map_or(&[], Directories::texts)
     }
 
     /// Returns the bytes of each group, in the order of the groups' first rows.
@@ -136,7 +155,7 @@ impl Sums {
             let value = key.value(code);
             match key {
                 Key::HomeStructure if value == NO_STRUCTURE => None,
-                Key::Path if value == NO_PATH => None,
+                Key::Path | Key::Directory if value == NO_PATH => None,
                 Key::Cause => Some(table.cause_set(Causes::from_bits(value))),
                 _ => Some(value as usize),
             }
@@ -177,13 +196,15 @@ impl Table {
     }
 }
 
-/// Sums the bytes of the chosen rows by each of these combinations of keys.
-pub fn sums(table: &Table, chosen: &Chosen, several: &[Vec<Key>]) -> Result<Vec<Sums>> {
-    let mut found: Vec<Sums> = several.iter().map(|keys| Sums::new(keys)).collect();
+/// Sums the bytes of the chosen rows by each of these combinations of keys. None may have both the
+/// path and the directory.
+pub fn sums<'t>(table: &'t Table, chosen: &Chosen, several: &[Vec<Key>]) -> Result<Vec<Sums<'t>>> {
+    let new = |keys: &Vec<Key>| Sums::new(keys, &table.explained.paths);
+    let mut found: Vec<Sums> = several.iter().map(new).collect();
     table.chosen(chosen, |row, phase| {
         let code = code(row, phase);
         for sums in &mut found {
-            sums.add(code, row.length);
+            sums.add(row, code);
         }
     })?;
     Ok(found)
@@ -354,7 +375,7 @@ mod tests {
     fn no_two_keys_share_a_bit() {
         let all = Key::NAMED.iter().fold(0, |seen: u128, (name, key)| {
             assert_eq!(Key::of(name), Some(*key));
-            assert_eq!(seen & key.mask(), 0, "{key:?}");
+            assert_eq!(seen & key.mask() == 0, *key != Key::Directory, "{key:?}");
             seen | key.mask()
         });
         assert_eq!(all.count_ones(), 128);
@@ -379,7 +400,7 @@ mod tests {
         let values = Key::NAMED.map(|(_, key)| key.value(found));
         let (log, agf) = (Structure::Log as u32, Structure::Agf as u32);
         let causes = row.causes.bits();
-        assert_eq!(values, [9, 3, log, agf, causes, 1, 70_000, 2, 1]);
+        assert_eq!(values, [9, 3, log, agf, causes, 1, 70_000, 70_000, 2, 1]);
         let none = code(&Row::data(0, 1), 0);
         assert_eq!(Key::Path.value(none), NO_PATH);
         assert_eq!(Key::HomeStructure.value(none), NO_STRUCTURE);
@@ -387,7 +408,8 @@ mod tests {
 
     #[test]
     fn groups_come_in_the_order_of_their_first_rows() {
-        let mut sums = Sums::new(&[Key::Disk, Key::Copy]);
+        let paths = Paths::default();
+        let mut sums = Sums::new(&[Key::Disk, Key::Copy], &paths);
         for (disk, copy, path) in [(2, 0, 1), (1, 0, 1), (2, 0, 2), (2, 1, 1), (1, 0, 5)] {
             let row = Row {
                 disk,
@@ -395,7 +417,7 @@ mod tests {
                 path: Some(PathId::from_index(path)),
                 ..Row::data(0, 1 << path)
             };
-            sums.add(code(&row, 0), row.length);
+            sums.add(&row, code(&row, 0));
         }
         let disks = sums.groups.iter().map(|(code, _)| Key::Disk.value(*code));
         let disks: Vec<_> = disks.collect();

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import pyarrow as pa
 
 from fscost import capture
-from fscost.analyze.rows import SCHEMA, parts
+from fscost.analyze.rows import DIRECTORY, SCHEMA, parts
 from fscost.analyze.sums import Batches, Collector, Sum, grouped
 from fscost.errors import InputError
 
@@ -278,6 +278,7 @@ def _detail(text: str | None) -> Mapping[str, Any]:
 
 
 def _no_sums(keys: Sequence[str]) -> pa.Table:
+    columns = SCHEMA.append(DIRECTORY)
     return pa.schema(
-        [*(SCHEMA.field(key) for key in dict.fromkeys(keys)), pa.field("length_sum", pa.uint64())]
+        [*(columns.field(key) for key in dict.fromkeys(keys)), pa.field("length_sum", pa.uint64())]
     ).empty_table()

@@ -3,8 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 
-import pyarrow as pa
-import pyarrow.compute as pc
+import numpy as np
 
 from fscost.analyze.commits import Why
 from fscost.analyze.explain import Explanation
@@ -13,7 +12,9 @@ from fscost.analyze.groups import (
     JOURNAL,
     METADATA,
     NO_FILE,
+    OF_DIRECTORIES,
     By,
+    among,
     doubtful_bytes,
     keys,
     kinds,
@@ -24,7 +25,6 @@ from fscost.analyze.groups import (
 )
 from fscost.analyze.journal import BTRFS, EXT, Journal
 from fscost.analyze.journal import journal as journal_of
-from fscost.analyze.sums import grouped, largest_row
 
 WORTH_SAYING = 0.01
 WORTH_NAMING = 0.1
@@ -48,11 +48,15 @@ _OF_CAUSE = {
     ),
 }
 """Findings about the bytes of a cause."""
-NEEDS = (
-    ("phase", "structure", "home_structure", "cause", "atime_alone", "copy", "doubtful"),
-    keys(By.DIRECTORY),
-)
-"""Sums from which all other required sums are computed, so that one pass is enough."""
+_CODES = ("phase", "structure", "home_structure", "cause", "atime_alone", "copy", "doubtful")
+
+
+def needs(explanation: Explanation) -> list[tuple[str, ...]]:
+    """Return the sums from which all other required sums are computed, so that one pass is
+    enough."""
+    if explanation.native is None:
+        return [_CODES, keys(By.DIRECTORY)]
+    return [_CODES, keys(By.FILE), OF_DIRECTORIES]
 
 
 def findings(explanation: Explanation) -> list[str]:
@@ -62,7 +66,7 @@ def findings(explanation: Explanation) -> list[str]:
 
 def sentences(explanation: Explanation, journal: Journal | None) -> list[str]:
     """Return the findings when the journal's activity is already known."""
-    explanation.prepare(NEEDS)
+    explanation.prepare(needs(explanation))
     total = total_bytes(explanation)
     return list(_findings(explanation, total, journal)) if total else []
 
@@ -159,29 +163,28 @@ def _files(explanation: Explanation, total: int, forced: int) -> Iterator[str]:
     """Yield findings about files for which metadata is the main cost: a single file, or many small
     ones. `forced`: bytes of metadata that were written because of calls, not because of the number
     of files."""
-    sums = explanation.sums("path", "structure")
-    structure = sums["structure"].cast(pa.string())
-    is_data = pc.equal(structure, "file_data")
-    zero = pa.scalar(0, pa.uint64())
-    columns = {
-        "path": sums["path"],
-        "data": pc.if_else(is_data, sums["length_sum"], zero),
-        "other": pc.if_else(is_data, zero, sums["length_sum"]),
-    }
-    by_path = grouped(pa.table(columns), ["path"], [("data", "sum"), ("other", "sum")])
-    has_data = pc.and_(pc.is_valid(by_path["path"]), pc.greater(by_path["data_sum"], 0))
-    files = by_path.filter(has_data)
-    count = files.num_rows
+    sums = explanation.sums(*keys(By.FILE))
+    path = sums["path"].combine_chunks()
+    # Group 0 has no path. As numbers of bytes, floats are exact.
+    group, length = path.indices.fill_null(-1).to_numpy() + 1, sums["length_sum"].to_numpy()
+    is_data = np.asarray(among(sums["structure"], ["file_data"]))
+    groups = len(path.dictionary) + 1
+    data_of = np.bincount(group, length * is_data, groups)
+    other_of = np.bincount(group, length, groups) - data_of
+    is_file = data_of > 0
+    is_file[0] = False
+    count = int(is_file.sum())
     if not count:
         return
-    worst = largest_row(files, "other_sum")
-    if worst["other_sum"] >= WORTH_NAMING * total and worst["other_sum"] > worst["data_sum"]:
-        times = _ratio(worst["other_sum"] / worst["data_sum"])
+    is_worst = is_file & (other_of == other_of[is_file].max())
+    worst = int(group[np.argmax(is_worst[group])])
+    worst_data, worst_other = int(data_of[worst]), int(other_of[worst])
+    if worst_other >= WORTH_NAMING * total and worst_other > worst_data:
         yield (
-            f"{worst['path']} cost {size(worst['other_sum'])} of metadata and journal, {times}"
-            f" times its {size(worst['data_sum'])} of data"
+            f"{path.dictionary[worst - 1].as_py()} cost {size(worst_other)} of metadata and"
+            f" journal, {_ratio(worst_other / worst_data)} times its {size(worst_data)} of data"
         )
-    data = int(pc.sum(files["data_sum"]).as_py())
+    data = int(data_of[1:].sum())
     other = total - kinds(explanation)[DATA]
     are_small = count >= MANY_FILES and data / count <= SMALL_FILE_BYTES
     if are_small and other >= WORTH_NAMING * total and forced < other / 2:

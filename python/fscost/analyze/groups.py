@@ -1,7 +1,7 @@
 """Sums of bytes by the requested grouping."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -18,6 +18,9 @@ NO_TRANSACTION = "(of no transaction)"
 _DIGITS = 20
 """Digits of the largest number of 64 bits."""
 TIME_BINS = 20
+OF_DIRECTORIES = ("directory", "structure")
+"""Keys of the sums by directory, which only the native module computes: from batches, they are
+computed from sums by path, of which there are many more."""
 _OWN_BLOCKS = ("directory", "directory_index")
 
 
@@ -93,6 +96,9 @@ def largest(explanation: Explanation, by: By, top: int | None) -> tuple[list[Gro
     """Return the first `top` groups, and the rest."""
     if by is By.TIME:
         sums, name = _slices(explanation)
+    elif by is By.DIRECTORY and explanation.native is not None:
+        sums = explanation.sums(*OF_DIRECTORIES)
+        name = _filled(sums["directory"], NO_FILE)
     else:
         sums = explanation.sums(*keys(by))
         name = _names(sums, by)
@@ -233,6 +239,20 @@ def _encoded(column: pa.ChunkedArray | pa.Array) -> pa.DictionaryArray:
     used = array.indices.unique().drop_null()
     numbers = pc.index_in(array.indices, value_set=used)
     return pa.DictionaryArray.from_arrays(numbers, array.dictionary.take(used))
+
+
+def _filled(column: pa.ChunkedArray, name: str) -> pa.DictionaryArray:
+    """Replace missing values of a column of names, which stays encoded."""
+    encoded = _column(column)
+    names = pa.concat_arrays([encoded.dictionary, pa.array([name])])
+    numbers = encoded.indices.fill_null(len(encoded.dictionary))
+    return pa.DictionaryArray.from_arrays(numbers, names)
+
+
+def among(column: pa.ChunkedArray, names: Sequence[str]) -> pa.Array:
+    """Return whether each value of a column of names is one of these."""
+    encoded = _column(column)
+    return pc.is_in(encoded.dictionary, value_set=pa.array(names)).take(encoded.indices)
 
 
 def mapped(column: pa.ChunkedArray | pa.Array, name: Callable[[Any], str]) -> pa.Array:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fscost.analyze.explain import Explanation
-from fscost.analyze.findings import NEEDS, sentences
+from fscost.analyze.findings import needs, sentences
 from fscost.analyze.fsyncs import Forcing, Fsyncs
 from fscost.analyze.groups import (
     By,
@@ -94,7 +94,8 @@ def report(
     chosen = whole.within(phases)
     journals = Journals(chosen)
     # One pass for everything; --by time needs two more.
-    chosen.prepare([*NEEDS, *([keys(by)] if by is By.TRANSACTION else [])], journals)
+    wanted = [keys(by)] if by is By.TRANSACTION else []
+    chosen.prepare([*needs(chosen), *wanted], journals)
     journal = journals.result()
     forcing = Forcing(chosen, journal) if has_fsyncs or charges_commits else None
     grouped = forcing.charged() if forcing is not None and charges_commits else chosen

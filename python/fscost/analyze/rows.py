@@ -30,6 +30,8 @@ SCHEMA = pa.schema(
         "doubtful": pa.bool_(),
     }
 )
+DIRECTORY = pa.field("directory", _TEXT)
+"""Column of sums alone: the directory that holds the file, or to which its own blocks belong."""
 _FEW_RUNS = 16
 
 
