@@ -75,7 +75,16 @@ def test_known_traps_of_json(line: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "value", [b'"\\ud800"', b'{"\\uDc00": 1}', b"NaN", b"-Infinity", b"1e999", b"[[1e400]]"]
+    "value",
+    [
+        b'"\\ud800"',
+        b'{"\\uDc00": 1}',
+        b'"\xed\xa0\x80"',
+        b"NaN",
+        b"-Infinity",
+        b"1e999",
+        b"[[1e400]]",
+    ],
 )
 def test_what_json_cannot_write_again_is_refused(value: bytes) -> None:
     with pytest.raises(ProtocolError):

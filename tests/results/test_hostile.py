@@ -58,6 +58,16 @@ def changed(run: Path, change: Callable[[dict[str, Any]], object]) -> None:
         ),
         (lambda m: m["cells"][0].update(output="cells/../../x"), "cells[0].output"),
         (lambda m: m["profiles"][0].pop("name"), "profiles[0].name is missing"),
+        (lambda m: m["profiles"][0].update(disks=5), "profiles[0].disks is a number, not a list"),
+        (lambda m: m["profiles"][0].update(disks=[5]), "profiles[0].disks[0] is a number"),
+        (
+            lambda m: m["profiles"][0].update(disks=[{"name": "main", "model": 5}]),
+            "profiles[0].disks[0].model is a number, not a string",
+        ),
+        (lambda m: m["workload"].update(options=[["a", 1, 2]]), "workload.options[0]"),
+        (lambda m: m["workload"].update(options=[["a", {}]]), "workload.options[0][1]"),
+        (lambda m: m["request"].update(aged="x"), "request.aged is a string, not a number"),
+        (lambda m: m["request"].update(kernel="6.1"), "request.kernel is a string, not a list"),
         (lambda m: m["workload"].pop("name"), "workload.name is missing"),
         (
             lambda m: m["cells"][1].update(status="done"),
@@ -106,6 +116,7 @@ def set_column(name: str, values: pa.Array) -> Callable[[pa.Table], pa.Table]:
             set_column("value", pa.array([1.0, float("nan")])),
             "column value holds something that is not a finite number",
         ),
+        (set_column("value", pa.array([1.0, -1e308])), "column value holds a number beyond 1e+100"),
         (
             set_column("profile", pa.array(["xfs", "xfs"])),
             "cell 'ext4.0' belongs to profile 'xfs' here",

@@ -31,6 +31,8 @@ _MOST_VALUES = 16_000_000
 """Maximum number of commas and brackets in a manifest, to bound the memory that its values take.
 100,000 cells have about 5 million."""
 _LARGEST_SAMPLES_BYTES = 256 << 20
+_LARGEST_VALUE = 1e100
+"""More than anything measured; sums and squares of such numbers are still numbers."""
 _LONGEST_TEXT_BYTES = 4096
 _MOST_SAMPLES = 4_000_000
 """Maximum number of samples. A run of a hundred cells has about ten thousand; fscost never wrote a
@@ -248,6 +250,8 @@ def _check_columns(path: Path, schema: pa.Schema) -> None:
 def _check_values(path: Path, table: pa.Table, manifest: Manifest) -> pa.Table:
     if not pc.all(pc.is_finite(table["value"]), min_count=0).as_py():
         raise _damaged(path, "column value holds something that is not a finite number")
+    if pc.any(pc.greater(pc.abs(table["value"]), _LARGEST_VALUE), min_count=0).as_py():
+        raise _damaged(path, f"column value holds a number beyond {_LARGEST_VALUE:g}")
     owners = {record.cell: record.profile for record in manifest.done}
     cells = _encoded(table, "cell")
     is_done = pc.is_in(cells.dictionary, pa.array(owners, pa.string()))

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, Strict
 
 from fscost import typed
 from fscost.errors import InputError
@@ -149,14 +149,37 @@ class _Format(typed.Table):
 
 
 @dataclass(frozen=True)
-class _Named(typed.Table):
+class _Disk(typed.Table):
     name: str
+    model: str = ""
+
+
+@dataclass(frozen=True)
+class _Profile(typed.Table):
+    name: str
+    disks: typed.List[_Disk] = field(default_factory=list)
+
+
+_Option = Annotated[tuple[str, str | bool | float | None], Strict(strict=False)]
+
+
+@dataclass(frozen=True)
+class _Workload(typed.Table):
+    name: str
+    options: typed.List[_Option] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class _Request(typed.Table):
+    aged: float | None = None
+    kernel: typed.List[str] = field(default_factory=list)
 
 
 def _check_names(manifest: Manifest) -> None:
     for index, profile in enumerate(manifest.profiles):
-        typed.read(_Named, profile, f"profiles[{index}]")
-    typed.read(_Named, manifest.workload, "workload")
+        typed.read(_Profile, profile, f"profiles[{index}]")
+    typed.read(_Workload, manifest.workload, "workload")
+    typed.read(_Request, manifest.request, "request")
     names = set(manifest.profile_names)
     lists: dict[str, Sequence[CellRecord | Skipped]] = {
         "cells": manifest.cells,

@@ -187,7 +187,7 @@ def parse(line: bytes) -> Event:
     if len(line) > bounds.MAX_LINE_BYTES:
         raise ProtocolError(f"a line longer than {bounds.MAX_LINE_BYTES} bytes: {_shown(line)}")
     try:
-        value = json.loads(line, parse_float=_finite, parse_constant=_finite)
+        value = json.loads(line.decode(), parse_float=_finite, parse_constant=_finite)
         # A lone surrogate is a legal escape, but cannot be written to a file.
         if b"\\ud" in line.lower():
             json.dumps(value, ensure_ascii=False).encode()
