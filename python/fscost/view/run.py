@@ -344,14 +344,16 @@ def kernel_release(environment: Mapping[str, Any]) -> str | None:
 
 
 def _condition(request: Mapping[str, Any]) -> str:
-    """Describe the disk's content before the workload, if it was requested."""
+    """Describe the disk's content before the workload, if it was requested. The manifest is
+    untrusted."""
     words = []
     if request.get("fill"):
         words.append(f"filled to {str(request['fill']).removesuffix('%')} %")
     if request.get("age"):
         words.append(f"churned {request['age']} times")
-    if request.get("aged"):
-        words.append(f"prepared files {request['aged']:g} days old")
+    days = request.get("aged")
+    if days and isinstance(days, int | float):
+        words.append(f"prepared files {days:g} days old")
     return f" ({', '.join(words)})" if words else ""
 
 
