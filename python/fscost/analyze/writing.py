@@ -13,6 +13,9 @@ from fscost import capture, files
 from fscost.analyze.explain import Explanation
 from fscost.analyze.rows import SCHEMA
 
+NAMED = [column.name for column in SCHEMA if pa.types.is_dictionary(column.type)]
+"""Columns with few values. A dictionary of numbers, most of them unique, costs time and space."""
+
 
 class _AbandonedError(Exception):
     """Signal to stop writing when nobody waits for the result."""
@@ -37,7 +40,9 @@ def _write(explanation: Explanation, path: Path, is_abandoned: threading.Event) 
     rows = 0
     with (
         files.creating(path) as file,
-        pq.ParquetWriter(file, SCHEMA, compression=capture.COMPRESSION) as writer,
+        pq.ParquetWriter(
+            file, SCHEMA, compression=capture.COMPRESSION, use_dictionary=NAMED
+        ) as writer,
     ):
         for batch in explanation.batches():
             if is_abandoned.is_set():
@@ -51,7 +56,9 @@ def _with_own_paths(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Reduce the path dictionary to this batch's paths, because a Parquet row group stores its
     whole dictionary."""
     place = batch.schema.get_field_index("path")
-    paths = batch.column(place).cast(pa.string()).dictionary_encode()
+    paths = batch.column(place)
+    used = paths.indices.dictionary_encode()
+    own = pa.DictionaryArray.from_arrays(used.indices, paths.dictionary.take(used.dictionary))
     return pa.RecordBatch.from_arrays(
-        [*batch.columns[:place], paths, *batch.columns[place + 1 :]], schema=batch.schema
+        [*batch.columns[:place], own, *batch.columns[place + 1 :]], schema=batch.schema
     )
