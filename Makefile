@@ -108,7 +108,7 @@ test-python:
 	$(ALONE) $(BIN)/python -m pytest --numprocesses $(WORKERS) $(PYTEST)
 
 .PHONY: fuzz
-fuzz: system ## Run each fuzz target until an input violates an invariant: SECONDS=600 for each of TARGETS="ext xfs btrfs others arrays strip ondisk recording dm_log_writes trace_FORMAT latency wear raid replay nbd fuse"
+fuzz: setup .venv/.fuzz-packages ## Run each fuzz target until an input violates an invariant: SECONDS=600 for each of TARGETS="ext xfs btrfs others arrays strip ondisk recording dm_log_writes trace_FORMAT latency wear raid replay nbd fuse suite device now profile manifest samples events"
 	@fuzz/run $(SECONDS) $(TARGETS)
 
 .PHONY: soak
@@ -170,6 +170,7 @@ lock: .venv/.dev-packages ## Update the lock files to match the declared depende
 	$(PIN) pyproject.toml --extra report --extra dev --constraint requirements.lock --output-file requirements-dev.lock
 	$(PIN) pyproject.toml --extra report --extra docs --constraint requirements-dev.lock --output-file requirements-docs.lock
 	$(PIN) pyproject.toml --extra ray --constraint requirements-docs.lock --output-file requirements-ray.lock
+	$(PIN) pyproject.toml --extra fuzz --constraint requirements-docs.lock --output-file requirements-fuzz.lock
 	$(PIN) --output-file requirements-audit.lock - <<<'pip-audit>=2.10.1'
 
 # Resumable: finished workloads are skipped. Guests have every file system, this kernel only some.
@@ -278,6 +279,10 @@ system:
 
 .venv/.docs-packages: requirements-docs.lock .venv/.packages
 	$(ONE_AT_A_TIME) $(BIN)/pip --quiet install --no-compile --require-hashes --no-deps --requirement requirements-docs.lock
+	touch $@
+
+.venv/.fuzz-packages: requirements-fuzz.lock .venv/.packages
+	$(ONE_AT_A_TIME) $(BIN)/pip --quiet install --no-compile --require-hashes --no-deps --requirement requirements-fuzz.lock
 	touch $@
 
 .venv/.ray-packages: requirements-ray.lock .venv/.packages
