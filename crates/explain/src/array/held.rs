@@ -18,6 +18,11 @@ pub struct Held {
     bytes: u64,
     /// Time when the last part completed, in nanoseconds.
     until_ns: u64,
+    /// Event of the part that was added last.
+    newest: Option<u64>,
+    /// Event whose first parts were taken before its last ones arrived. Those are not joined with
+    /// parts of other events: the whole would be named after this event, as the taken one is.
+    split: Option<u64>,
 }
 
 /// A part of a write.
@@ -63,6 +68,10 @@ impl Held {
 
     /// Adds a write to the array. No held part may overlap it.
     pub fn push(&mut self, write: &Write<'_>, part: Part) {
+        if self.parts.is_empty() {
+            self.split = self.newest.filter(|&newest| newest == write.event);
+        }
+        self.newest = Some(write.event);
         self.bytes += write.length;
         self.until_ns = self.until_ns.max(write.time_ns);
         self.parts.insert(
@@ -85,7 +94,7 @@ impl Held {
         let mut wholes: Vec<Whole> = Vec::new();
         for next in std::mem::take(&mut self.parts).into_values() {
             match wholes.last_mut() {
-                Some(whole) if whole.continues(&next) => whole.join(next),
+                Some(whole) if whole.continues(&next, self.split) => whole.join(next),
                 _ => wholes.push(next),
             }
         }
@@ -97,8 +106,13 @@ impl Held {
 }
 
 impl Whole {
-    fn continues(&self, next: &Whole) -> bool {
-        self.offset + self.length == next.offset
+    fn continues(&self, next: &Whole, split: Option<u64>) -> bool {
+        let is_one = self.event == next.event
+            || [self.event, next.event]
+                .iter()
+                .all(|&event| Some(event) != split);
+        is_one
+            && self.offset + self.length == next.offset
             && self.formatting == next.formatting
             && self.content.is_empty() == next.content.is_empty()
     }
@@ -124,5 +138,69 @@ impl Whole {
             length: self.length,
             formatting: self.formatting,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fscost_recording::Op;
+
+    fn push(held: &mut Held, event: u64, offset: u64) {
+        let write = Write {
+            event,
+            time_ns: 0,
+            disk: 0,
+            offset,
+            content: &[0; 4],
+            length: 4,
+            formatting: false,
+        };
+        let part = Part {
+            placed: 0,
+            frame: 0,
+            event: Event {
+                submit_ns: 0,
+                complete_ns: 0,
+                offset,
+                length: 4,
+                content_offset: 0,
+                disk: 0,
+                op: Op::Write,
+                fua: false,
+            },
+        };
+        held.push(&write, part);
+    }
+
+    fn taken(held: &mut Held) -> Vec<(u64, u64, u64)> {
+        let wholes = held.take().into_iter();
+        wholes
+            .map(|whole| (whole.event, whole.offset, whole.length))
+            .collect()
+    }
+
+    #[test]
+    fn neighbours_are_joined_and_named_after_the_first_event() {
+        let mut held = Held::default();
+        for (event, offset) in [(1, 4), (2, 0), (2, 8), (3, 16)] {
+            push(&mut held, event, offset);
+        }
+        assert_eq!(taken(&mut held), [(1, 0, 12), (3, 16, 4)]);
+    }
+
+    /// Two wholes of one name may not overlap: their rows could not be told apart.
+    #[test]
+    fn the_rest_of_a_split_event_is_joined_with_no_other_event() {
+        let mut held = Held::default();
+        push(&mut held, 1, 0);
+        assert_eq!(taken(&mut held), [(1, 0, 4)]);
+        for (event, offset) in [(1, 4), (1, 8), (2, 0), (2, 12), (3, 16)] {
+            push(&mut held, event, offset);
+        }
+        assert_eq!(taken(&mut held), [(1, 4, 8), (2, 0, 4), (2, 12, 8)]);
+        push(&mut held, 4, 0);
+        push(&mut held, 3, 4);
+        assert_eq!(taken(&mut held), [(3, 0, 8)], "no longer split");
     }
 }
