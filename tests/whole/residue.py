@@ -3,6 +3,7 @@ time."""
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from pathlib import Path
 
 LIMIT_S = 60.0
 LEAST_LOOKS = 5
+OF_TEMPFILE = re.compile(r"fscost-[a-z0-9_]{8}")
 
 
 @dataclass(frozen=True)
@@ -115,15 +117,20 @@ def own_mounts() -> int:
 
 
 def temporary_files() -> set[str]:
-    """Return fscost's temporary files, except those of the agent's own tests and of benchmarks, and
-    the lock of runs: others may have them at the same time, for long."""
+    """Return fscost's temporary files, except those of the agent's own tests and of benchmarks, the
+    lock of runs, and folders of `tempfile`, of which a runner has its own: others may have them at
+    the same time, for long."""
     found = {
         path
         for folder in ("/tmp", "/run", "/dev/shm", "/var/tmp")
         for path in Path(folder).glob("*fscost*")
     }
     others = ("fscost-agent-", "fscost-bench-", "fscost.lock")
-    return {str(path) for path in found if not path.name.startswith(others)}
+    return {
+        str(path)
+        for path in found
+        if not path.name.startswith(others) and not OF_TEMPFILE.fullmatch(path.name)
+    }
 
 
 @dataclass
