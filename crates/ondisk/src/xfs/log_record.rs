@@ -4,7 +4,7 @@
 use super::superblock::BASIC_BLOCK;
 use crate::bytes::array;
 use crate::bytes::checked::{be32, be64};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
 /// Bytes of a log sector.
@@ -19,6 +19,8 @@ const MAX_BYTES: u32 = 256 * 1024;
 const UNDER_WAY: usize = 8;
 /// Limit for open records: more than are ever in flight.
 const MOST_OPEN: usize = 64;
+/// Returned records that are known again: more than a page and what is under way hold.
+const MOST_RETURNED: usize = 64;
 /// Bytes covered by the checksum in the first header and in each further one (`xlog_cksum`).
 pub const HEADER_BYTES: usize = 328;
 const FURTHER_HEADER_BYTES: usize = 260;
@@ -228,6 +230,9 @@ pub struct Records<T> {
     open: Vec<Open<T>>,
     ready: BTreeMap<u64, Record<T>>,
     last_block: Option<u32>,
+    /// LSNs of the newest records that were returned. A write of a whole page, as by md, may hold
+    /// records that were written before.
+    returned: VecDeque<u64>,
 }
 
 impl<T> Records<T> {
@@ -239,6 +244,7 @@ impl<T> Records<T> {
             open: Vec::new(),
             ready: BTreeMap::new(),
             last_block: None,
+            returned: VecDeque::new(),
         }
     }
 
@@ -303,8 +309,8 @@ impl<T> Records<T> {
         swap_words(&mut record.bytes, record.content_at);
         record.pieces.sort_by_key(|piece| piece.range.start);
         // The kernel writes records without operations over the remains of an old cycle.
-        if record.operation_count > 0 {
-            self.ready.insert(record.lsn, record);
+        if record.operation_count > 0 && !self.returned.contains(&record.lsn) {
+            self.ready.entry(record.lsn).or_insert(record);
         }
     }
 
@@ -320,6 +326,8 @@ impl<T> Records<T> {
         let next = ready.find(|(_, record)| follows(record));
         let (&lsn, _) = next.or(self.ready.first_key_value().filter(|_| waited))?;
         self.last_block = Some(lsn as u32);
+        self.returned.truncate(MOST_RETURNED - 1);
+        self.returned.push_front(lsn);
         self.ready.remove(&lsn)
     }
 }
@@ -392,6 +400,20 @@ mod tests {
         let places: Vec<u64> = first.pieces.iter().map(|p| p.place).collect();
         assert_eq!(places, [14, 0]);
         assert_eq!(records.next(false).map(|r| words(&r)), Some(vec![6, 6, 6]));
+    }
+
+    /// md writes whole pages, so that a write may hold records that were written before.
+    #[test]
+    fn a_record_that_is_written_again_is_read_once() {
+        let mut records = Records::new(LOG_SECTORS, [0; 16]);
+        let all = [record(0, 9, 1), record(4, 0, 2), record(8, 4, 3)];
+        let mut read = Vec::new();
+        for count in 1..=all.len() {
+            write(&mut records, 0, &all[..count].concat());
+            read.extend(std::iter::from_fn(|| records.next(false)).map(|record| words(&record)[0]));
+        }
+        assert_eq!(read, [1, 2, 3]);
+        assert!(records.next(true).is_none(), "nothing waits");
     }
 
     #[test]
