@@ -1,12 +1,15 @@
 """What a state may hold of files that any command synced, and what it may not."""
 
+import errno
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.recordings import mark_of, write
 
-from fscost.crash.fsynced import Reference, instants
+from fscost.crash.fsynced import FSYNC, Reference, heard, instants
 from fscost.crash.snapshot import snapshot
 
 FOLDER, FILE, OTHER = "2:1", "12:7", "13:8"
@@ -45,6 +48,17 @@ def broken(found: Mapping[str, Any], *, by_ns: int = LATE) -> list[tuple[str, st
 def test_a_file_is_what_was_promised_or_newer(content: list[int], place: str | None) -> None:
     expected = [] if place is None else [("lost", place)]
     assert broken(shot(content)) == expected
+
+
+def test_a_file_that_cannot_be_read_is_not_what_was_promised() -> None:
+    """Its checksums may be lost (btrfs). If nothing was lost, such a file promises nothing."""
+    unreadable = {"files": {FILE: ["log", None]}, "folders": {FOLDER: {"log": FILE}}}
+    assert broken(unreadable) == [("unreadable", "log")]
+    known = Reference([10, 20, 30], [shot(None, {}), unreadable, shot([A])], {12: [20]})
+    assert list(known.broken(LATE, unreadable)) == []
+    known = Reference([10, 20, 30], [shot(None, {}), shot([A]), unreadable], {12: [20]})
+    assert list(known.broken(LATE, shot([A]))) == []
+    assert list(known.broken(LATE, shot([B]))) == [("lost", "log, sector 0")]
 
 
 @pytest.mark.parametrize(
@@ -128,6 +142,48 @@ def test_a_snapshot_has_files_and_folders(tmp_path: Path) -> None:
     assert key.partition(":")[0] == str((tmp_path / "folder" / "file").stat().st_ino)
     names = [sorted(names) for names in found["folders"].values()]
     assert sorted(names) == [["file"], ["folder", "link"]]
+
+
+def test_a_file_whose_read_fails_is_in_a_snapshot(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_bytes(b"x")
+
+    def fails(self: Path) -> bytes:
+        raise OSError(errno.EIO, os.strerror(errno.EIO), self)
+
+    monkeypatch.setattr(Path, "read_bytes", fails)
+    found = snapshot(tmp_path)
+    assert list(found["files"].values()) == [["file", None]]
+    assert [list(names) for names in found["folders"].values()] == [["file"]]
+
+
+@pytest.mark.parametrize(
+    ("noted", "known", "unknown"),
+    [
+        (
+            {"count": 2, "took_us": [3, 4], "caller": [0, 0]},
+            [(1013, FSYNC, 7), (1024, FSYNC, 7)],
+            0,
+        ),
+        # The mark had no space for the second one.
+        ({"count": 9, "took_us": [3], "caller": [0]}, [(1013, FSYNC, 7)], 8),
+        # No calls of fsync or fdatasync: synchronous writes.
+        ({"count": 2, "took_us": [0, 0], "caller": [0, 0]}, [], 2),
+    ],
+)
+def test_calls_that_the_recording_could_not_hold_are_counted(
+    tmp_path: Path, noted: dict[str, Any], known: list[tuple[int, str, int]], unknown: int
+) -> None:
+    calls = {"after_us": [1010, 10], "callers": [{"process": 1, "inode": 7}], **noted}
+    marks = [
+        mark_of({"name": "work", "detail": {}}),
+        mark_of({"name": "after", "detail": {"sync_calls": calls}}),
+    ]
+    recording = write(tmp_path / "recording", list(enumerate(marks, start=1)), size=1 << 20)
+    found, count = heard(recording, ["work"])
+    assert [(at_ns // 1000, kind, inode) for at_ns, kind, inode in found] == known
+    assert count == unknown
 
 
 def test_the_newest_promises_before_each_cut_are_read() -> None:

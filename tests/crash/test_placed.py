@@ -38,7 +38,7 @@ def test_a_promise_is_made_when_its_disks_have_completed_what_they_counted(
     recording: Path, counts: str, at_ns: int
 ) -> None:
     said = f"noise\nkept 2114380812016094826 log 3 disk0={counts}\nkept 1 log\n"
-    assert made(recording, "files", [], said) == ([(at_ns, "log", 3)], 0)
+    assert made(recording, "files", [], said) == ([(at_ns, "log", 3)], 0, 0)
 
 
 def test_counts_that_the_recording_lacks_are_refused(recording: Path) -> None:

@@ -206,15 +206,16 @@ pub struct States {
 
 #[pymethods]
 impl States {
-    /// Return the new states among at most `most` of a cut: `[(how, kept)]`. `kept` are places in
-    /// `pending`, four bytes each. Raises ValueError if all states take too much memory.
+    /// Return at most `most` states of a cut: `[(number, how, kept)]`. One with the number of an
+    /// earlier cut's state has its image, and takes its place. `kept` are places in `pending`, four
+    /// bytes each. Raises ValueError if all states take too much memory.
     fn add<'py>(
         &self,
         py: Python<'py>,
         at_ns: u64,
         most: usize,
         seed: u64,
-    ) -> PyResult<Vec<(&'static str, Bound<'py, PyBytes>)>> {
+    ) -> PyResult<Vec<(u32, &'static str, Bound<'py, PyBytes>)>> {
         let (shared, requests) = (Arc::clone(&self.shared), Arc::clone(&self.requests));
         let (device, found) = (self.device, Arc::clone(&self.found));
         let new = working(py, move || {
@@ -224,12 +225,12 @@ impl States {
             Ok(found.add(digests, &cut, device.model, most, seed))
         })?;
         let new = new.map_err(|error: TooMany| refused(error))?;
-        let choices = new.into_iter().map(|choice| {
+        let choices = new.into_iter().map(|(number, choice)| {
             let mut places = Vec::with_capacity(size_of_val(&choice.kept[..]));
             for place in choice.kept {
                 places.extend_from_slice(&place.to_ne_bytes());
             }
-            (choice.how, PyBytes::new(py, &places))
+            (number, choice.how, PyBytes::new(py, &places))
         });
         Ok(choices.collect())
     }

@@ -14,22 +14,24 @@ const FEW_UNITS: usize = 20;
 pub enum Model {
     /// Nothing: pending units may reach the medium in any order.
     Reorder,
-    /// Pending units reach the medium in the order in which they came.
+    /// Pending units reach their disk's medium in the order in which they came. Disks do not wait
+    /// for each other.
     InOrder,
 }
 
 /// The pending units that a state keeps, by their places in [`Cut::pending`], and why it was tried.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Choice {
-    /// How it was chosen: `none`, `all`, `prefix`, `all but one`, `only one` or `random`.
+    /// How it was chosen: `none`, `all`, `prefix`, `all but one`, `only one`, `one disk` or
+    /// `random`.
     pub how: &'static str,
     /// Places of the units that reached the medium, in order.
     pub kept: Vec<u32>,
 }
 
 /// Returns at most `most` different subsets of the pending units: first the ones that find most
-/// (nothing, everything, each prefix, all but one, only one), then random ones of `seed`. Where
-/// there are too many, each kind gets an even share.
+/// (nothing, everything, each prefix, all but one, only one; of disks in order, all of one disk),
+/// then random ones of `seed`. Where there are too many, each kind gets an even share.
 pub fn choices(cut: &Cut<'_>, model: Model, most: usize, seed: u64) -> Vec<Choice> {
     let mut found = Vec::new();
     each_choice(cut, model, most, seed, |how, kept| {
@@ -55,8 +57,11 @@ pub(crate) fn each_choice(
     let mut seen = Seen::new(count);
     // Each kind, and how many subsets it has.
     let mut kinds = vec![("none", 1), ("all", 1), ("prefix", count.saturating_sub(1))];
-    if model == Model::Reorder {
-        kinds.extend([("all but one", count), ("only one", count)]);
+    let disks = Disks::of(cut);
+    match model {
+        Model::Reorder => kinds.extend([("all but one", count), ("only one", count)]),
+        Model::InOrder if disks.units.len() > 1 => kinds.push(("one disk", disks.units.len())),
+        Model::InOrder => {}
     }
     let share = (most / kinds.len()).max(1);
     for (how, subsets) in kinds {
@@ -69,33 +74,36 @@ pub(crate) fn each_choice(
             } else {
                 number
             };
-            match how {
-                "none" => kept.set_first(0),
-                "all" => kept.set_first(count),
-                "prefix" => kept.set_first(number + 1),
-                "only one" => {
-                    kept.set_first(0);
-                    kept.flip(number);
-                }
-                _ => {
-                    kept.set_first(count);
-                    kept.flip(number);
-                }
-            }
+            kept.set(how, number, &disks);
             if seen.insert(&kept) && !visit(how, &kept) {
                 return;
             }
         }
     }
-    if model == Model::InOrder {
+    if model == Model::InOrder && disks.units.len() < 2 {
         return;
     }
     let mut random = fastrand::Rng::with_seed(seed);
     // Few units have few subsets: stop when draws bring nothing new.
     let mut misses = 0;
     while seen.count < most && misses < 64 {
-        let share = random.f64();
-        kept.set_each(|_| random.f64() < share);
+        match model {
+            Model::Reorder => {
+                let share = random.f64();
+                kept.set_each(|_| random.f64() < share);
+            }
+            Model::InOrder => {
+                let first: Vec<_> = disks
+                    .units
+                    .iter()
+                    .map(|&all| random.usize(0..=all))
+                    .collect();
+                kept.set_each(|place| {
+                    let (disk, number) = disks.places[place];
+                    number < first[disk]
+                });
+            }
+        }
         misses = if seen.insert(&kept) {
             if !visit("random", &kept) {
                 return;
@@ -104,6 +112,33 @@ pub(crate) fn each_choice(
         } else {
             misses + 1
         };
+    }
+}
+
+/// The disks that have pending units.
+struct Disks {
+    /// Number of units of each disk.
+    units: Vec<usize>,
+    /// Place of each unit's disk in `units`, and its number among that disk's units.
+    places: Vec<(usize, usize)>,
+}
+
+impl Disks {
+    fn of(cut: &Cut<'_>) -> Disks {
+        let mut known = Vec::new();
+        let mut units = Vec::new();
+        let places = cut.pending.iter().map(|unit| {
+            let place = known.iter().position(|&disk| disk == unit.disk);
+            let place = place.unwrap_or_else(|| {
+                known.push(unit.disk);
+                units.push(0);
+                known.len() - 1
+            });
+            units[place] += 1;
+            (place, units[place] - 1)
+        });
+        let places = places.collect();
+        Disks { units, places }
     }
 }
 
@@ -226,6 +261,24 @@ impl Kept {
             .flat_map(|word| word.to_le_bytes())
             .collect();
         short(&bytes)
+    }
+
+    /// Sets the subset of a kind with this number.
+    fn set(&mut self, how: &str, number: usize, disks: &Disks) {
+        match how {
+            "none" => self.set_first(0),
+            "all" => self.set_first(self.count),
+            "prefix" => self.set_first(number + 1),
+            "one disk" => self.set_each(|place| disks.places[place].0 == number),
+            "only one" => {
+                self.set_first(0);
+                self.flip(number);
+            }
+            _ => {
+                self.set_first(self.count);
+                self.flip(number);
+            }
+        }
     }
 
     fn set_first(&mut self, count: usize) {

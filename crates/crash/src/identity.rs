@@ -12,12 +12,12 @@ use crate::{
     digest::short,
 };
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashMap,
     hash::{BuildHasherDefault, Hasher},
 };
 
-/// Digests of images, or of anything else that is spread evenly.
-pub(crate) type Digests = HashSet<u128, BuildHasherDefault<Low>>;
+/// A value for each digest of an image, or of anything else that is spread evenly.
+pub(crate) type ByDigest<T> = HashMap<u128, T, BuildHasherDefault<Low>>;
 
 /// Hashes a digest: by its lower half.
 #[derive(Debug, Default)]

@@ -4,12 +4,12 @@
 mod made;
 
 use fscost_crash::{
-    Contents, Enumeration, Identities, Memory, Model, Requests, TooMany, choices, image,
+    Choice, Contents, Enumeration, Identities, Memory, Model, Requests, TooMany, choices, image,
 };
 use fscost_recording::Op;
 use made::*;
 use proptest::prelude::*;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 #[test]
 fn the_kinds_come_in_order_and_in_order_has_prefixes_alone() {
@@ -33,6 +33,42 @@ fn the_kinds_come_in_order_and_in_order_has_prefixes_alone() {
 }
 
 #[test]
+fn disks_in_order_do_not_wait_for_each_other() {
+    let entries: Vec<_> = (0..6)
+        .map(|unit| Entry {
+            disk: (unit % 2) as u16,
+            ..write(unit, 1 + unit as u8, unit, 10 + unit)
+        })
+        .collect();
+    let (_folder, recording) = recorded(&entries);
+    let requests = Requests::read(&recording, &[]).unwrap();
+    let cut = requests.cut(20, UNIT, false);
+    let found = choices(&cut, Model::InOrder, 100, 1);
+    let kept: BTreeSet<_> = found.iter().map(|choice| choice.kept.clone()).collect();
+    assert_eq!(kept.len(), found.len());
+    let prefixes = |disk| {
+        (0..4).map(move |first| {
+            (0..6)
+                .filter(|unit| unit % 2 == disk)
+                .take(first)
+                .collect::<Vec<u32>>()
+        })
+    };
+    let all: BTreeSet<Vec<u32>> = prefixes(0)
+        .flat_map(|even| prefixes(1).map(move |odd| [even.clone(), odd].concat()))
+        .map(|mut kept| {
+            kept.sort_unstable();
+            kept
+        })
+        .collect();
+    assert_eq!(all.len(), 16);
+    assert_eq!(kept, all);
+    let whole = found.iter().filter(|choice| choice.how == "one disk");
+    let whole: Vec<_> = whole.map(|choice| choice.kept.clone()).collect();
+    assert_eq!(whole, [[0, 2, 4], [1, 3, 5]]);
+}
+
+#[test]
 fn equal_images_have_equal_identities() {
     // The second write of the unit hides the first, and a write of zeros equals no write.
     let entries = [write(0, 1, 0, 10), write(0, 2, 1, 11), write(1, 0, 2, 12)];
@@ -49,7 +85,7 @@ fn equal_images_have_equal_identities() {
 }
 
 #[test]
-fn an_enumeration_has_each_image_once() {
+fn an_enumeration_has_each_image_once_at_its_last_cut() {
     // The states of the second cut include those of the first, which a flush does not end.
     let entries: Vec<_> = (0..8)
         .map(|unit| write(unit, 1 + unit as u8, unit, 10 + unit))
@@ -58,15 +94,22 @@ fn an_enumeration_has_each_image_once() {
     let requests = Requests::read(&recording, &[]).unwrap();
     let contents = Contents::read(&recording).unwrap();
     let mut found = Enumeration::new(1 << 20);
-    let mut images = BTreeSet::new();
-    for at_ns in [5, 20, 20] {
+    let (mut images, mut at_last, mut expected) =
+        (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+    for (place, at_ns) in [5, 20, 20].into_iter().enumerate() {
         let cut = requests.cut(at_ns, UNIT, false);
-        let new = found.add(&contents, &cut, Model::Reorder, 1000, 1);
-        for choice in new.unwrap() {
-            let image = bytes(&recording, at_ns, 0, &choice.kept, 8);
-            assert!(images.insert(image), "{choice:?}");
+        let image = |choice: &Choice| bytes(&recording, at_ns, 0, &choice.kept, 8);
+        for choice in choices(&cut, Model::Reorder, 1000, 1) {
+            expected.insert(image(&choice), place);
+        }
+        let states = found.add(&contents, &cut, Model::Reorder, 1000, 1);
+        for (number, choice) in states.unwrap() {
+            let image = image(&choice);
+            assert_eq!(*images.entry(image.clone()).or_insert(number), number);
+            assert_ne!(at_last.insert(image, place), Some(place), "{choice:?}");
         }
     }
+    assert_eq!(at_last, expected);
     assert_eq!(found.different(), images.len());
     assert!((128..=256).contains(&images.len()), "{}", images.len());
     assert!(found.tried() > 400, "{}", found.tried());
@@ -85,10 +128,11 @@ fn an_enumeration_takes_cuts_in_any_order() {
     let requests = Requests::read(&recording, &[]).unwrap();
     let contents = Contents::read(&recording).unwrap();
     let mut found = Enumeration::new(1 << 20);
-    for (at_ns, new) in [(75, 1), (35, 1), (75, 0), (35, 0)] {
+    for (at_ns, number) in [(75, 0), (35, 1), (75, 0), (35, 1)] {
         let cut = requests.cut(at_ns, UNIT, false);
         let states = found.add(&contents, &cut, Model::Reorder, 10, 1).unwrap();
-        assert_eq!(states.len(), new, "at {at_ns}");
+        let numbers: Vec<_> = states.iter().map(|state| state.0).collect();
+        assert_eq!(numbers, [number], "at {at_ns}");
     }
 }
 

@@ -418,15 +418,19 @@ def _examined(about: Mapping[str, object]) -> Examined:
 
 
 def sources(results: RunResults, workload: str) -> "Iterator[tuple[Examined, Source]]":
-    """Yield the profiles of a run, with their recordings. The manifest is untrusted."""
+    """Yield the profiles of a run, with the recording of the first repetition that has one. The
+    manifest is untrusted."""
     from fscost.crash.explore import Mounted, source
-    from fscost.results import kept_recording
+    from fscost.view.kept import first_recorded
 
     profiles = {str(profile["name"]): profile for profile in results.manifest.profiles}
-    for cell in results.manifest.done:
-        path, about = kept_recording(results.folder, cell), profiles.get(cell.profile, {})
-        if path is None:
-            raise HostError(f"{cell.profile} has no recording", "free some space, and try again")
+    for name in dict.fromkeys(cell.profile for cell in results.manifest.done):
+        if (recorded := first_recorded(results, name)) is None:
+            raise HostError(
+                f"{name} has no recording",
+                "measure it again, with enough free space and without --keep none",
+            )
+        (cell, path), about = recorded, profiles.get(name, {})
         flags, array = about.get("mkfs_flags"), about.get("array")
         members = array.get("members") if isinstance(array, dict) else 0
         how = Mounted(

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 DEVICES = {
     "reorder-4k": "pending 4 KiB blocks reach the medium in any order",
     "reorder-512": "as reorder-4k, with blocks torn into sectors of 512 bytes",
-    "in-order": "pending blocks reach the medium in the order in which they came",
+    "in-order": "pending blocks reach each disk's medium in the order in which they came",
     "power-loss-protected": "only requests in flight are lost",
 }
 """Models of what a device keeps when the power goes."""
@@ -48,7 +48,7 @@ def silent(done: int, of: int) -> None:
 class Source:
     """A recording of a workload. `promises`: instant, kind and number of each, in order; `begin_ns`
     and `end_ns`: the measured phase. `disks`: in the order of the recording. `margin_ns`: time by
-    which a promise must precede a cut, to count."""
+    which a promise must precede a cut, to count. `unknown_calls`: calls of unknown promises."""
 
     recording: Path
     workload: str
@@ -60,6 +60,7 @@ class Source:
     end_ns: int
     margin_ns: int
     mkfs_flags: Sequence[str] = ()
+    unknown_calls: int = 0
 
     @property
     def family(self) -> str:
@@ -111,12 +112,13 @@ class Outcome:
 @dataclass(frozen=True)
 class Exploration:
     """The outcomes of a recording's states. `tried`: states before equal images were left out.
-    `promises`: how many the workload made."""
+    `promises`: how many the workload made, without those of `unknown_calls`."""
 
     outcomes: Sequence[Outcome]
     cuts: int
     tried: int
     promises: int = 0
+    unknown_calls: int = 0
 
 
 @dataclass(frozen=True)
@@ -194,7 +196,7 @@ def source(recording: Path, workload: str, how: Mounted, output: str) -> Source:
         raise InputError(f"{recording} has no measured phase that ended", "measure it again")
     places = [phases.index(measured[0]), phases.index(measured[-1]) + 1]
     begin_ns, end_ns = (marks[place][0] for place in places)
-    promises, margin_ns = made(recording, workload, measured, output)
+    promises, margin_ns, unknown_calls = made(recording, workload, measured, output)
     return Source(
         recording,
         workload,
@@ -206,6 +208,7 @@ def source(recording: Path, workload: str, how: Mounted, output: str) -> Source:
         end_ns,
         margin_ns,
         how.mkfs_flags,
+        unknown_calls,
     )
 
 
@@ -231,7 +234,8 @@ def explore(
     known, unreadable = reference(found, cuts, limits, answered)
     plan.states += unreadable
     outcomes = _examined(found, plan, limits, answered, known, say)
-    return Exploration(outcomes, len(cuts), plan.tried, len(found.promises))
+    promises = len(found.promises)
+    return Exploration(outcomes, len(cuts), plan.tried, promises, found.unknown_calls)
 
 
 def examined(found: Source, device: str, state: State, answered: Answered) -> Outcome:
@@ -323,19 +327,21 @@ def _before_promises(found: Source, flushes: Sequence[_Flush]) -> list[list[_Flu
 def planned(
     crash: "Crash", cuts: Sequence[int], limits: Limits, without: Sequence[int] = ()
 ) -> _Plan:
-    """Choose the states of each cut, without those whose image equals one at the same promises."""
-    plan, device = _Plan(), limits.device
+    """Choose the states of each cut. An image that several cuts may leave is a state of the last
+    one, by which calls have promised most."""
+    device = limits.device
     states = crash.enumeration(device, _MOST_PLAN_BYTES)
-    for at_ns in cuts:
+    found: dict[int, State] = {}
+    for at_ns in sorted(cuts):
         pending = len(crash.pending(at_ns, device))
         try:
-            found = states.add(at_ns, limits.states_per_cut, limits.seed)
+            added = states.add(at_ns, limits.states_per_cut, limits.seed)
         except ValueError as error:
             raise InputError(str(error), "give fewer --cuts or --states") from error
-        for how, kept in found:
-            plan.states.append(State(at_ns, how, array("I", kept), pending, without))
-    plan.tried, _ = states.counts()
-    return plan
+        for number, how, kept in added:
+            found[number] = State(at_ns, how, array("I", kept), pending, without)
+    tried, _ = states.counts()
+    return _Plan(sorted(found.values(), key=lambda state: state.at_ns), tried)
 
 
 def _examined(
@@ -398,21 +404,25 @@ def reference(
         states.append(State(at_ns, "all", tuple(range(pending)), pending))
     jobs = [job_of(found, state) for state in states]
     answers = answered(about_of(found, limits), jobs, silent)
-    readable = [told["mounts"] and not told["needs_repair"] for told in answers]
-    if not readable[0]:
+    found_by_then = [
+        (at_ns, told["files"])
+        for at_ns, told in zip(instants, answers, strict=True)
+        if told["mounts"] and told["is_clean"]
+    ]
+    if not found_by_then or found_by_then[0][0] != found.begin_ns:
         raise HostError(
             f"{found.recording} cannot be mounted as it was before the command ran",
             "see `fscost crash` with --workload files for this profile",
         )
     unreadable = [
-        state for state, is_readable in zip(states, readable, strict=True) if not is_readable
+        state
+        for state, told in zip(states, answers, strict=True)
+        if not told["mounts"] or told["needs_repair"]
     ]
-    known = [at_ns for at_ns, is_readable in zip(instants, readable, strict=True) if is_readable]
+    # A repair is a part of the recovery: what was promised is there after it.
+    known, snapshots = zip(*found_by_then, strict=True)
     wanted = set(ends) & set(known)
     promises = {inode: [at for at in ats if at in wanted] for inode, ats in made.items()}
-    snapshots = [
-        told["files"] for told, is_readable in zip(answers, readable, strict=True) if is_readable
-    ]
     return fsynced.Reference(known, snapshots, promises), unreadable
 
 

@@ -12,23 +12,25 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from fscost import analyze, capture
-from fscost.crash.promises import LOST, UNNAMED
+from fscost.crash.promises import LOST, UNNAMED, UNREADABLE
 from fscost.crash.snapshot import ZERO
 
 FSYNC = "fsync"
 """Kind of a promise that any command made: its number is the inode."""
 
 
-def heard(recording: Path, phases: Sequence[str]) -> list[tuple[int, str, int]]:
-    """Return the end and the inode of each fsync and fdatasync of these phases."""
+def heard(recording: Path, phases: Sequence[str]) -> tuple[list[tuple[int, str, int]], int]:
+    """Return the end and the inode of each fsync and fdatasync of these phases, and the number of
+    calls whose end or inode is unknown: a recording holds those of the first calls alone."""
     with capture.opened(recording) as opened:
         marks = [analyze.mark(*each) for each in opened.marks()]
-    calls, _ = analyze.heard(marks, phases)
-    return [
+    calls, count = analyze.heard(marks, phases)
+    known = [
         (call.at_ns + call.took_ns, FSYNC, call.inode)
         for call in calls
         if call.took_ns is not None and call.inode is not None
     ]
+    return known, count - len(known)
 
 
 @dataclass(frozen=True)
@@ -78,18 +80,23 @@ def _file(
 ) -> Iterator[tuple[str, str]]:
     """Compare a file with the version that was promised. Each sector may also be newer."""
     path, promised = later[0]["files"][key]
-    versions = [each["files"][key][1] for each in later if key in each["files"]]
     if key not in found["files"]:
         # Its name is the promise of its folder.
-        if len(versions) == len(later):
+        if all(key in each["files"] for each in later):
             yield UNNAMED, path
         return
     mine = found["files"][key][1]
+    if promised is None:
+        return  # it could not be read even if nothing was lost, which is a fault of that state
+    if mine is None:
+        yield UNREADABLE, path
+        return
+    versions = _versions(key, later)
     shortest = min(len(version) for version in versions)
     if len(mine) < min(shortest, len(promised)):
         yield LOST, f"{path} ({len(mine)} of {len(promised)} sectors)"
         return
-    old = [each["files"][key][1] for each in earlier if key in each["files"]]
+    old = _versions(key, earlier)
     for number in range(min(len(promised), len(mine))):
         allowed = {version[number] for version in versions if number < len(version)}
         if any(len(version) <= number for version in versions):
@@ -103,6 +110,12 @@ def _file(
         if mine[number] in before or len(allowed) == 1:
             yield LOST, f"{path}, sector {number}"
             return
+
+
+def _versions(key: str, snapshots: Sequence[Mapping[str, Any]]) -> list[Sequence[int]]:
+    """Return a file's content in each snapshot in which it could be read."""
+    found = (each["files"].get(key, (None, None))[1] for each in snapshots)
+    return [version for version in found if version is not None]
 
 
 def _folder(

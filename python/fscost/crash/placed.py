@@ -33,17 +33,23 @@ _KEPT = re.compile(
 
 def made(
     recording: Path, workload: str, measured: Sequence[str], output: str
-) -> tuple[list[tuple[int, str, int]], int]:
-    """Return the instant, kind and number of each promise, and the margin of the instants."""
+) -> tuple[list[tuple[int, str, int]], int, int]:
+    """Return the instant, kind and number of each promise, the margin of the instants, and the
+    number of calls whose promise is unknown."""
     with capture.opened(recording) as opened:
         begin_unix_ns = opened.info()["begin_unix_ns"]
     # Any command may print such lines.
     said = [] if workload == COMMAND else _KEPT.findall(output)
     if any(disks for *_, disks in said):
         placed = _Placed(recording)
-        return [
-            (placed.at_ns(_completed(disks)), kind, int(number)) for _, kind, number, disks in said
-        ], 0
+        return (
+            [
+                (placed.at_ns(_completed(disks)), kind, int(number))
+                for _, kind, number, disks in said
+            ],
+            0,
+            0,
+        )
     if not begin_unix_ns:
         raise InputError(
             f"{recording} is of an emulated guest, whose clock is another one: its fsync calls have"
@@ -51,10 +57,10 @@ def made(
             "name a --workload, or measure the command with --lab native",
         )
     if checked(workload) is None:
-        return fsynced.heard(recording, measured), _CALLS_MARGIN_NS
-    return [
-        (int(at_ns) - begin_unix_ns, kind, int(number)) for at_ns, kind, number, _ in said
-    ], _MARGIN_NS
+        promises, unknown = fsynced.heard(recording, measured)
+        return promises, _CALLS_MARGIN_NS, unknown
+    promises = [(int(at_ns) - begin_unix_ns, kind, int(number)) for at_ns, kind, number, _ in said]
+    return promises, _MARGIN_NS, 0
 
 
 def _completed(disks: str) -> dict[str, _Counts]:

@@ -18,9 +18,10 @@ ZERO = 0
 
 
 def snapshot(root: Path) -> dict[str, Any]:
-    """Return each file, `{key: [path, [digest of each sector]]}`, and each folder, `{key: {name:
-    key}}`. A key is an inode and its generation, because numbers are used again. Digests are
-    Python's: the same only with the same PYTHONHASHSEED."""
+    """Return each file, `{key: [path, [digest of each sector]]}`, with None in place of the digests
+    if a read fails, and each folder, `{key: {name: key}}`. A key is an inode and its generation,
+    because numbers are used again. Digests are Python's: the same only with the same
+    PYTHONHASHSEED."""
     files: dict[str, list[Any]] = {}
     folders: dict[str, dict[str, str]] = {}
     left_bytes = _MOST_BYTES
@@ -38,7 +39,8 @@ def snapshot(root: Path) -> dict[str, Any]:
                 elif stat.S_ISREG(about.st_mode) and key not in files:
                     left_bytes -= about.st_size
                     if left_bytes >= 0:
-                        files[key] = [str(path.relative_to(root)), _sectors(path.read_bytes())]
+                        files[key] = [str(path.relative_to(root)), None]
+                        files[key][1] = _sectors(path.read_bytes())
             except OSError:
                 continue
         folders[folder_key] = here

@@ -80,7 +80,14 @@ def crash_view(
         f"{profile}: the workload called neither fsync nor fdatasync, so that only errors of the"
         " file system are found."
         for profile, found in explored.items()
-        if not found.promises
+        if not found.promises and not found.unknown_calls
+    ]
+    unheard += [
+        f"{profile}: {found.unknown_calls:,} of {found.promises + found.unknown_calls:,} calls of"
+        " fsync, fdatasync and synchronous writes promised what is not known, and is not checked:"
+        " the recording lacks their files or durations."
+        for profile, found in explored.items()
+        if found.unknown_calls
     ]
     is_unsynced = any(each.lost_s for each in judgements.values())
     told = [*examples, *_repairs(judgements), *unheard, *([_UNSYNCED] if is_unsynced else [])]
@@ -112,6 +119,7 @@ def _row(
         "states_tried": found.tried,
         "cuts": found.cuts,
         "promises": found.promises,
+        "unknown_calls": found.unknown_calls,
         **judged.counted,
         **_lost_s(judged),
         "repair_s": judged.repair_s or None,

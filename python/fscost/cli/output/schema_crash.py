@@ -68,6 +68,9 @@ class CrashRow(CrashCounts):
     cuts: int
     promises: int
     """How many the workload made; of a command, its calls of fsync and fdatasync."""
+    unknown_calls: int
+    """Calls of a command whose promise is unknown and not checked, because the recording lacks
+    their file or duration."""
     unnamed: int
     """States in which a synced file has no name, because its folder was not synced."""
     data_lost_s_p50: float | None
