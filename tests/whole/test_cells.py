@@ -286,6 +286,25 @@ def test_the_same_seed_is_the_same_work(bench: Any, value: Any) -> None:
 
 
 @pytest.mark.parametrize("spelled", ["ext4", "xfs", "btrfs"])
+def test_fsync_of_a_folder_is_a_call_for_durability(bench: Any, value: Any, spelled: str) -> None:
+    """xfs has a tracepoint of its own for it (fs/xfs/xfs_file.c, xfs_dir_fsync)."""
+    script = """
+import os
+folder = os.open(".", os.O_RDONLY)
+os.close(os.open("f", os.O_WRONLY | os.O_CREAT))
+os.fsync(folder)
+print("INODE", os.fstat(folder).st_ino)
+"""
+    sync = Step("sync", f"python3 -c '{script}'", settle="none")
+    result = bench.done(bench.cell(spelled, sync, Step("after", "true")))
+    assert value(result, "sync", "sync_calls") == 1
+    with capture.opened(result.recording) as recording:
+        intervals = {interval["name"]: interval for interval in recording.intervals()}
+    [caller] = json.loads(intervals["after"]["detail"])["sync_calls"]["callers"]
+    assert f"INODE {caller['inode']}" in result.output.read_text()
+
+
+@pytest.mark.parametrize("spelled", ["ext4", "xfs", "btrfs"])
 def test_calls_for_durability_are_in_the_marks_when_they_were_made(
     bench: Any, value: Any, spelled: str, tmp_path: Path
 ) -> None:

@@ -48,7 +48,7 @@ def plan(profile: Profile, flags: list[Flag], main_bytes: int, seed: int) -> For
         ("mkfs.xfs", *words_of(ours), *words_of(flags), "{disk.main}"),
         superblock=("xfs_db", "-r", "-c", "sb 0", "-c", "p", "{disk.main}"),
         mount_options=join_options(profile.mount_options, *_device_options(profile, flags)),
-        sync_tracepoints=("xfs/xfs_file_fsync",),
+        sync_tracepoints=("xfs/xfs_file_fsync", "xfs/xfs_dir_fsync"),
     )
 
 
