@@ -4,6 +4,7 @@ use crate::bytes::{be16, be32};
 
 const MAGIC: u32 = 0xC03B_3998;
 const INCOMPAT_64BIT: u32 = 0x2;
+const INCOMPAT_ASYNC_COMMIT: u32 = 0x4;
 const INCOMPAT_CSUM_V2: u32 = 0x8;
 const INCOMPAT_CSUM_V3: u32 = 0x10;
 const INCOMPAT_FAST_COMMIT: u32 = 0x20;
@@ -97,6 +98,12 @@ impl Superblock {
         self.incompat & feature != 0
     }
 
+    /// Returns whether a commit block may be written before the blocks that it commits
+    /// (`jbd2_journal_commit_transaction`).
+    pub fn has_async_commit(&self) -> bool {
+        self.has(INCOMPAT_ASYNC_COMMIT)
+    }
+
     /// End of the log. Fast commits come after it (`jbd2_journal_load`, `journal_init_common`).
     pub fn end(&self) -> u32 {
         if !self.has(INCOMPAT_FAST_COMMIT) {
@@ -115,6 +122,17 @@ impl Superblock {
     pub fn after(&self, position: u32) -> u32 {
         let next = position.saturating_add(1);
         if next >= self.end() { self.first } else { next }
+    }
+
+    /// Number of positions from one to another around the log.
+    pub fn distance(&self, from: u32, to: u32) -> u32 {
+        match to.checked_sub(from) {
+            Some(distance) => distance,
+            None => {
+                let around = self.end().saturating_sub(from);
+                around.saturating_add(to.saturating_sub(self.first))
+            }
+        }
     }
 
     /// Returns the copies that a descriptor block announces, in the order of their positions

@@ -26,7 +26,10 @@ pub struct Transaction {
     /// positions.
     pub copies: Vec<(u64, Option<Copy>)>,
     missing: usize,
-    committed: bool,
+    /// Blocks that announce copies or revoke older ones.
+    controls: usize,
+    /// Position of the commit block.
+    commit: Option<u32>,
 }
 
 /// Largest number of transactions that may lie in a page of 4 KiB, in blocks of 1 KiB.
@@ -48,8 +51,12 @@ pub struct Journal {
     early: BTreeMap<u32, Copy>,
     /// Sequence number of the last transaction that was complete.
     complete: Option<u32>,
-    /// The event that wrote the newest commit block.
-    commit: (u32, u64),
+    /// Sequence number and position of its commit block, where the next transaction begins.
+    /// Unknown before the first, and after the log was emptied.
+    end: Option<(u32, u32)>,
+    /// The newest commit block: its sequence number, the event that wrote it, and the event that
+    /// wrote the one before.
+    commit: (u32, u64, u64),
     /// Copies of transactions that never became complete, with their home blocks if they were
     /// announced.
     abandoned: Vec<(Option<u64>, Copy)>,
@@ -66,7 +73,8 @@ impl Journal {
             expected: HashMap::default(),
             early: BTreeMap::new(),
             complete: None,
-            commit: (0, 0),
+            end: None,
+            commit: (0, 0, 0),
             abandoned: Vec::new(),
         }
     }
@@ -93,6 +101,9 @@ impl Journal {
         if position == self.superblock_at {
             if let Some(superblock) = jbd2::Superblock::parse(content) {
                 self.superblock = superblock;
+                if superblock.tail().is_none() {
+                    self.end = None;
+                }
             }
             return own(Structure::JournalSuperblock);
         }
@@ -107,18 +118,24 @@ impl Journal {
         let is_again = self.is_again(sequence);
         let structure = match control {
             Control::Superblock => return own(Structure::JournalSuperblock),
-            Control::Revoke => Structure::JournalRevoke,
+            Control::Revoke => {
+                if !is_again {
+                    self.transactions.entry(sequence).or_default().controls += 1;
+                }
+                Structure::JournalRevoke
+            }
             Control::Descriptor => {
                 if !is_again {
+                    self.transactions.entry(sequence).or_default().controls += 1;
                     self.announce(position, sequence, content);
                 }
                 Structure::JournalDescriptor
             }
             Control::Commit => {
                 if !is_again {
-                    self.transactions.entry(sequence).or_default().committed = true;
+                    self.transactions.entry(sequence).or_default().commit = Some(position);
                     if self.commit.0 != sequence {
-                        self.commit = (sequence, row.event);
+                        self.commit = (sequence, row.event, self.commit.1);
                     }
                 }
                 Structure::JournalCommit
@@ -140,6 +157,8 @@ impl Journal {
 
     fn announce(&mut self, position: u32, sequence: u32, descriptor: &[u8]) {
         let mut at = position;
+        let (last, event, before) = self.commit;
+        let since = if last == sequence { before } else { event };
         for Tag { home, escaped } in self.superblock.tags(descriptor) {
             at = self.superblock.after(at);
             let transaction = self.transactions.entry(sequence).or_default();
@@ -151,9 +170,9 @@ impl Journal {
             {
                 older.missing = older.missing.saturating_sub(1);
             }
-            // A copy no newer than the last commit block is the earlier content of this place.
+            // A copy no newer than the transaction before is the earlier content of this place.
             match self.early.remove(&at) {
-                Some(copy) if copy.row.event > self.commit.1 => self.arrive(at, copy),
+                Some(copy) if copy.row.event > since => self.arrive(at, copy),
                 early => self.abandoned.extend(early.map(|copy| (None, copy))),
             }
         }
@@ -183,14 +202,34 @@ impl Journal {
         let (&sequence, _) = self
             .transactions
             .iter()
-            .find(|(_, t)| t.committed && t.missing == 0)?;
+            .find(|(sequence, t)| self.is_whole(**sequence, t))?;
         let later = self.transactions.split_off(&sequence);
         let older = std::mem::replace(&mut self.transactions, later);
         let copies = older.into_values().flat_map(|t| t.copies);
         self.abandoned
             .extend(copies.filter_map(|(home, copy)| Some((Some(home), copy?))));
         self.complete = Some(sequence);
-        Some((sequence, self.transactions.remove(&sequence)?))
+        let transaction = self.transactions.remove(&sequence)?;
+        self.end = transaction.commit.map(|position| (sequence, position));
+        Some((sequence, transaction))
+    }
+
+    /// Returns whether all blocks of a transaction were written.
+    fn is_whole(&self, sequence: u32, transaction: &Transaction) -> bool {
+        let Some(commit) = transaction.commit.filter(|_| transaction.missing == 0) else {
+            return false;
+        };
+        let begins = self
+            .end
+            .filter(|(last, _)| last.checked_add(1) == Some(sequence));
+        let Some((_, end)) = begins.filter(|_| self.superblock.has_async_commit()) else {
+            return true;
+        };
+        // The commit block may come before a descriptor, but then the log has room for one. The
+        // next transaction waits for all of this one.
+        let blocks = transaction.controls + transaction.copies.len() + 1;
+        let is_last = self.transactions.keys().next_back() == Some(&sequence);
+        !is_last || self.superblock.distance(end, commit) as usize == blocks
     }
 
     /// Removes and returns copies that can no longer become part of a transaction, with their home
@@ -276,6 +315,40 @@ mod tests {
         // Block 9 is escaped: it begins with the magic number.
         assert_eq!(copies(&transaction), [(50, 5), (9, 0xC0)]);
         assert!(journal.committed().is_none() && journal.abandoned().is_empty());
+    }
+
+    #[test]
+    fn an_asynchronous_commit_waits_for_all_descriptors() {
+        let superblock = block(&[MAGIC, 4, 0, 1024, 8, 1, 1, 1, 0, 0, 4]);
+        let superblock = jbd2::Superblock::parse(&superblock).unwrap();
+        let mut journal = Journal::new(vec![(100, 8, 0)], 0, superblock);
+        let mut event = 0;
+        let mut write = |journal: &mut Journal, position, content: &[u8]| {
+            event += 1;
+            let row = Row {
+                event,
+                ..Row::data(0, 1024)
+            };
+            journal.write(position, content, row)
+        };
+        write(&mut journal, 3, &descriptor(3, &[50]));
+        write(&mut journal, 4, &block(&[1 << 24]));
+        write(&mut journal, 5, &block(&[MAGIC, 2, 3]));
+        assert_eq!(copies(&journal.committed().unwrap().1), [(50, 1)]);
+        // The end of the log splits the next transaction, and its second part is written first.
+        write(&mut journal, 2, &block(&[MAGIC, 2, 4]));
+        write(&mut journal, 1, &block(&[2 << 24]));
+        assert!(journal.committed().is_none(), "the descriptor is missing");
+        write(&mut journal, 6, &block(&[MAGIC, 5, 4]));
+        write(&mut journal, 7, &descriptor(4, &[51]));
+        let (sequence, transaction) = journal.committed().unwrap();
+        assert_eq!((sequence, copies(&transaction)), (4, vec![(51, 2)]));
+        assert!(journal.abandoned().is_empty());
+        // A later transaction shows that this one is whole, wherever it began.
+        write(&mut journal, 5, &block(&[MAGIC, 2, 5]));
+        assert!(journal.committed().is_none());
+        write(&mut journal, 6, &descriptor(6, &[52]));
+        assert_eq!(journal.committed().unwrap().0, 5);
     }
 
     #[test]
