@@ -26,8 +26,8 @@ pub enum Record<'b> {
     Name(u32, Entry<'b>),
     /// Inode number and generation.
     Inode(u32, u32),
-    /// End of a fast commit.
-    Tail,
+    /// End of a fast commit: the transaction that will commit the same changes.
+    Tail(u32),
 }
 
 /// Returns the records of a block. No record crosses the end of a block.
@@ -40,11 +40,11 @@ pub fn records<'b>(block: &'b [u8], superblock: &Superblock) -> impl Iterator<It
         ((1..=LAST_TAG).contains(&tag) && body.len() == length).then_some((tag, body))
     });
     tags.filter_map(move |(tag, body)| {
-        let inode = le32(body, 0);
+        let first = le32(body, 0);
         match tag {
             ADD_RANGE if body.len() == 16 => {
                 let claim = map::of_extent(part(body, 4, 16), Content::Data, superblock);
-                claim.map(|claim| Record::Range(inode, claim))
+                claim.map(|claim| Record::Range(first, claim))
             }
             CREATE | LINK => {
                 let entry = Entry {
@@ -52,13 +52,13 @@ pub fn records<'b>(block: &'b [u8], superblock: &Superblock) -> impl Iterator<It
                     name: part(body, 8, body.len()),
                     is_directory: false,
                 };
-                Some(Record::Name(inode, entry))
+                Some(Record::Name(first, entry))
             }
             INODE => {
                 let fields = Inode(part(body, 4, body.len()));
-                Some(Record::Inode(inode, fields.generation()))
+                Some(Record::Inode(first, fields.generation()))
             }
-            TAIL => Some(Record::Tail),
+            TAIL => Some(Record::Tail(first)),
             _ => None,
         }
     })
@@ -81,7 +81,7 @@ mod tests {
             tag(9, &[0; 8]),
             tag(CREATE, &name),
             tag(ADD_RANGE, &range),
-            tag(TAIL, &[0; 8]),
+            tag(TAIL, &[7, 0, 0, 0, 0, 0, 0, 0]),
             tag(77, &[0; 4]),
             tag(ADD_RANGE, &range),
         ];
@@ -91,7 +91,7 @@ mod tests {
         let [
             Record::Name(2, entry),
             Record::Range(12, Claim { start, length, .. }),
-            Record::Tail,
+            Record::Tail(7),
         ] = found[..]
         else {
             panic!("{found:?}");

@@ -8,10 +8,15 @@ use super::{
 };
 use crate::hash::HashSet;
 use crate::track::reused::{Owner, Reused};
+use std::collections::BTreeMap;
 
 /// State from fast commits, valid until the next full transaction.
 #[derive(Debug, Default)]
 pub(super) struct FastCommits {
+    /// Blocks of the fast-commit area without a block that ends a fast commit yet, by position.
+    open: BTreeMap<u32, Box<[u8]>>,
+    /// Transaction of the last fast commit, and the position after it.
+    end: Option<(u32, u32)>,
     /// Data that inodes have mapped since rows were last settled.
     new: Vec<(u32, Claim)>,
     /// Uses that fast commits gave to blocks, with the blocks as they were before.
@@ -37,8 +42,40 @@ pub(super) struct Mapped {
 }
 
 impl FastCommits {
-    /// Reads a block of the journal's fast-commit area.
-    pub(super) fn read(&mut self, block: &[u8], state: &mut State) {
+    /// Reads a block of the journal's fast-commit area; `complete` is the last transaction that was
+    /// complete. RAID 4, 5 and 6 write pages of 4 KiB, and with them the smaller blocks beside a new
+    /// one, which may hold fast commits of transactions that are complete.
+    pub(super) fn read(
+        &mut self,
+        position: u32,
+        block: &[u8],
+        complete: Option<u32>,
+        state: &mut State,
+    ) {
+        self.open.insert(position, block.into());
+        let tail = records(block, &state.superblock).find_map(|record| match record {
+            Record::Tail(transaction) => Some(transaction),
+            _ => None,
+        });
+        let Some(tail) = tail else {
+            return;
+        };
+        let begin = self.end.filter(|&(transaction, _)| transaction == tail);
+        let begin = begin.map_or(0, |(_, position)| position);
+        // `tid_gt` of include/linux/jbd2.h
+        let is_new = |complete| tail.wrapping_sub(complete) as i32 > 0;
+        if position < begin || !complete.is_none_or(is_new) {
+            self.open.remove(&position);
+            return;
+        }
+        for (_, block) in std::mem::take(&mut self.open).range(begin..=position) {
+            self.apply(block, state);
+        }
+        self.end = Some((tail, position.saturating_add(1)));
+        self.is_complete = true;
+    }
+
+    fn apply(&mut self, block: &[u8], state: &mut State) {
         for record in records(block, &state.superblock) {
             match record {
                 Record::Range(inode, claim) => self.new.push((inode, claim)),
@@ -48,7 +85,7 @@ impl FastCommits {
                         self.remade.insert(inode);
                     }
                 }
-                Record::Tail => self.is_complete = true,
+                Record::Tail(_) => {}
             }
         }
     }
@@ -95,6 +132,8 @@ impl FastCommits {
 
     /// Forgets everything: the full commit repeats everything that still holds.
     pub(super) fn forget(&mut self, space: &mut Space) {
+        self.open.clear();
+        self.end = None;
         for (used, before) in std::mem::take(&mut self.claimed).into_iter().rev() {
             space.release(before.start, before.length, used);
             if let Some(used) = before.used {
@@ -185,6 +224,38 @@ mod tests {
             assert_eq!(mapped.reused.is_empty(), !is_remade);
             assert_eq!(state.space.get(100), Some(data(12)));
         }
+    }
+
+    /// A page of RAID 5 holds four blocks of 1 KiB: what was just written, and what was there.
+    #[test]
+    fn blocks_beside_a_fast_commit_are_what_they_were() {
+        let tag = |tag: u16, words: &[u32]| {
+            let length = 4 * words.len() as u16;
+            let body = words.iter().flat_map(|word| word.to_le_bytes());
+            let head = [tag.to_le_bytes(), length.to_le_bytes()].concat();
+            head.into_iter().chain(body).collect::<Vec<u8>>()
+        };
+        let range = |inode, start| tag(1, &[inode, 0, 4, start]);
+        let tail = |transaction| tag(8, &[transaction, 0]);
+        let mut state = ext2();
+        let mut commits = FastCommits::default();
+        let mut read = |position, block: &[u8]| {
+            commits.read(position, block, Some(6), &mut state);
+            let new = std::mem::take(&mut commits.new);
+            new.into_iter().map(|(inode, _)| inode).collect::<Vec<_>>()
+        };
+        let (first, second) = (range(12, 100), [range(13, 200), tail(7)].concat());
+        let stale = [range(99, 300), tail(6)].concat();
+        assert!(read(10, &first).is_empty(), "the fast commit is not whole");
+        assert!(read(11, &stale).is_empty());
+        assert!(read(12, &range(98, 300)).is_empty());
+        assert!(read(10, &first).is_empty());
+        assert_eq!(read(11, &second), [12, 13]);
+        // The next fast commit, with the last of this one before it.
+        assert!(read(11, &second).is_empty());
+        assert_eq!(read(12, &[range(14, 400), tail(7)].concat()), [14]);
+        // The next transaction begins again.
+        assert_eq!(read(10, &[range(15, 500), tail(8)].concat()), [15]);
     }
 
     #[test]

@@ -93,6 +93,11 @@ impl Journal {
         self.superblock.tail()
     }
 
+    /// Returns the last transaction that was complete.
+    pub fn complete(&self) -> Option<u32> {
+        self.complete
+    }
+
     /// Records a write to a block of the journal, which `row` covers. Returns the row with the
     /// structure and transaction of a block of the journal's own. A copy is kept until its
     /// transaction is complete.

@@ -59,6 +59,7 @@ impl Running {
             return Some(log);
         };
         let mut row = journal.write(position, content, log)?;
+        let complete = journal.complete();
         if row.structure == Structure::JournalSuperblock {
             let later = match journal.tail() {
                 Some(tail) => self.written_home.split_off(&tail),
@@ -67,7 +68,8 @@ impl Running {
             let home = std::mem::replace(&mut self.written_home, later);
             row.causes = for_log(home.into_values().fold(Causes::NONE, Causes::and));
         } else if row.structure == Structure::JournalFastCommit {
-            self.fast_commits.read(content, &mut self.state);
+            self.fast_commits
+                .read(position, content, complete, &mut self.state);
         }
         Some(row)
     }
