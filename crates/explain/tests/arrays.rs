@@ -80,6 +80,12 @@ struct Splitter {
     content: Vec<u8>,
     /// Number of the disk's event for each event of the members.
     origin: Vec<u64>,
+    /// Events that wrote data of files.
+    of_files: HashSet<u64>,
+    /// The newest of them.
+    newest: Option<Event>,
+    /// Bytes that md wrote again to one mirror alone.
+    repaired: u64,
 }
 
 impl Splitter {
@@ -150,6 +156,23 @@ impl Splitter {
             }
             at += length;
         }
+        if self.of_files.contains(&origin) {
+            self.newest = Some(event);
+        }
+    }
+
+    /// Writes the first part of the newest data again, to its last mirror alone.
+    fn repair(&mut self) {
+        let Some(event) = self.newest.take().filter(|_| self.map.copies() > 1) else {
+            return;
+        };
+        let (places, length) = self.map.places(event.offset);
+        let length = length.min(event.length);
+        let content = self.content[event.offset as usize..][..length as usize].to_vec();
+        if let Some(place) = places.into_iter().next_back() {
+            self.repaired += length;
+            self.on(u64::MAX, place, Event { length, ..event }, &content);
+        }
     }
 
     fn parity(&mut self, origin: u64, event: Event, array_offset: u64, length: u64) {
@@ -180,8 +203,8 @@ impl Splitter {
 }
 
 /// Converts the recording `path` of one disk into one of an array of this shape. Also returns the
-/// origin of its events.
-fn split(path: &Path, plain: &Explained, geometry: &Geometry, to: &Path) -> (Map, Vec<u64>) {
+/// origin of its events, and the bytes of repairs.
+fn split(path: &Path, plain: &Explained, geometry: &Geometry, to: &Path) -> (Map, Vec<u64>, u64) {
     let recording = Recording::open(path).unwrap();
     let map = Map::new(geometry).unwrap();
     assert!(map.size_bytes() >= recording.header().disks[0].size_bytes);
@@ -204,6 +227,14 @@ fn split(path: &Path, plain: &Explained, geometry: &Geometry, to: &Path) -> (Map
         content: vec![0; map.size_bytes() as usize],
         map,
         origin: Vec::new(),
+        of_files: plain
+            .rows
+            .iter()
+            .filter(|row| row.structure == Structure::FileData)
+            .map(|row| row.event)
+            .collect(),
+        newest: None,
+        repaired: 0,
     };
     splitter.metadata(geometry);
     // A punched hole is zeros or a discard; the disk's explanation tells which.
@@ -218,6 +249,7 @@ fn split(path: &Path, plain: &Explained, geometry: &Geometry, to: &Path) -> (Map
                     splitter.mark(number, &name, event.complete_ns);
                 }
                 Op::Flush => {
+                    splitter.repair();
                     for disk in 0..geometry.member_bytes.len() as u16 {
                         splitter.append(number, Event { disk, ..*event }, &[]);
                     }
@@ -248,7 +280,7 @@ fn split(path: &Path, plain: &Explained, geometry: &Geometry, to: &Path) -> (Map
     });
     walk.unwrap();
     splitter.writer.finish().unwrap();
-    (splitter.map, splitter.origin)
+    (splitter.map, splitter.origin, splitter.repaired)
 }
 
 /// Explanation of each sector, by event, place in the array and copy.
@@ -292,6 +324,12 @@ fn of_members(explained: &Explained, map: &Map, origin: &[u64]) -> (Said, HashMa
             Some(Role::Data { array_offset, copy }) => {
                 assert_eq!(row.copy, copy, "{row:?}");
                 let event = origin[row.event as usize];
+                let is_repair = row.structure == Structure::MdResync;
+                assert_eq!(is_repair, event == u64::MAX, "{row:?}");
+                if is_repair {
+                    *others.entry(row.structure).or_insert(0) += row.length;
+                    continue;
+                }
                 say(&mut said, explained, row, event, array_offset, copy);
             }
             role => {
@@ -308,7 +346,7 @@ fn compare(path: &Path, geometry: &Geometry) {
     let folder = tempfile::tempdir().unwrap();
     let to = folder.path().join("array.fscost");
     let plain = explain(&Recording::open(path).unwrap()).unwrap();
-    let (map, origin) = split(path, &plain, geometry, &to);
+    let (map, origin, repaired) = split(path, &plain, geometry, &to);
     let recording = Recording::open(&to).unwrap();
     let explained = explain(&recording).unwrap();
     assert_conserved(&recording, &explained);
@@ -334,6 +372,8 @@ fn compare(path: &Path, geometry: &Geometry) {
     let of_each = 4096 * members as u64;
     assert_eq!(others.get(&Structure::MdSuperblock), Some(&of_each));
     assert_eq!(others.get(&Structure::MdBitmap), Some(&of_each));
+    let resync = others.get(&Structure::MdResync).copied();
+    assert_eq!(resync.unwrap_or_default(), repaired);
 }
 
 fn shapes() -> impl Strategy<Value = Geometry> {

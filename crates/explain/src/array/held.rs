@@ -66,6 +66,16 @@ impl Held {
         last.is_some_and(|(&at, part)| at + part.length > start)
     }
 
+    /// Returns the content of this range if one held part contains it; empty for zeroes.
+    pub fn content(&self, start: u64, end: u64) -> Option<&[u8]> {
+        let (&at, whole) = self.parts.range(..=start).next_back()?;
+        let (from, to) = ((start - at) as usize, (end - at) as usize);
+        match whole.content.is_empty() {
+            true => (end - at <= whole.length).then_some(&[]),
+            false => whole.content.get(from..to),
+        }
+    }
+
     /// Adds a write to the array. No held part may overlap it.
     pub fn push(&mut self, write: &Write<'_>, part: Part) {
         if self.parts.is_empty() {

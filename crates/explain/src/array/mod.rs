@@ -38,6 +38,9 @@ struct Open {
     part: usize,
     /// One bit for each copy that was written.
     copies: u64,
+    /// True if the array already had this content there. md may then have made its members agree,
+    /// and no other copy follows.
+    is_same: bool,
 }
 
 /// The file system on an array, and the destination of its rows.
@@ -199,6 +202,9 @@ impl Array {
         // A member that already has its copy is written again, with the next content of that place.
         let known = known.into_iter();
         for (start, stop, open) in known.filter(|(.., open)| open.copies & bit == 0) {
+            if open.is_same && !self.is_copy(data, (start, stop), above)? {
+                continue;
+            }
             if at < start {
                 self.first_copy(data, (at, start), above)?;
             }
@@ -213,6 +219,25 @@ impl Array {
         match at < end {
             true => self.first_copy(data, (at, end), above),
             false => Ok(()),
+        }
+    }
+
+    /// Returns whether the array's last content of this range is written again.
+    fn is_copy(
+        &self,
+        data: &Data<'_>,
+        (start, end): (u64, u64),
+        above: &mut Above<'_, '_>,
+    ) -> Result<bool> {
+        let part = data.write.part(start - data.array_offset, end - start);
+        let write = Write {
+            disk: self.shape.disk,
+            offset: start,
+            ..part
+        };
+        match self.held.content(start, end) {
+            Some(held) => Ok(held == write.content),
+            None => write.is_on(above.disks),
         }
     }
 
@@ -243,6 +268,7 @@ impl Array {
             let open = Open {
                 part: placed,
                 copies: 1 << source.copy,
+                is_same,
             };
             self.open.insert(start, end, open);
         }
