@@ -240,7 +240,7 @@ impl Home<'_, '_> {
             },
             shift: None,
         };
-        let owner = owner.filter(|_| !self.is_settled);
+        let owner = owner.filter(|owner| !self.is_settled && !self.is_stale(owner, offset, length));
         let Owner {
             inode,
             structure,
@@ -251,6 +251,15 @@ impl Home<'_, '_> {
             shift,
             ..self.row(offset, length, structure)
         })
+    }
+
+    /// Returns whether these blocks, which do not identify themselves, no longer hold an inode's
+    /// attributes: each of their blocks has a header (`xfs_attr3_rmt_hdr`, `xfs_da3_blkinfo`). The
+    /// log says so later, if the blocks were freed and used again since it was last written. Content
+    /// that was not read is zero.
+    fn is_stale(&self, owner: &Owner, offset: u64, length: u64) -> bool {
+        let content = self.write.part(offset - self.write.offset, length).content;
+        owner.structure == Structure::Xattr && !is_zero(content)
     }
 
     /// Returns a row for a part of the write that changed the disk.
@@ -396,6 +405,36 @@ mod tests {
         value[32..40].copy_from_slice(&77_u64.to_be_bytes());
         value[40..48].copy_from_slice(&sector.to_be_bytes());
         [vec![1; 4096], value].concat()
+    }
+
+    #[test]
+    fn what_has_no_header_is_no_attribute_any_more() {
+        const OFFSET: u64 = 256 * 4096;
+        let (mut metadata, mut rows) = (Metadata::new(geometry()), Rows::default());
+        let owner = |structure| Owner {
+            inode: 9,
+            structure,
+            shift: None,
+        };
+        let blocks = OFFSET / metadata.geometry.block_bytes;
+        let attributes = owner(Structure::Xattr);
+        metadata.owners.give(blocks, 2, attributes, false);
+        let content = data_and_value(257 * 8);
+        let write = Write {
+            event: 0,
+            time_ns: 0,
+            disk: 0,
+            offset: OFFSET,
+            content: &content,
+            length: content.len() as u64,
+            formatting: false,
+        };
+        explain(&write, &mut metadata, &mut rows);
+        let data = owner(Structure::FileData);
+        metadata.owners.claim(OFFSET, 4096, data, &mut rows);
+        let rows = rows.to_vec();
+        let found: Vec<_> = rows.iter().map(|row| (row.structure, row.inode)).collect();
+        assert_eq!(found, [(Structure::FileData, 9), (Structure::Xattr, 77)]);
     }
 
     #[test]
