@@ -61,6 +61,20 @@ def test_a_choice_of_a_workload_makes_runs(fscost: Run, tmp_path: Path) -> None:
     assert "--max-cells" in fscost("compare", *options, *setting, *again, check=(2,)).stderr
 
 
+def test_runs_whose_names_look_alike_have_folders_of_their_own(
+    fscost: Run, compare: Run, tmp_path: Path
+) -> None:
+    """Long names are cut, and signs are no part of a folder's name."""
+    command = ("echo", "{n}", "{journal_mode_of_sqlite}", "{synchronous}")
+    lists = ("-L", "journal_mode_of_sqlite", "delete,wal", "-L", "synchronous", "normal,full")
+    options = ("--on", "ext4", "-r", "1", "-P", "n", "-1..1:2", *lists)
+    compare(*options, "-o", "out", command=command)
+    ran = [load(folder).manifest.request["command"] for folder in (tmp_path / "out").iterdir()]
+    assert len({tuple(words) for words in ran}) == 8
+    said = compare(*options, "--resume", "out", command=command).stderr
+    assert said.count("finished already") == 8
+
+
 @pytest.mark.parametrize(
     ("lab", "kind"), [("fake:fail_mkfs=", "mkfs"), ("fake:fail_mount=", "mount")]
 )

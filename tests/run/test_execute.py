@@ -1,5 +1,6 @@
 """The run loop: order, repetitions, skipped cells, failures, and kept files."""
 
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -186,6 +187,25 @@ def test_a_full_host_disk_ends_the_run(spec: Make, go: Go) -> None:
     with pytest.raises(HostError, match="the host's disk is full"):
         go(spec(), FakeLab(fail={"xfs.1": ("host-disk-full", "the host's disk is full")}))
     assert load(spec().folder).manifest.cells[-1].kind == "host-disk-full"
+
+
+def test_a_profile_that_is_skipped_leaves_the_cells_beside_it_alone(
+    spec: Make, go: Go, heard: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_skipped = threading.Event()
+
+    class Late(FakeLab):
+        def run(
+            self, cell: Cell, options: LabOptions, on_step: Callable[[str], None]
+        ) -> CellResult:
+            if cell.profile.name == "xfs":
+                return CellResult(cell, "skipped", "too small for xfs")
+            assert is_skipped.wait(60)
+            return super().run(cell, options, on_step)
+
+    monkeypatch.setattr(heard, "skips", lambda *_: is_skipped.set())
+    outcome = go(spec(), Late(side_by_side=3))
+    assert len(outcome.results.manifest.done) == 6
 
 
 def test_a_profile_that_the_lab_skips_late_is_out(spec: Make, go: Go, heard: Any) -> None:

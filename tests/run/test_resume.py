@@ -1,14 +1,14 @@
 """Interrupted and resumed runs have the same cells as uninterrupted ones."""
 
 import json
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from fscost.errors import InputError
+from fscost.errors import HostError, InputError
 from fscost.lab.fake import FakeLab
 from fscost.profile.model import Profile
 from fscost.results import load
@@ -141,6 +141,48 @@ def test_another_lab_or_kernel_is_refused(spec: Make, go: Go) -> None:
         go(spec(resume=True), FakeLab(name="other"))
     with pytest.raises(InputError, match=r"its kernel.release was '6.1.0-fake' and is '6.2' now"):
         go(spec(resume=True), FakeLab(kernel="6.2"))
+
+
+def test_other_versions_are_refused_if_the_bytes_depend_on_them(
+    spec: Make, go: Go, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @dataclass
+    class Versioned(FakeLab):
+        tools: Mapping[str, str] = field(default_factory=dict)
+        guest: Mapping[str, Any] = field(default_factory=dict)
+
+        def environment(self, profiles: Sequence[Profile]) -> dict[str, Any]:
+            guest = {"guest": self.guest} if self.guest else {}
+            return super().environment(profiles) | {"tools": self.tools} | guest
+
+    old, new = {"mkfs.ext4": "1.46", "git": "2.39"}, {"mkfs.ext4": "1.46", "git": "2.40"}
+    go(spec(), Versioned(stop_at={2: KeyboardInterrupt()}, tools=old))
+    with pytest.raises(InputError, match=r"its mkfs.ext4 was '1.46' and is '1.47' now"):
+        go(spec(resume=True), Versioned(tools={"mkfs.ext4": "1.47"}))
+    go(spec(resume=True), Versioned(stop_at={4: KeyboardInterrupt()}, tools=new))
+    with monkeypatch.context() as changed:
+        changed.setattr("fscost.host.fscost_version", lambda: "9")
+        with pytest.raises(InputError, match=r"its fscost_version was .* and is '9' now"):
+            go(spec(resume=True), Versioned(tools=new))
+    # Guests do not run the host's kernel.
+    spec_of_guests = {"folder": spec().folder.with_name("guests")}
+    guest = {"builds": {"6.12": "6.12.1"}}
+    lab = Versioned(stop_at={2: KeyboardInterrupt()}, guest=guest)
+    go(spec(**spec_of_guests), lab)
+    with pytest.raises(InputError, match=r"its guest.builds was"):
+        go(spec(resume=True, **spec_of_guests), Versioned(guest={"builds": {"6.12": "6.12.2"}}))
+    assert (
+        go(spec(resume=True, **spec_of_guests), Versioned(kernel="6.2", guest=guest)).exit_code == 0
+    )
+
+
+def test_a_cell_for_which_the_host_had_no_space_runs_again(spec: Make, go: Go) -> None:
+    with pytest.raises(HostError):
+        go(spec(), FakeLab(fail={"xfs.1": ("host-disk-full", "the host's disk is full")}))
+    lab = FakeLab()
+    rest = go(spec(resume=True), lab)
+    assert "xfs.1" in lab.ran
+    assert len(rest.results.manifest.done) == 9
 
 
 def test_a_folder_that_holds_no_run_is_refused(spec: Make, go: Go) -> None:

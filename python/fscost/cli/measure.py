@@ -91,10 +91,11 @@ def _several(
         _check_folder(place.resume, trust=place.trust)
     done: dict[str, RunResults] = {}
     worst = 0
+    folders = run.folders(found)
     for name, asked in found.items():
         if place.dry_run:
             print(plain(f"# run {name}"))
-        own = _place_of(name, place)
+        own = _place_of(folders[name], place)
         outcome = _finished(asked, own)
         if outcome is not None:
             say(f"{name}: finished already")
@@ -152,11 +153,11 @@ def _check_folder(folder: Path, *, trust: bool) -> None:
 
 
 def _place_of(name: str, place: Place) -> Place:
-    """Return the place of one run among several: a folder in that of --out or --resume. A run that
-    has begun there is resumed."""
+    """Return the place of one run among several: the folder of this name in that of --out or
+    --resume. A run that has begun there is resumed."""
     if place.resume is None:
-        return replace(place, out=place.out and place.out / run.slug(name))
-    folder = place.resume / run.slug(name)
+        return replace(place, out=place.out and place.out / name)
+    folder = place.resume / name
     if (folder / MANIFEST).exists():
         return replace(place, resume=folder)
     return replace(place, resume=None, out=folder)

@@ -80,12 +80,13 @@ class RunStore:
 
     def drop(self, cells: Collection[str]) -> None:
         """Remove finished cells and their samples, and save."""
+        # The journal may hold some of them, and others, and follow the manifest that is written
+        # below if the samples stay the same.
+        self.save()
         self.manifest.cells = [kept for kept in self.manifest.cells if kept.cell not in cells]
         samples = self._samples()
         is_of_them = pc.is_in(samples["cell"], pa.array(sorted(cells), pa.string()))
         self._tables = [samples.filter(pc.invert(is_of_them))]
-        # First, because it may hold them and follow the manifest that is written now.
-        (self.folder / JOURNAL).unlink(missing_ok=True)
         self.save()
 
     def save(self) -> None:

@@ -353,7 +353,7 @@ class _Run:
     def _skip(self, store: RunStore, cell: Cell, because: str) -> None:
         """Record that a profile cannot run here, as the lab discovered only when it ran the
         cell."""
-        run_folder.remove_unfinished(store)
+        run_folder.remove_attempt(store.folder, cell.id)
         store.manifest.skipped.append(Skipped(cell.id, cell.profile.name, because))
         store.save()
         self.listener.skips(cell.profile.name, because)

@@ -1,9 +1,11 @@
 """The run's folder: a new one, or an earlier run's folder to resume in."""
 
+import hashlib
 import itertools
 import os
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,7 +14,9 @@ from typing import Any
 from fscost import files, host
 from fscost.errors import HostError, InputError
 from fscost.lab.base import Site
+from fscost.profile import plan_format
 from fscost.results import CELLS, INPUTS, JOURNAL, MANIFEST, SAMPLES, Manifest, RunStore, Skipped
+from fscost.run.record import RUN_ENDING_KINDS
 from fscost.run.spec import RunSpec, plain
 
 _CELL = re.compile(r"[0-9A-Za-z-]+\.[0-9]+")
@@ -35,6 +39,19 @@ def default_folder(name: str, now: datetime | None = None) -> Path:
 def slug(name: str) -> str:
     """Turn `name` into a folder name that needs no shell quoting."""
     return re.sub(r"[^0-9A-Za-z._]+", "-", name)[:40].strip("-.") or "run"
+
+
+def folders(names: Collection[str]) -> dict[str, str]:
+    """Return a folder name for each run of several, all different. `slug` cuts long names, and
+    `n=1` and `n=-1` look the same to it."""
+    count = Counter(map(slug, names))
+
+    def own(name: str) -> str:
+        short = slug(name)
+        digest = hashlib.sha256(name.encode("utf-8", "surrogateescape")).hexdigest()[:8]
+        return short if count[short] == 1 else f"{short[:31]}-{digest}"
+
+    return {name: own(name) for name in names}
 
 
 def point_latest(folder: Path) -> None:
@@ -105,14 +122,31 @@ def reopen(spec: RunSpec, site: Site) -> RunStore:
     _same(spec.folder, "profiles", earlier.profiles, [plain(profile) for profile in spec.profiles])
     _same(spec.folder, "workload", earlier.workload, _workload(spec))
     _same(spec.folder, "options", earlier.options, spec.options)
-    environment = site.environment(spec.profiles)
-    for what in ("kernel", "guest"):
-        _same(spec.folder, what, earlier.environment.get(what), environment.get(what))
+    _same_versions(spec, earlier, site.environment(spec.profiles))
+    full = {kept.cell for kept in earlier.cells if kept.kind in RUN_ENDING_KINDS}
+    if full:
+        store.drop(full)
     earlier.stopping = plain(spec.stopping)
     earlier.state = "running"
     earlier.stopped_because = ""
     remove_unfinished(store)
     return store
+
+
+def _same_versions(spec: RunSpec, earlier: Manifest, environment: Mapping[str, Any]) -> None:
+    """Compare what the bytes of a cell depend on: guests run the host's programs, but not its
+    kernel."""
+    _same(spec.folder, "fscost_version", earlier.fscost_version, host.fscost_version())
+    _same(spec.folder, "guest", earlier.environment.get("guest"), environment.get("guest"))
+    if "guest" not in environment:
+        _same(spec.folder, "kernel", earlier.environment.get("kernel"), environment["kernel"])
+    needed = set(spec.workload.needs_tools)
+    for profile in spec.profiles:
+        planned = plan_format(profile, spec.disk_size_bytes, spec.seed)
+        needed |= set(planned.needs_tools)
+    before, now = (each.get("tools", {}) for each in (earlier.environment, environment))
+    for name in sorted(needed):
+        _same(spec.folder, name, before.get(name), now.get(name))
 
 
 def discard(folder: Path, existed: bool) -> None:
