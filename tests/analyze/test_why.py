@@ -145,6 +145,18 @@ def test_a_program_whose_files_grow_under_fsync_may_write_over_zeros(
     assert reason.remedy == remedy
 
 
+@pytest.mark.parametrize(("period_s", "remedy"), [(5, "-o commit=60"), (60, ""), (600, "")])
+def test_a_longer_period_is_no_remedy_for_a_profile_that_has_one(
+    period_s: int, remedy: str
+) -> None:
+    begins = [each * 700 for each in range(1, 5)]
+    commits = [commit(at, [("inode_table", 5)], at * S) for at in begins]
+    rows = [row("file_data"), *(each for rows in commits for each in rows)]
+    mark = Mark(0, "work", {"commit_s": period_s})
+    [reason] = analyze.why(explanation(rows, marks=[mark, Mark(9000 * S, "end")])).reasons
+    assert reason.remedy == remedy
+
+
 def test_padding_of_the_log_is_named_with_a_smaller_unit() -> None:
     """Padding beyond a block in each checkpoint is that of a log stripe unit."""
     item = row("log", "inode_chunk", home_offset=512, transaction=7, cause="times", length=1024)

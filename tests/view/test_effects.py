@@ -60,13 +60,14 @@ def a_run(
 LATE = "ext4 -o commit=30"
 
 
-def with_commits(forced: int, timer: int, settle: int) -> RunResults:
+def with_commits(
+    forced: int, timer: int, settle: int, its_timer: int = 0, share: float = 1.0, n: int = 2
+) -> RunResults:
     counts = {"forced": forced, "timer": timer, "settle": settle, "other": 0}
-    same = {WRITTEN: [KIB, KIB]}
     return a_run(
-        {"ext4": same, LATE: same},
+        {"ext4": {WRITTEN: [KIB] * n}, LATE: {WRITTEN: [share * KIB] * n}},
         {"ext4": {"mount_options": ""}, LATE: {"mount_options": "commit=30"}},
-        {LATE: {"commits": counts}},
+        {"ext4": {"commits": counts | {"timer": its_timer}}, LATE: {"commits": counts}},
     )
 
 
@@ -110,6 +111,15 @@ def test_a_commit_of_the_timer_or_unknown_counts_say_nothing() -> None:
     run = with_commits(57, 0, 0)
     for cell in run.manifest.cells:
         cell.facts.update(commits={"forced": "57", "timer": None})
+    assert not any("changes nothing" in line for line in view(run).why)
+
+
+@pytest.mark.parametrize(("its_timer", "share", "n"), [(6, 1.0, 2), (6, 0.5, 1), (0, 0.5, 1)])
+def test_an_option_that_changed_something_is_not_said_to_change_nothing(
+    its_timer: int, share: float, n: int
+) -> None:
+    """The timer commits less often because of it; one repetition has no interval."""
+    run = with_commits(0, 0, 1, its_timer, share, n)
     assert not any("changes nothing" in line for line in view(run).why)
 
 

@@ -281,12 +281,13 @@ TIMED = {"ext4": [5.0, 5.1, 5.2], "xfs": [20.0, 20.4, 20.8]}
 """Bytes of a command that runs for a fixed time, during which xfs lets it do four times as much."""
 
 
-def test_unequal_work_is_compared_per_byte_of_the_programs() -> None:
-    shown = view(timed_run(TIMED))
+@pytest.mark.parametrize("request_", [{}, {"command": [], "step": ["run=fio"]}])
+def test_unequal_work_is_compared_per_byte_of_the_programs(request_: dict[str, Any]) -> None:
+    shown = view(timed_run(TIMED, **request_))
     assert shown.headline == "Lowest amplification: xfs, 1.00, 50 % less than ext4."
     assert shown.summary.header[:4] == ("profile", "amplification", "vs ext4", "written")
     assert "5.10 MiB under ext4 to 20.4 MiB under xfs" in shown.cautions[0]
-    assert answer(timed_run(TIMED)) == shown.headline
+    assert answer(timed_run(TIMED, **request_)) == shown.headline
 
 
 @pytest.mark.parametrize(

@@ -38,10 +38,12 @@ class Why(StrEnum):
 @dataclass(frozen=True)
 class Reasons:
     """Cause of each transaction's commit. `inferred`: for some transactions, the recording does not
-    show whether a program made a call, so the cause is inferred from their timing."""
+    show whether a program made a call, so the cause is inferred from their timing. `period_ns`: the
+    timer's period."""
 
     why: NDArray[np.str_]
     inferred: bool
+    period_ns: int
 
     def count(self, why: Why) -> int:
         """Number of transactions that ended for this cause."""
@@ -61,8 +63,9 @@ def reasons(
     (`sync_calls` in the mark that ends an interval), a transaction was forced if a call came since
     the previous one. Otherwise, it was forced if it came early.
     """
+    period_ns = _period_ns(family, marks)
     if not len(end_ns) or not is_timed:
-        return Reasons(np.full(len(end_ns), Why.UNTOLD.value), False)
+        return Reasons(np.full(len(end_ns), Why.UNTOLD.value), False, period_ns)
     bounds = np.array([mark.at_ns for mark in marks], np.int64)
     interval = np.searchsorted(bounds, end_ns, side="right")
     last = np.append(
@@ -70,7 +73,7 @@ def reasons(
     )
     before_begin, before_end = np.append(0, begin_ns[:-1]), np.append(0, end_ns[:-1])
     began = np.maximum(before_begin, np.append(0, bounds)[interval])
-    early = begin_ns - began < _period_ns(family, marks) - _MARGIN_NS
+    early = begin_ns - began < period_ns - _MARGIN_NS
     calls, heard = (
         _calls(marks, interval, end_ns)
         if family != _LOGGED
@@ -86,7 +89,8 @@ def reasons(
     ]
     forced = np.where(heard, called & (early | (begin_ns - first < SOON_NS)), early & ~last)
     names = [why.value for why in (Why.FORCED, Why.SETTLE, Why.OTHER, Why.TIMER)]
-    return Reasons(np.select([forced, last, early], names[:3], names[3]), not heard.all())
+    why = np.select([forced, last, early], names[:3], names[3])
+    return Reasons(why, not heard.all(), period_ns)
 
 
 def _period_ns(family: str, marks: Sequence[Mark]) -> int:

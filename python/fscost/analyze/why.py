@@ -165,4 +165,6 @@ def _journal_remedy(journal: Journal, *, is_forced: bool) -> str:
     """Return the remedy for ext4: fewer blocks per fsync, or fewer commits by the timer."""
     if is_forced:
         return "-O fast_commit"
-    return "-o commit=60" if journal.reasons.count(Why.TIMER) > journal.count / 2 else ""
+    is_longer = journal.reasons.period_ns >= 60 * 10**9
+    is_by_timer = journal.reasons.count(Why.TIMER) > journal.count / 2
+    return "-o commit=60" if is_by_timer and not is_longer else ""

@@ -3,15 +3,14 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from fscost import stats
 from fscost.results import TOTAL, RunResults, written
 from fscost.stats import Row, Verdict
 from fscost.view.breakdown import WRITTEN
 from fscost.view.summary import Ranking
 from fscost.view.units import human_ratio
 
-_ACCESS_TIMES = frozenset(
-    ("noatime", "nodiratime", "relatime", "strictatime", "diratime", "lazytime")
-)
+_ACCESS_TIMES = frozenset(("noatime", "nodiratime", "relatime", "strictatime", "diratime"))
 _NAND = "nand_write_bytes"
 _NEAR = 0.1
 """Part by which commits and calls of fsync may differ if calls force nearly all commits: mount,
@@ -33,15 +32,16 @@ def _without_effect(results: RunResults, totals: Totals, found: Ranking) -> Iter
     commits = _commits(results)
     for name in found.profiles:
         row = totals.get((name, WRITTEN))
-        if name == found.baseline or row is None or row.verdict in (Verdict.LOWER, Verdict.HIGHER):
+        if name == found.baseline or row is None or _has_changed(row):
             continue
         options = _options_apart(profiles.get(name, {}), profiles.get(found.baseline, {}))
         if not options:
             continue
         if all(option.startswith("commit=") for option in options):
-            if (counts := commits.get(name)) is None:
+            counts, its = commits.get(name), commits.get(found.baseline)
+            if counts is None:
                 yield from _as_many(results, totals, name, found.baseline)
-            elif not counts["timer"]:
+            elif its is not None and not counts["timer"] and not its["timer"]:
                 yield f"{name}: {_commits_in_words(counts)}, so commit= changes nothing."
         elif options <= _ACCESS_TIMES:
             atime = [totals.get((each, written.ATIME)) for each in (name, found.baseline)]
@@ -50,6 +50,13 @@ def _without_effect(results: RunResults, totals: Totals, found: Ranking) -> Iter
                     f"{name}: neither it nor {found.baseline} wrote any access times, so"
                     f" {', '.join(sorted(options))} changes nothing here."
                 )
+
+
+def _has_changed(row: Row) -> bool:
+    """Return whether the bytes written differ from the baseline's, shown or not: one repetition
+    has no interval."""
+    is_near = row.ratio is not None and abs(row.ratio - 1) < stats.MINIMUM_SIZE
+    return row.verdict in (Verdict.LOWER, Verdict.HIGHER) or not is_near
 
 
 def _options_apart(profile: Mapping[str, Any], baseline: Mapping[str, Any]) -> set[str]:

@@ -56,6 +56,7 @@ def _median(row: Row) -> float:
 
 def compared_by(results: RunResults, rows: Sequence[Row], *, is_per: bool) -> str:
     """Return the metric that compares the bytes written. A built-in workload does a fixed number of
-    operations, and `--per` states it for a command."""
-    is_fixed = is_per or not results.manifest.request.get("command")
+    operations, and `--per` states it for commands."""
+    request = results.manifest.request
+    is_fixed = is_per or not (request.get("command") or request.get("step"))
     return WRITTEN if is_fixed or unequal(rows) is None else AMPLIFICATION
