@@ -109,7 +109,7 @@ impl Cell {
 
     fn workload_failure(&self, step: &StepPlan, status: ExitStatus, begin: u64) -> CellError {
         let tail = self.launcher.log.tail(begin);
-        let is_full = self.is_full() || tail.contains("No space left on device");
+        let is_full = self.is_full();
         let kind = if is_full {
             Kind::DiskFull
         } else {
@@ -120,6 +120,11 @@ impl Cell {
             error.message.push_str(
                 "; the file system under test is full: raise --size, or \
                 give the step less to write",
+            );
+        } else if tail.contains("No space left on device") {
+            error.message.push_str(
+                "; the file system under test has space now: if it was full before, raise --size; \
+                 else look at TMPDIR, a RAM disk in guests, and at limits of the kernel",
             );
         }
         error

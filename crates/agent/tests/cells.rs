@@ -291,6 +291,16 @@ fn a_full_disk_is_told_as_such() {
         failed["message"].as_str().unwrap().contains("raise --size"),
         "{failed}"
     );
+    // Another place may be full, or a limit reached (inotify_add_watch(2)).
+    let events = place.run(&place.plan("dd if=/dev/zero of=/dev/full bs=1k count=1"));
+    let failed = events.assert_failed("workload");
+    assert!(
+        failed["message"]
+            .as_str()
+            .unwrap()
+            .contains("has space now"),
+        "{failed}"
+    );
     place.assert_clean("after a full disk");
 }
 
