@@ -81,11 +81,15 @@ def prepare() -> None:
     _write(SWAP, content(SWAP, 0, 8))
     for name in (MAIL, SPOOL):
         Path(name).mkdir()
+        # Folders may be in other block groups, and their files beside them (fs/ext4/ialloc.c).
+        _write(f"{name}/{OLD}", content(OLD, 0, _SPOOL_SECTORS * _SPOOLED))
+        _sync_folder(name)
     _sync_folder()
     if _type() == "ext4":
         _fill()
-    Path(OLD).unlink()
-    _sync_folder()
+    for folder in (".", MAIL, SPOOL):
+        Path(folder, OLD).unlink()
+        _sync_folder(folder)
 
 
 def _type() -> str:

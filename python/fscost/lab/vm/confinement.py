@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import fscost
 from fscost import files
 from fscost.errors import HostError
 from fscost.host import install_command, owns_machine, tool
@@ -80,7 +81,7 @@ def choose(agent: Path, program: str) -> Confinement:
     """Choose the strictest confinement in which `program` starts here. HostError if root cannot
     give up its privileges."""
     found = tool(program)
-    shown = _working_directory()
+    shown = (*_working_directory(), *_package())
     unprivileged = _unprivileged_user() if os.geteuid() == 0 else None
     users = [unprivileged]
     if unprivileged is not None and not owns_machine():
@@ -146,6 +147,15 @@ def _working_directory() -> tuple[Path, ...]:
     is_home = here.parent == _HOMES or str(here) in _homes()
     is_kernels = here.parts[1:2] in (("proc",), ("sys",), ("dev",))
     return () if len(here.parts) < 3 or is_home or is_kernels else (here,)
+
+
+def _package() -> tuple[Path, ...]:
+    """Return the folder of fscost's own code if guests do not see it otherwise: the workloads of
+    `fscost crash` are programs of it."""
+    package = Path(fscost.__file__).resolve().parent
+    is_hidden = any(package.is_relative_to(folder) for folder in _HIDDEN)
+    is_shown = any(package.is_relative_to(folder) for folder in _working_directory())
+    return (package,) if is_hidden and not is_shown else ()
 
 
 def seen_python() -> str:
