@@ -135,7 +135,7 @@ def refused(lab: NativeLab) -> bool:
     return False
 
 
-def _refuse(*_: object) -> int:
+def _refuse(*_: object, **__: object) -> int:
     raise PermissionError(13, "Permission denied")
 
 
