@@ -436,3 +436,17 @@ def test_an_emulated_guest_takes_no_modelled_disk(emulated: VmLab) -> None:
     assert "hdd-7200" in because
     assert "cannot wait for a disk" in because
     assert "--lab native" in because
+
+
+def test_guests_see_the_code_of_fscost_wherever_it_is(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The workloads of `fscost crash` are programs of it."""
+    monkeypatch.chdir(tmp_path)
+    shown = []
+    for place in (tmp_path / "home/one/fscost", tmp_path / "usr/lib/fscost"):
+        monkeypatch.setattr(confinement, "_HIDDEN", (tmp_path / "home",))
+        monkeypatch.setattr(confinement, "_working_directory", tuple)
+        monkeypatch.setattr("fscost.__file__", str(place / "__init__.py"))
+        shown.append(confinement.choose(Path("/bin/true"), "true").shown)
+    assert shown == [(tmp_path / "home/one/fscost",), ()]
