@@ -208,7 +208,10 @@ class Explaining:
         """
         with errors(self.recording):
             try:
-                with files.replacing(self.recording) as packed, errors(self.recording):
+                with (
+                    files.replacing(self.recording, follow=False) as packed,
+                    errors(self.recording),
+                ):
                     path = str(self.recording)
                     self._found = self.source.explain_and_pack(packed.fileno(), path, PACKING_LEVEL)
                     self._found.check_packed()

@@ -41,6 +41,16 @@ def examined(journal: Journal | None, examiners: Examiners, folder: str) -> Any:
     return found, said
 
 
+def test_no_answer_is_kept_through_a_link(tmp_path: Path) -> None:
+    Journal.begin(tmp_path, ASKED)
+    (tmp_path / FILE).rename(tmp_path / "victim")
+    (tmp_path / FILE).symlink_to("victim")
+    before = (tmp_path / "victim").read_bytes()
+    with pytest.raises(InputError, match=f"{FILE} is a symbolic link"):
+        examined(Journal.resume(tmp_path), Examiners(), "here")
+    assert (tmp_path / "victim").read_bytes() == before
+
+
 def test_an_examination_goes_on_where_it_was_interrupted(tmp_path: Path) -> None:
     whole, said = examined(None, Examiners(), "here")
     assert said == [(1, 4), (2, 4), (3, 4), (4, 4)]

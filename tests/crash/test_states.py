@@ -43,6 +43,14 @@ def saved(tmp_path: Path) -> states.Findings:
     return found
 
 
+def test_the_states_are_not_kept_through_a_link(saved: states.Findings, tmp_path: Path) -> None:
+    (tmp_path / states.FILE).rename(tmp_path / "victim")
+    (tmp_path / states.FILE).symlink_to("victim")
+    with pytest.raises(InputError, match=r"crash\.json is a symbolic link"):
+        states.save(tmp_path, replace(saved, device="in-order"))
+    assert states.load(tmp_path) == saved
+
+
 def test_how_many_lost_blocks_break_a_promise_is_said_in_words() -> None:
     assert minimised_words(FEWEST) == (
         "Enough to break it, of 2 lost blocks: 1 (file_data of /log). The others are kept."

@@ -265,6 +265,39 @@ def test_nothing_that_exists_is_created(tmp_path: Path, kind: str) -> None:
     assert names(tmp_path) == before
 
 
+@pytest.mark.parametrize("kind", ["link", "dangling link", "fifo", "descriptor"])
+def test_a_name_that_fscost_chose_is_no_link_and_no_stream(tmp_path: Path, kind: str) -> None:
+    """The folder may be an unpacked archive, all of whose links belong to the caller."""
+    (tmp_path / "target").write_bytes(b"old")
+    path = tmp_path / "out"
+    match kind:
+        case "link":
+            path.symlink_to("target")
+        case "dangling link":
+            path.symlink_to("nowhere")
+        case "fifo":
+            os.mkfifo(path)
+        case "descriptor":
+            path = Path("/dev/stdout")
+    before = names(tmp_path)
+    with pytest.raises(InputError, match=r"is a (symbolic link|FIFO); fscost replaces only"):
+        check_output(path, follow=False)
+    with pytest.raises(InputError, match="is a "), replacing(path, follow=False) as file:
+        file.write(b"new")
+    with pytest.raises(InputError, match="is a "):
+        growing(path, again=True)
+    assert names(tmp_path) == before
+    assert (tmp_path / "target").read_bytes() == b"old"
+
+
+def test_a_folder_on_the_way_may_be_a_link(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to("folder")
+    with replacing(tmp_path / "link" / "out", follow=False) as file:
+        file.write(b"new")
+    assert (tmp_path / "folder" / "out").read_bytes() == b"new"
+
+
 def test_a_name_that_was_taken_meanwhile_is_not_taken_back(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="exists"), creating(tmp_path / "out"):
         (tmp_path / "out").write_bytes(b"somebody else's")

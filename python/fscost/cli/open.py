@@ -37,7 +37,7 @@ def open(  # noqa: A001  # The name of the command.
     folder = run or run_path(str(shared.DEFAULT_RUNS / "latest"))
     page = folder / SUFFIX
     if not page.exists() or page.stat().st_mtime < (folder / MANIFEST).stat().st_mtime:
-        write(folder, page, trust=trust)
+        write(folder, None, trust=trust)
     print(page)
     if any(map(os.environ.get, _SCREENS)):
         webbrowser.open(page.absolute().as_uri())

@@ -30,16 +30,15 @@ def report(
     trust: shared.TrustRun = False,
 ) -> None:
     """Write one HTML file with the answers, charts and tables of a run."""
-    path = out or run / SUFFIX
-    write(run, path, ssd, array, trust=trust)
-    print(path)
+    print(write(run, out, ssd, array, trust=trust))
 
 
 def write(
-    run: Path, path: Path, ssd: str | None = None, array: str | None = None, *, trust: bool
-) -> None:
-    """Write the report of a run to a file."""
-    files.check_output(path)
+    run: Path, out: Path | None, ssd: str | None = None, array: str | None = None, *, trust: bool
+) -> Path:
+    """Write the report of a run to a file, or to its folder, and return the path."""
+    path, follow = out or run / SUFFIX, out is not None
+    files.check_output(path, follow=follow)
     from fscost import wear
     from fscost.results import salvaged
 
@@ -50,5 +49,6 @@ def write(
     from fscost.view.page import page
 
     text = html_text(page(results, damage, device, shape))
-    with files.replacing(path) as file:
+    with files.replacing(path, follow=follow) as file:
         file.write(text.encode("utf-8", "backslashreplace"))
+    return path

@@ -183,7 +183,7 @@ def unexamined() -> Findings:
 
 def save(folder: Path, found: Findings) -> None:
     """Keep the findings in the run's folder, in place of earlier ones."""
-    with files.replacing(folder / FILE) as out:
+    with files.replacing(folder / FILE, follow=False) as out:
         out.write(json.dumps(asdict(found), separators=(",", ":")).encode())
 
 

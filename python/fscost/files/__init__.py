@@ -3,9 +3,11 @@
 fscost runs as root in folders that other users may own, so no other module opens a file for
 writing by its path:
 
-- `replacing(path)`: a result under a name chosen by the user, or by fscost in its own folder. A
-  regular file holds either the old or the new content, complete, whatever happens; a character
-  device, a FIFO or a descriptor (`/dev/stdout`) is written to and never replaced.
+- `replacing(path)`: a result under a name chosen by the user. A regular file holds either the old
+  or the new content, complete, whatever happens; a character device, a FIFO or a descriptor
+  (`/dev/stdout`) is written to and never replaced.
+- `replacing(path, follow=False)`: a file that fscost itself names, in a run's folder. Only a
+  regular file is replaced, and no link is followed.
 - `creating(path)`: a new file, complete or absent, mode 0600.
 - `growing(path)`: a new log that others can read while it grows, mode 0600.
 - `check_output(path)`: the errors of `replacing`, before long work.
@@ -18,8 +20,8 @@ for a new one below a folder that other users control.
 
 Files created under sudo belong to the user who called it (`owner`).
 
-A symbolic link is followed only if it belongs to the caller or to root. A file that cannot be
-written is reported as one `InputError` or `HostError`.
+Elsewhere, a symbolic link is followed only if it belongs to the caller or to root. A file that
+cannot be written is reported as one `InputError` or `HostError`.
 """
 
 from fscost.files.descriptor import descriptor

@@ -35,7 +35,8 @@ Ids = tuple[int, int]
 @dataclass(frozen=True)
 class Place:
     """A name in an open folder, and the status of the file it names. `status` is None if there is
-    no such file. It describes a link only if procfs resolves that link itself."""
+    no such file. It describes a link only if procfs resolves that link itself, or if the last link
+    of the path was not to be followed."""
 
     path: Path
     folder: int
@@ -94,8 +95,9 @@ def give(descriptor: int, folder: int) -> None:
 
 
 @contextmanager
-def found(path: Path) -> Iterator[Place]:
-    """Resolve `path`; OSError if one of its folders is missing."""
+def found(path: Path, *, follow: bool = True) -> Iterator[Place]:
+    """Resolve `path`; OSError if one of its folders is missing. Without `follow`, a link that has
+    its last name is not followed."""
     folder = os.open("/" if path.is_absolute() else ".", _FOLDER)
     left = deque(_names(path) or ["."])
     links = 0
@@ -106,7 +108,8 @@ def found(path: Path) -> Iterator[Place]:
                 status = None if opened is None else os.fstat(opened)
                 is_link = status is not None and stat.S_ISLNK(status.st_mode)
                 target = None
-                if opened is not None and is_link and not _is_magic(folder):
+                is_followed = is_link and (follow or bool(left)) and not _is_magic(folder)
+                if opened is not None and is_followed:
                     links += 1
                     target = PurePath(_target(path, name, opened, links))
             if target is not None:

@@ -27,16 +27,20 @@ ANOTHER = "name another file"
 
 
 @contextmanager
-def replacing(path: Path, remedy: str = ANOTHER) -> Iterator[IO[bytes]]:
+def replacing(path: Path, remedy: str = ANOTHER, *, follow: bool = True) -> Iterator[IO[bytes]]:
     """Yield a file to fill. Afterwards `path` has the new content, or keeps the old one if the
     block raises.
 
     A new file gets the caller's umask. A replaced file keeps its mode and owner; its other hard
     links keep the old content. A file without write permission for its owner is refused, also for
     root. A symbolic link is followed to its target, whether or not the target exists.
+
+    Without `follow`, for a name that fscost itself chose in a folder that may come from elsewhere:
+    only a regular file is replaced, and a link is refused whoever owns it. An unpacked archive
+    belongs to the caller with all its links.
     """
-    with _errors(path, remedy), found(path) as place:
-        if _is_stream(place):
+    with _errors(path, remedy), found(path, follow=follow) as place:
+        if follow and _is_stream(place):
             with _stream(place) as file:
                 yield file
             return
@@ -81,11 +85,10 @@ def require_space(file: IO[bytes], path: Path, size_bytes: int) -> None:
 
 def growing(path: Path, *, again: bool = False) -> BinaryIO:
     """Open a new file of mode 0600 that is visible while it grows. With `again`, an earlier attempt
-    may have begun it. Links are not followed."""
-    with _errors(path, ANOTHER), found(path) as place:
+    may have begun it. Links are not followed, and nothing but a regular file is continued."""
+    with _errors(path, ANOTHER), found(path, follow=False) as place:
         flags = (_NEW & ~os.O_EXCL if again else _NEW) | os.O_APPEND
-        if not again:
-            _refuse_existing(place)
+        (_refuse if again else _refuse_existing)(place)
         return os.fdopen(os.open(place.name, flags, PRIVATE, dir_fd=place.folder), "wb")
 
 
@@ -98,10 +101,10 @@ def seal(path: Path) -> str:
     return found
 
 
-def check_output(path: Path) -> None:
+def check_output(path: Path, *, follow: bool = True) -> None:
     """Raise the errors of `replacing` in advance, before long work."""
-    with _errors(path, ANOTHER), found(path) as place:
-        if _is_stream(place):
+    with _errors(path, ANOTHER), found(path, follow=follow) as place:
+        if follow and _is_stream(place):
             return
         _refuse(place)
         if not os.access(".", os.W_OK | os.X_OK, dir_fd=place.folder):

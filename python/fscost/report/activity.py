@@ -63,9 +63,9 @@ def _timed_as(facts: Mapping[str, Any], disk: str) -> str:
 def _write(path: Path, table: pa.Table, title: str) -> list[Path]:
     files.make_folder(path.parent)
     rows, picture = path.with_name(f"{path.name}.parquet"), path.with_name(f"{path.name}.svg")
-    with files.replacing(rows) as file:
+    with files.replacing(rows, follow=False) as file:
         pq.write_table(table, file, compression="zstd")
-    with files.replacing(picture) as file:
+    with files.replacing(picture, follow=False) as file:
         file.write(svg(table, title).encode())
     return [rows, picture]
 

@@ -41,7 +41,7 @@ def keep(report: Report) -> None:
         (STUDY_MARKDOWN, markdown_text(study_view(report))),
         (STUDY_JSON, json_text(report)),
     ):
-        with files.replacing(report.results.folder / name) as file:
+        with files.replacing(report.results.folder / name, follow=False) as file:
             file.write(text.encode("utf-8", "replace"))
     if report.study.has_activity:
         activity.keep(report.results)

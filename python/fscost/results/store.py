@@ -99,9 +99,9 @@ class RunStore:
         text = json.dumps(self.manifest.to_json(), indent=1, ensure_ascii=False, allow_nan=False)
         # Command-line arguments that are not UTF-8 (lone surrogates in Python) become JSON escapes.
         content = text.encode("utf-8", "backslashreplace") + b"\n"
-        with files.replacing(self.folder / SAMPLES, _REMEDY) as file:
+        with files.replacing(self.folder / SAMPLES, _REMEDY, follow=False) as file:
             file.write(samples)
-        with files.replacing(self.folder / MANIFEST, _REMEDY) as file:
+        with files.replacing(self.folder / MANIFEST, _REMEDY, follow=False) as file:
             file.write(content)
         self._saved = len(self.manifest.cells)
         self._saved_sha256 = hashlib.sha256(content).hexdigest()
