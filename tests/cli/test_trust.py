@@ -137,7 +137,7 @@ def test_what_will_run_is_said_before_it_runs(compare: Run, fscost: Run, tmp_pat
     assert "\x1b" not in dry + told
 
 
-@pytest.mark.parametrize("name", ["cells", "inputs"])
+@pytest.mark.parametrize("name", ["cells", "inputs", "activity", "minimised", "crash"])
 @pytest.mark.parametrize("trust", [(), ("--trust",)], ids=["", "trusted"])
 def test_nothing_is_removed_through_a_link(
     run: Path, fscost: Run, tmp_path: Path, name: str, trust: tuple[str, ...]

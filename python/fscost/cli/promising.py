@@ -9,7 +9,7 @@ from fscost.cli.lines import say
 from fscost.request.model import Place, Request
 from fscost.request.prepare import Prepared, prepared
 from fscost.request.request import absolute, with_range
-from fscost.view.power_cut import FOLDER
+from fscost.results import POWER_CUTS
 
 BESIDE, _ROUNDS = "files", 3
 """Workload of the power cuts beside another run."""
@@ -73,5 +73,5 @@ def beside(found: Prepared, asked: Request) -> Prepared | None:
     if not names:
         return None
     wanted = promising(list(names), BESIDE, _ROUNDS, asked.seed, asked.kernel, is_native=is_native)
-    place = Place("native" if is_native else "vm", found.spec.folder / FOLDER)
+    place = Place("native" if is_native else "vm", found.spec.folder / POWER_CUTS)
     return prepared(replace(wanted, modules=asked.modules), place, say, sys.argv)

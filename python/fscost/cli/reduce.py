@@ -1,19 +1,20 @@
 """The fewest operations that still break a promise: each trial is a short run on disks of its
 own. The run of the fewest stays in the folder of the run that found the fault."""
 
-import shutil
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fscost import run
+from fscost import files, run
 from fscost.cli.examiners import Examined, Examiners
 from fscost.cli.lines import say
 from fscost.cli.promising import promising
+from fscost.errors import InputError
 from fscost.request.model import Place
 from fscost.request.prepare import prepared
-from fscost.results import RunResults
+from fscost.results import MINIMISED, RunResults
 
 if TYPE_CHECKING:
     from fscost.crash.explore import Limits, Outcome, Source
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 
     Sources = Callable[[RunResults, str], Iterator[tuple[Examined, Source]]]
 
-FOLDER = "minimised"
-"""Holds a run for each profile with faults."""
 _TRIAL = "trial"
 
 
@@ -58,12 +57,12 @@ class _Trials:
             number = self._examined(outcome.results, work.workload)
             if number is None:
                 return False
-            shutil.rmtree(self.folder, ignore_errors=True)
+            _remove(self.folder)
             trial.rename(self.folder)
             self.state = number
             return True
         finally:
-            shutil.rmtree(trial, ignore_errors=True)
+            _remove(trial)
 
     def _examined(self, results: RunResults, workload: str) -> int | None:
         """Examine a trial. Return the number of its first state with the fault, if it has one, and
@@ -82,6 +81,14 @@ class _Trials:
                 states.save(results.folder, kept)
                 return number
         return None
+
+
+def _remove(folder: Path) -> None:
+    """Remove an earlier run in MINIMISED, but nothing beyond a link: the run that holds it may be
+    an unpacked archive."""
+    files.remove_folders(folder.parent.parent, MINIMISED, lambda name: name == folder.name)
+    if os.path.lexists(folder):
+        raise InputError(f"{folder} is no folder that can be removed", "remove it yourself")
 
 
 def reduced(
@@ -103,10 +110,10 @@ def reduced(
         return None
     say(f"{profile.name}: looking for the fewest operations with the fault of state {number}")
     place = 1 + list(results.manifest.profile_names).index(profile.name)
-    folder = results.folder / FOLDER / str(place)
+    folder = results.folder / MINIMISED / str(place)
     for old in (folder, folder.with_name(_TRIAL)):
-        shutil.rmtree(old, ignore_errors=True)
-    folder.parent.mkdir(exist_ok=True)
+        _remove(old)
+    files.make_folder(folder.parent)
     trials = _Trials(profile, reduce.fault(outcome), limits, examiners, sources, folder)
     less = reduce.reduced(before, outcome, trials.breaks)
     return Reduced(
@@ -116,6 +123,6 @@ def reduced(
         less.rounds if less else 0,
         before.count,
         len(trials.tried),
-        f"{FOLDER}/{place}" if less else "",
+        f"{MINIMISED}/{place}" if less else "",
         trials.state if less else 0,
     )

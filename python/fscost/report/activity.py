@@ -11,10 +11,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from fscost import files
-from fscost.results import CELLS, RunResults
+from fscost.results import ACTIVITY, CELLS, RunResults
 from fscost.view.times import model_name
 
-FOLDER = "activity"
 _COLUMNS = ("submit_ns", "op", "offset", "length", "latency_ns")
 _COLOURS = {"read": "#2a9d4a", "write": "#1f5fbf", "flush": "#c8352b"}
 _WIDTH, _HEIGHT, _MARGIN = 960, 420, 64
@@ -41,7 +40,7 @@ def keep(results: RunResults, disk: str = "journal") -> list[Path]:
         drawn.add(cell.profile)
         title = f"{cell.profile}: disk {disk}{_timed_as(cell.facts, disk)}"
         chosen = table.select([name for name in _COLUMNS if name in table.schema.names])
-        made += _write(results.folder / FOLDER / cell.cell, chosen, title)
+        made += _write(results.folder / ACTIVITY / cell.cell, chosen, title)
     return made
 
 

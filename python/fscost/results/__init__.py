@@ -3,9 +3,12 @@
 from fscost.results import worn, written
 from fscost.results.journal import JOURNAL
 from fscost.results.load import (
+    ACTIVITY,
     CELLS,
     INPUTS,
     MANIFEST,
+    MINIMISED,
+    POWER_CUTS,
     SAMPLES,
     RunResults,
     kept_recording,
@@ -19,11 +22,14 @@ from fscost.results.stored import STORED, Stored, how_to_fetch, stored
 from fscost.results.table import SCHEMA, TOTAL, SampleRow, to_table, with_totals
 
 __all__ = [
+    "ACTIVITY",
     "CELLS",
     "INPUTS",
     "JOURNAL",
     "MANIFEST",
     "METRICS",
+    "MINIMISED",
+    "POWER_CUTS",
     "SAMPLES",
     "SCHEMA",
     "STORED",

@@ -26,6 +26,13 @@ MANIFEST = "manifest.json"
 SAMPLES = "samples.parquet"
 CELLS = "cells"
 INPUTS = "inputs"
+ACTIVITY = "activity"
+MINIMISED = "minimised"
+"""Holds the runs with the fewest operations that have the faults of this one's states."""
+POWER_CUTS = "crash"
+"""Holds the run of the power cuts that were made beside this one."""
+_FOLDERS = (CELLS, INPUTS, ACTIVITY, MINIMISED, POWER_CUTS)
+"""Folders in which fscost writes and removes files. A link in place of one would lead elsewhere."""
 _LARGEST_MANIFEST_BYTES = 96 << 20
 _MOST_VALUES = 16_000_000
 """Maximum number of commas and brackets in a manifest, to bound the memory that its values take.
@@ -58,7 +65,7 @@ def load(folder: Path, *, trust: bool = False) -> RunResults:
     """Load a run's folder. An InputError names the file, the field and the remedy. A folder that
     other users control is refused unless it is trusted."""
     try:
-        with _no_cycles(), files.own_folder(folder, (CELLS, INPUTS), trust=trust) as opened:
+        with _no_cycles(), files.own_folder(folder, _FOLDERS, trust=trust) as opened:
             manifest, sha256 = _manifest(folder, opened)
             entries = journal.read(folder, opened, sha256)
             if entries:
@@ -93,7 +100,7 @@ def salvaged(folder: Path, *, trust: bool = False) -> tuple[RunResults, list[str
         return load(folder, trust=trust), []
     except InputError as error:
         try:
-            with files.own_folder(folder, (CELLS, INPUTS), trust=trust) as opened:
+            with files.own_folder(folder, _FOLDERS, trust=trust) as opened:
                 manifest, _ = _manifest(folder, opened)
         except OSError:
             raise error from None

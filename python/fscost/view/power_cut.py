@@ -4,16 +4,13 @@ for them."""
 import shlex
 
 from fscost.errors import InputError
-from fscost.results import RunResults
-
-FOLDER = "crash"
-"""Folder of the power cuts that were made beside a run, in its folder."""
+from fscost.results import POWER_CUTS, RunResults
 
 
 def verdicts(results: RunResults) -> tuple[dict[str, str], str]:
     """Return the verdict on each profile of a run with `--crash`, and a line that explains them.
     The folder is untrusted: what cannot be read counts as not there."""
-    folder = results.folder / FOLDER
+    folder = results.folder / POWER_CUTS
     if not folder.exists():
         return {}, ""
     from fscost.crash import states
