@@ -367,10 +367,11 @@ def _print(
         lines += [*lost.grids, *lost.notes]
     print_parts(shown.answer, lines, sys.stdout)
     print(f"Recordings: {results.folder}")
+    crash = f"fscost crash {shlex.quote(str(results.folder))}"
     if shown.next_state is not None:
-        print(f"What that state lost: fscost crash {results.folder} {shown.next_state}")
+        print(f"What that state lost: {crash} {shown.next_state}")
     if again.next_state is not None:
-        print(f"What the second cut lost: fscost crash {results.folder} {again.next_state}")
+        print(f"What the second cut lost: {crash} {again.next_state}")
 
 
 def _lost(

@@ -169,7 +169,7 @@ def _study_of(results: RunResults) -> study.Study:
     if not isinstance(name, str) or not name:
         raise InputError(
             f"{results.folder} is not the run of a study",
-            f"`fscost show {results.folder}` prints its tables",
+            f"`fscost show {shlex.quote(str(results.folder))}` prints its tables",
         )
     return study.load(name)
 

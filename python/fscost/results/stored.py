@@ -1,5 +1,6 @@
 """Recordings that are in a store that the machines of a cluster share, not in the run's folder."""
 
+import shlex
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -34,6 +35,7 @@ def stored(cell: CellRecord) -> Stored | None:
 
 
 def how_to_fetch(cells: Iterable[CellRecord]) -> str:
-    """Return the command that fetches the recordings of these cells; empty if none is stored."""
+    """Return the command that fetches the recordings of these cells; empty if none is stored. It
+    is for a shell, and the URL may be a stranger's."""
     url = next((found.url for cell in cells if (found := stored(cell)) is not None), None)
-    return "" if url is None else f"`fscost recording fetch RUN --from {url}`"
+    return "" if url is None else f"`fscost recording fetch RUN --from {shlex.quote(url)}`"

@@ -1,5 +1,6 @@
 """Run loop: interleaved repetitions of cells until the stopping rule is satisfied."""
 
+import shlex
 import tempfile
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
@@ -169,7 +170,8 @@ class _Run:
                 with suppress(HostError):  # the disk may be full
                     self._end(store, "stopped", error.what)
                 before = f"{error.remedy}; " if error.remedy else ""
-                kept = f"finished cells are kept: continue with --resume {self.spec.folder}"
+                folder = shlex.quote(str(self.spec.folder))
+                kept = f"finished cells are kept: continue with --resume {folder}"
                 error = type(error)(error.what, before + kept)
             raise error
         # A resumed run makes the same input again.

@@ -4,6 +4,7 @@ import hashlib
 import itertools
 import os
 import re
+import shlex
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
@@ -81,7 +82,8 @@ def refuse_used(folder: Path, *, trust: bool = False) -> None:
     if used:
         raise InputError(
             f"{folder} is not empty",
-            f"name another with --out, or continue the run in it: --resume {folder}",
+            "name another with --out, or continue the run in it:"
+            f" --resume {shlex.quote(str(folder))}",
         )
 
 
