@@ -116,7 +116,8 @@ class Asked:
         bool,
         typer.Option(
             "--trust",
-            help="Use a RUN that another user owns or can write to; guests examine its states.",
+            help="Use a RUN that another user owns or can write to, or that this machine did not"
+            " record; guests examine its states, unless --lab native says otherwise.",
         ),
     ] = False
     lab: Annotated[
@@ -164,7 +165,7 @@ class Asked:
 
     def check_resumed(self) -> None:
         """Refuse what --resume reads from the examination that it resumes."""
-        for name in self._given_beside("resume", "wait", "brief", "json"):
+        for name in self._given_beside("resume", "trust", "wait", "brief", "json"):
             raise InputError(
                 f"--resume and {name} cannot be combined",
                 "leave it out: an examination is resumed with the options that it began with",

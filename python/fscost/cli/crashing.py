@@ -2,6 +2,7 @@
 
 import platform
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -43,7 +44,7 @@ def crashed(asked: Asked) -> None:
     if asked.resume is not None:
         asked.check_resumed()
         with alone("native", wait=asked.wait):
-            _resume(asked.resume, outputs)
+            _resume(asked.resume, outputs, trust=asked.trust)
         return
     limits = asked.check()
     if asked.controls:
@@ -96,15 +97,13 @@ def _refuse_in_guests(asked: Asked, lab: VmLab) -> None:
 
 
 def _again(asked: Asked, earlier: Earlier, limits: Limits, outputs: Outputs) -> None:
-    """Examine a run that was made earlier. States of a stranger are for guests."""
-
+    """Examine a run that was made earlier."""
     kernels = asked.kernel or ()
     if len(kernels) > 1 or asked.modules:
         raise InputError("RUN is examined by one kernel", "give one --kernel, without --modules")
     named = [*kernels, *(each.kernel for each in earlier.profiles)]
     examiners = natively(earlier.folder)
-    is_own = not asked.trust
-    lab = chosen_lab(asked.lab, earlier.profiles, named, is_own=is_own)
+    lab = _lab_of(asked, earlier, named)
     kernel = platform.release()
     if lab == "vm":
         guests = VmLab(say=say)
@@ -127,16 +126,42 @@ def _again(asked: Asked, earlier: Earlier, limits: Limits, outputs: Outputs) -> 
         earlier.show(state, profile, files, examiners, is_minimised=less, is_json=asked.json)
 
 
-def _resume(folder: Path, outputs: Outputs) -> None:
+def _lab_of(asked: Asked, earlier: Earlier, kernels: Sequence[str]) -> str:
+    """Return where a run is examined. Disks that this machine did not record are for guests, unless
+    the user insists: a mount of them could attack this kernel."""
+    is_own = asked.lab != "vm" and not asked.trust and earlier.is_made_here
+    if asked.lab == "native" and not asked.trust and not is_own:
+        raise InputError(
+            _foreign(earlier), "leave out --lab native; or, if you trust its disks, add --trust"
+        )
+    lab = chosen_lab(asked.lab, earlier.profiles, kernels, is_own=is_own)
+    could_be_here = chosen_lab(asked.lab, earlier.profiles, kernels) == "native"
+    if lab == "vm" and could_be_here and not asked.trust:
+        say(
+            f"{_foreign(earlier)}: guests examine it; --lab native --trust mounts it on this kernel"
+        )
+    return lab
+
+
+def _foreign(earlier: Earlier) -> str:
+    return f"{earlier.folder}: no note says that this user recorded it natively on this machine"
+
+
+def _resume(folder: Path, outputs: Outputs, *, trust: bool) -> None:
     """Continue an examination that was interrupted."""
 
-    earlier = Earlier(folder, trust=False)
+    earlier = Earlier(folder, trust=trust)
     journal = Journal.resume(folder)
     asked = journal.asked
     if asked.lab == "vm":
         guests = VmLab(say=say)
         guests.check()
         examiners = in_guests(guests, asked.kernel)
+    elif not trust and not earlier.is_made_here:
+        raise InputError(
+            _foreign(earlier),
+            "`fscost crash RUN` examines it in guests; or, if you trust its disks, add --trust",
+        )
     elif asked.kernel == platform.release():
         examiners = natively(folder)
     else:
@@ -161,5 +186,6 @@ def _states(asked: Asked, workload: str, limits: Limits, lab: str, kernel: str) 
         asked.lose_disks,
         lab,
         kernel,
-        asked.minimise is not False,
+        # Of a stranger's run, nothing is formatted and measured again unless that was asked for.
+        not (asked.run and asked.trust) if asked.minimise is None else asked.minimise,
     )

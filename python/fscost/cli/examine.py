@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fscost import files
 from fscost.cli.examiners import Examined, Examiners, examiners_of
@@ -20,6 +20,7 @@ from fscost.cli.reduce import reduced
 from fscost.errors import HostError, InputError
 from fscost.lab.base import Site
 from fscost.results import RunResults
+from fscost.run import made_here
 
 if TYPE_CHECKING:
     from fscost.crash.again import Again
@@ -111,6 +112,11 @@ class Earlier:
     def folder(self) -> Path:
         """The run's folder."""
         return self._results.folder
+
+    @property
+    def is_made_here(self) -> bool:
+        """True if the native lab of this machine made all recordings that are examined."""
+        return all(made_here.is_noted(about, path) for _, path, about in _recorded(self._results))
 
     @property
     def workload(self) -> str:
@@ -422,6 +428,23 @@ def sources(results: RunResults, workload: str) -> "Iterator[tuple[Examined, Sou
     """Yield the profiles of a run, with the recording of the first repetition that has one. The
     manifest is untrusted."""
     from fscost.crash.explore import Mounted, source
+    from fscost.crash.options import without_devices
+
+    for cell, path, about in _recorded(results):
+        flags, array = about.get("mkfs_flags"), about.get("array")
+        members = array.get("members") if isinstance(array, dict) else 0
+        how = Mounted(
+            str(about.get("type", "")),
+            [str(flag) for flag in flags] if isinstance(flags, list) else [],
+            without_devices(str(about.get("mount_options", ""))),
+            members if isinstance(members, int) else -1,
+        )
+        yield _examined(about), source(path, workload, how, _output(results, cell))
+
+
+def _recorded(results: RunResults) -> "Iterator[tuple[CellRecord, Path, Mapping[str, Any]]]":
+    """Yield the cell of each profile that has its recording, the recording, and the manifest's
+    entry about the profile."""
     from fscost.view.kept import first_recorded
 
     profiles = {str(profile["name"]): profile for profile in results.manifest.profiles}
@@ -431,16 +454,7 @@ def sources(results: RunResults, workload: str) -> "Iterator[tuple[Examined, Sou
                 f"{name} has no recording",
                 "measure it again, with enough free space and without --keep none",
             )
-        (cell, path), about = recorded, profiles.get(name, {})
-        flags, array = about.get("mkfs_flags"), about.get("array")
-        members = array.get("members") if isinstance(array, dict) else 0
-        how = Mounted(
-            str(about.get("type", "")),
-            [str(flag) for flag in flags] if isinstance(flags, list) else [],
-            str(about.get("mount_options", "")),
-            members if isinstance(members, int) else -1,
-        )
-        yield _examined(about), source(path, workload, how, _output(results, cell))
+        yield *recorded, profiles.get(name, {})
 
 
 def _output(results: RunResults, cell: "CellRecord") -> str:

@@ -54,7 +54,7 @@ def is_complete(folder: Path) -> bool:
     """True if the entry is complete. HostError if another user could have written it."""
     if not folder.is_dir():
         return False
-    _refuse_writable_by_others(folder)
+    refuse_writable_by_others(folder)
     return (folder / COMPLETE).is_file()
 
 
@@ -151,7 +151,7 @@ def opened(
         # Before anything is made there: root would leave folders in another user's home.
         _refuse_replaceable(folder.parent)
         folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _refuse_writable_by_others(folder.parent)
+        refuse_writable_by_others(folder.parent)
         with _alone(folder.parent):
             try:
                 if is_complete(folder):
@@ -249,7 +249,7 @@ def _digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _refuse_writable_by_others(folder: Path) -> None:
+def refuse_writable_by_others(folder: Path) -> None:
     """Refuse a folder that is not the caller's, or that other users can replace."""
     _refuse_replaceable(folder)
     ours, resolved = os.geteuid(), folder.resolve()
@@ -273,6 +273,17 @@ def _refuse_replaceable(folder: Path) -> None:
 
 def _remedy() -> str:
     return f"name a folder of your own: {_ANOTHER}"
+
+
+@contextmanager
+def private(folder: Path) -> Iterator[Path]:
+    """Make a folder that only this user can read and write, and yield it while no other process
+    does. HostError if another user could write there."""
+    _refuse_replaceable(folder)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    refuse_writable_by_others(folder)
+    with _alone(folder):
+        yield folder
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from fscost.host.interrupts import Interrupts, noted
 from fscost.lab.base import LabOptions, Site
 from fscost.matrix import Cell
 from fscost.results import CELLS, INPUTS, CellRecord, RunResults, RunStore, Skipped
-from fscost.run import disturbed, elsewhere
+from fscost.run import disturbed, elsewhere, made_here
 from fscost.run import folder as run_folder
 from fscost.run.estimate import check_host, estimate, fewer_recordings
 from fscost.run.executor import Executor, Gone, Ran, Starts
@@ -340,6 +340,7 @@ class _Run:
         lanes = self._lanes(running)
         store.manifest.elapsed_s = round(store.manifest.elapsed_s + kept.duration_s / lanes, 3)
         store.add(kept, rows)
+        self._note(store, kept)
         left_s = remaining_s(
             self.spec.stopping, store.manifest, running, begun - 1, cells_left, lanes
         )
@@ -351,6 +352,14 @@ class _Run:
             because = why_give_up(_failures(store, kept.profile))
             if because is not None:
                 self.listener.gives_up(kept.profile, because)
+
+    def _note(self, store: RunStore, kept: CellRecord) -> None:
+        """Note a recording of this machine's native lab. A guest's disks may be hostile."""
+        sha256 = kept.files_sha256.get(kept.recording)
+        if self.site.name == "native" and not kept.machine and sha256 is not None:
+            for profile in store.manifest.profiles:
+                if profile["name"] == kept.profile:
+                    made_here.note(profile, sha256)
 
     def _skip(self, store: RunStore, cell: Cell, because: str) -> None:
         """Record that a profile cannot run here, as the lab discovered only when it ran the
