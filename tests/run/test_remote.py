@@ -275,6 +275,9 @@ def test_a_recording_that_changed_in_its_store_is_refused(
         ("file:///proc/shared", "file:///proc/shared/"),
         ("nonsense://a/b", "nonsense"),
         ("ftp://me:secret@there/a", "holds a password"),
+        ("ftp://me:1/secret@there/a", "holds a password"),
+        ("simplecache::ftp://me:secret@there/a", "holds a password"),
+        ("https://there/a?signature=secret", "or a query"),
     ],
 )
 def test_a_store_that_takes_nothing_runs_no_cell(
@@ -286,6 +289,19 @@ def test_a_store_that_takes_nothing_runs_no_cell(
     [line] = machines.said
     assert because in line
     assert "secret" not in line
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "sftp://me@there/runs",
+        "s3://bucket/runs",
+        "abfs://container@account.dfs.core.windows.net/runs",
+        "simplecache::file:///mnt/runs",
+    ],
+)
+def test_a_name_of_a_user_is_no_secret(url: str) -> None:
+    assert not stores._has_secret(url)
 
 
 def test_a_few_cells_run_a_second_time_on_another_machine(spec: Make, run: Run, heard: Any) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Any
-from urllib.parse import urlsplit
 
 from fscost.errors import FscostError, HostError, InputError
 from fscost.files.write import creating
@@ -65,9 +64,9 @@ def _opened(url: str) -> tuple[Any, str]:
     """Return the store of a URL, and the place there."""
     if "://" not in url:
         raise InputError(f"{url} is no URL", _AS)
-    if urlsplit(url).password is not None:
+    if _has_secret(url):
         raise InputError(
-            "the URL of a store holds a password, which results would keep",
+            "the URL of a store holds a password or a query, which results would keep",
             "give it by the store's environment variables or configuration file",
         )
     try:
@@ -76,6 +75,16 @@ def _opened(url: str) -> tuple[Any, str]:
         raise HostError("fsspec is missing", "`pip install 'fscost[ray]'`") from None
     store, place = fsspec.core.url_to_fs(url)
     return store, place
+
+
+def _has_secret(url: str) -> bool:
+    """True if any URL of a chain (`simplecache::s3://…`) has a password before its host, which may
+    hold any character, or a query, which may be a signature."""
+    for each in url.split("::"):
+        before, at, _ = each.partition("://")[2].rpartition("@")
+        if "?" in each or (at and ":" in before):
+            return True
+    return False
 
 
 @contextmanager
