@@ -41,7 +41,7 @@ def row(process: str, status: str, starter: dict[str, str]) -> Row:
     """Return a row of the table. `starter`: the process that began it all."""
     held = fields(status)
     user = held["Uid"].split()[1]
-    users = {"0": "root", str(os.environ.get("SUDO_UID")): "nobody", "65534": "nobody"}
+    users = {"0": "root", "65534": "nobody"}
     has_more = int(held["Seccomp_filters"]) > int(starter["Seccomp_filters"])
     return process, users.get(user, user), capabilities(held), has_more
 

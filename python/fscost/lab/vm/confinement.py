@@ -82,7 +82,8 @@ def choose(agent: Path, program: str) -> Confinement:
     give up its privileges."""
     found = tool(program)
     shown = (*_working_directory(), *_package())
-    unprivileged = _unprivileged_user() if os.geteuid() == 0 else None
+    # Not the user who called sudo, whose private files a guest would read.
+    unprivileged = _nobody() if os.geteuid() == 0 else None
     users = [unprivileged]
     if unprivileged is not None and not owns_machine():
         users.append(None)
@@ -126,11 +127,7 @@ def answer(command: Sequence[str]) -> tuple[int | None, str, str]:
     return done.returncode, done.stdout, done.stderr.strip()[-500:]
 
 
-def _unprivileged_user() -> tuple[int, int]:
-    """Return the user who called sudo, else nobody."""
-    caller = files.sudo_caller()
-    if caller is not None and caller[1] > 0:
-        return caller
+def _nobody() -> tuple[int, int]:
     with contextlib.suppress(KeyError):
         nobody = pwd.getpwnam("nobody")
         return nobody.pw_uid, nobody.pw_gid
@@ -176,7 +173,7 @@ def unseen_directory() -> Path | None:
 
 def _homes() -> set[str]:
     found = {os.path.realpath(os.environ.get("HOME") or "/")}
-    for uid in {os.geteuid(), *(_unprivileged_user()[:1] if os.geteuid() == 0 else ())}:
+    for uid in files.trusted_owners():
         with contextlib.suppress(KeyError):
             found.add(os.path.realpath(pwd.getpwuid(uid).pw_dir))
     return found
