@@ -81,15 +81,27 @@ def test_many_errors_are_not_collected(value: Any) -> None:
     [
         (".".join("a" * 30_000) + " = 1", "dotted key of more than 16 parts"),
         ("a=1\n[" + ".".join('"a"' for _ in range(20)) + "]", r"16 parts \(at line 2\)"),
+        (".".join([r'"\""'] * 17) + " = 1", "more than 16 parts"),
+        ("[a." + ".".join([r'"\\"'] * 16) + "]", "more than 16 parts"),
+        ("[[" + " .\t".join([r'"\u0022"'] * 17) + "]]", "more than 16 parts"),
+        ("a = {" + ".".join(["'\"'"] * 17) + " = 1}", "more than 16 parts"),
+        ("# \\\n" + ".".join("a" * 17) + " = 1", r"16 parts \(at line 2\)"),
         ("a = " + "1" * 5000, "4300 digits"),
         ("a = " + "[" * 100_000, "nested too deeply"),
         ("a =", "Invalid value"),
     ],
 )
 def test_hostile_toml_is_one_error(text: str, said: str) -> None:
-    """N5: a dotted key of 30,000 parts took two minutes."""
+    """A dotted key of 30,000 parts took two minutes and 2 GB."""
     with pytest.raises(ValueError, match=said):
         typed.toml(text)
+
+
+@pytest.mark.parametrize("quotes", [r"\"", r"\\\"", "\"'", '"x'])
+def test_many_quotes_are_searched_once(quotes: str) -> None:
+    """A search that begins at each quote, and reads to the end of the line, takes an hour."""
+    with pytest.raises(ValueError, match=r"at (end of document|line 1)"):
+        typed.toml('"' + quotes * (1 << 19))
 
 
 def test_ordinary_toml_is_read() -> None:

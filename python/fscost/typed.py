@@ -68,9 +68,12 @@ _KINDS = {
 _SHOWN_CHARACTERS = 80
 _MOST_PARTS = 16
 _LONG_KEY = re.compile(
-    rf"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){{{_MOST_PARTS}}}"""
+    r"""(?<![\w\\-])(?:(?:[\w-]++|"[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+)"""
+    f"{{{_MOST_PARTS}}}"
 )
-"""More parts of a dotted key than any of fscost's files has; the quantifiers never backtrack."""
+"""More parts of a dotted key than any of fscost's files has. The quantifiers never backtrack. No
+key begins after a backslash: few of the quotes in a string can begin a part, and the search from
+each of them ends at the next one."""
 
 
 class Table:
