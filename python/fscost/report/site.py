@@ -1,8 +1,10 @@
 """Site of `fscost serve`: it shows a folder of runs to browsers on this machine, and writes
 nothing."""
 
+import contextlib
 import hmac
 import secrets
+import socket
 from collections.abc import Callable
 from http import HTTPStatus
 from http.cookies import CookieError, SimpleCookie
@@ -24,7 +26,10 @@ _MOST_PAGES = 16
 """Number of pages kept in memory: making one takes seconds, because it explains recordings."""
 _REQUEST_LIMIT_S = 30
 _MOST_REQUESTS = 32
-"""Number of requests answered at once; a connection beyond it is closed."""
+"""Number of requests answered at once. For a connection beyond it, the oldest one without the token
+is closed: other users of this machine can open connections, too."""
+_CLOSING_S = 5
+"""Time that a connection may take to end after it was closed."""
 _TOKEN = "token"
 
 
@@ -44,10 +49,13 @@ class Site(ThreadingHTTPServer):
         self.trust = trust
         self._token = secrets.token_urlsafe(16)
         self._free = BoundedSemaphore(_MOST_REQUESTS)
+        self._strangers: dict[Any, None] = {}
+        """Connections that have not shown the token, the oldest first."""
+        self._knowing = Lock()
         self._pages: dict[tuple[Path, int], str] = {}
         # The process has one chart compiler, and building two pages at once would double the
-        # memory.
-        self._lock = Lock()
+        # memory. So would two lists of runs, which do not wait for a page.
+        self._lock, self._listing = Lock(), Lock()
 
     @property
     def address(self) -> str:
@@ -74,11 +82,28 @@ class Site(ThreadingHTTPServer):
         return found is not None and self.is_token(found.value)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Answer a connection on a thread of its own, or close it if too many are open."""
+        """Answer a connection on a thread of its own. If too many are open, close one."""
         if not self._free.acquire(blocking=False):
-            self.shutdown_request(request)
-            return
+            self._turn_away()
+            if not self._free.acquire(timeout=_CLOSING_S):
+                self.shutdown_request(request)
+                return
+        with self._knowing:
+            self._strangers[request] = None
         super().process_request(request, client_address)
+
+    def _turn_away(self) -> None:
+        """Close the oldest connection that has not shown the token."""
+        with self._knowing:
+            if (request := next(iter(self._strangers), None)) is not None:
+                del self._strangers[request]
+                with contextlib.suppress(OSError):
+                    request.shutdown(socket.SHUT_RDWR)
+
+    def admit(self, request: Any) -> None:
+        """Note that a connection has shown the token, or has ended."""
+        with self._knowing:
+            self._strangers.pop(request, None)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         try:
@@ -86,8 +111,9 @@ class Site(ThreadingHTTPServer):
         except Exception:  # noqa: BLE001  # A client that went away.
             self.handle_error(request, client_address)
         finally:
-            self._free.release()
+            self.admit(request)
             self.shutdown_request(request)
+            self._free.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Ignore a client that went away."""
@@ -103,19 +129,24 @@ class Site(ThreadingHTTPServer):
         query = parse_qs(address.query, errors="replace")
         parts = [part for part in address.path.split("/") if part]
         if not parts:
-            return site.index(listed(self.folder, trust=self.trust), _one(query, "q"))
+            return site.index(self._listed(), _one(query, "q"))
         if parts == ["compare"]:
             before, after = (self._run(_one(query, name)) for name in ("a", "b"))
-            results = [load(run.folder, trust=self.trust) for run in (before, after)]
-            return site.compare(before, after, compared(*results))
+            with self._lock:
+                results = [load(run.folder, trust=self.trust) for run in (before, after)]
+                return site.compare(before, after, compared(*results))
         if len(parts) == 2 and parts[0] == "run":
             return self._report(self._run(key(unquote_to_bytes(parts[1]))))
         raise _NotFoundError("there is no such page", "begin with the list of all runs")
 
+    def _listed(self) -> list[Listed]:
+        with self._listing:
+            return listed(self.folder, trust=self.trust)
+
     def _run(self, wanted: str) -> Listed:
         """Find a run by its key among the listed runs, so that no address can reach other
         folders."""
-        for run in listed(self.folder, trust=self.trust):
+        for run in self._listed():
             if run.key == wanted:
                 return run
         raise _NotFoundError("there is no such run", "it may have been moved; look at all runs")
@@ -186,6 +217,7 @@ class _Handler(BaseHTTPRequestHandler):
                     "this browser has no token",
                     "open the address that `fscost serve` printed",
                 )
+            self.server.admit(self.connection)
             return HTTPStatus.OK, self.server.text(self.path)
         except _NotFoundError as error:
             return HTTPStatus.NOT_FOUND, site.problem("Not found", error.what, error.remedy or "")
