@@ -1,7 +1,7 @@
 """What the states of a recording must hold."""
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from tests.recordings import FLUSH, WRITE, Body, write
 
-from fscost.crash import explore
+from fscost.crash import explore, fsynced
 from fscost.crash.fsynced import FSYNC
-from fscost.crash.programs import Say
-from fscost.errors import HostError
+from fscost.crash.programs import About, Job, Say, Take, whole
+from fscost.errors import HostError, InputError
 
 END_NS = 50 * 10**6
 FOUND = {"mounts": True, "is_clean": True, "needs_repair": False, "broken": [], "words": []}
@@ -39,9 +39,7 @@ def test_an_image_must_hold_what_the_last_cut_that_leaves_it_has_promised(record
     promises = [(12 * 10**6, "database", 1)]
     found = replace(source(recording), workload="files", promises=promises, margin_ns=2 * 10**6)
 
-    def answered(
-        about: Mapping[str, Any], jobs: Sequence[Mapping[str, Any]], say: Say
-    ) -> list[dict[str, Any]]:
+    def answered(about: About, jobs: Sequence[Job], say: Say, take: Take = whole, /) -> list[Any]:
         sound = {
             "mounts": True,
             "is_clean": True,
@@ -51,8 +49,11 @@ def test_an_image_must_hold_what_the_last_cut_that_leaves_it_has_promised(record
         }
         lost = [["lost", "database"]]
         return [
-            {**sound, "broken": lost if job["kept_promises"] and not job["kept"] else []}
-            for job in jobs
+            take(
+                place,
+                {**sound, "broken": lost if job["kept_promises"] and not job["kept"] else []},
+            )
+            for place, job in enumerate(jobs)
         ]
 
     for device in ("reorder-4k", "reorder-512", "in-order"):
@@ -71,10 +72,9 @@ def test_what_was_promised_is_there_after_a_repair(recording: Path, needs_repair
     """Without a journal, no instant but the first is without errors (ext2)."""
     after = {**FOUND, "needs_repair": needs_repair}
 
-    def answered(
-        about: Mapping[str, Any], jobs: Sequence[Mapping[str, Any]], say: Say
-    ) -> list[dict[str, Any]]:
-        return [{**after, "files": shot([5] if job["at_ns"] else None)} for job in jobs]
+    def answered(about: About, jobs: Sequence[Job], say: Say, take: Take = whole, /) -> list[Any]:
+        files = [shot([5] if job["at_ns"] else None) for job in jobs]
+        return [take(place, {**after, "files": each}) for place, each in enumerate(files)]
 
     found = source(recording)
     cuts = [41 * 10**6 - 1]
@@ -86,12 +86,35 @@ def test_what_was_promised_is_there_after_a_repair(recording: Path, needs_repair
     assert [state.how for state in unreadable] == ["all"] * (4 if needs_repair else 0)
 
 
+def test_snapshots_share_what_they_have_in_common(monkeypatch: pytest.MonkeyPatch) -> None:
+    def snapshot(number: int) -> dict[str, Any]:
+        changed = {"1:1": ["log", [number] * 1000]}
+        same = {f"{inode}:1": [f"file {inode}", [inode] * 1000] for inode in range(2, 12)}
+        names = {f"file {inode}": f"{inode}:1" for inode in range(2, 12)}
+        return {"files": {**changed, **same}, "folders": {"99:1": names}}
+
+    monkeypatch.setattr("fscost.crash.fsynced._MOST_BYTES", 900_000)
+    album = fsynced.Album()
+    kept = [album.kept(snapshot(number)) for number in range(60)]
+    for number, each in enumerate(kept):
+        plain = {key: [path, list(its)] for key, (path, its) in each["files"].items()}
+        assert {"files": plain, "folders": each["folders"]} == snapshot(number)
+    other = {"files": {"5:5": ["log", [1] * 50_000]}, "folders": {}}
+    with pytest.raises(InputError, match="takes more than 0 MiB"):
+        album.kept(other)
+
+
+def test_the_first_place_of_each_kind_is_kept() -> None:
+    """A guest may name a hundred thousand."""
+    pairs = [["lost", f"file {number}"] for number in range(999)]
+    told = {"files": None, "broken": [*pairs, ["stale", "x" * 9999], ["stale", "y"]]}
+    assert explore.broken(None, 0, told) == [("lost", "file 0"), ("stale", "x" * 4096)]
+
+
 def test_a_state_that_no_repair_mends_is_no_reference(recording: Path) -> None:
-    def answered(
-        about: Mapping[str, Any], jobs: Sequence[Mapping[str, Any]], say: Say
-    ) -> list[dict[str, Any]]:
+    def answered(about: About, jobs: Sequence[Job], say: Say, take: Take = whole, /) -> list[Any]:
         broken = {**FOUND, "is_clean": False, "needs_repair": True}
-        return [{**broken, "files": shot([5])} for _ in jobs]
+        return [take(place, {**broken, "files": shot([5])}) for place in range(len(jobs))]
 
     with pytest.raises(HostError, match="cannot be mounted as it was before"):
         explore.reference(source(recording), [END_NS], explore.Limits(), answered)

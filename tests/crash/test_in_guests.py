@@ -17,7 +17,15 @@ from fscost.crash.in_guests import inside
 from fscost.errors import HostError
 
 BLOCK, SIZE = 4096, 1 << 20
-FINE = {"mounts": True, "is_clean": True, "needs_repair": False, "broken": [], "words": []}
+FINE = {
+    "mounts": True,
+    "is_clean": True,
+    "needs_repair": False,
+    "broken": [],
+    "files": None,
+    "words": [],
+    "repair_s": 0.0,
+}
 JOB = {"at_ns": 9, "kept": [0], "without": []}
 
 
@@ -98,8 +106,9 @@ class Lab:
         about = {"recording": str(state), "device": "reorder-4k", "disks": disks}
         again = {"most": 9, "seed": 1, **asked}
         examine = inside(Site(self.start, 1, lambda: None), self.record)
-        [answer] = examine(about, [{**JOB, "again": again}], lambda place, answer: None)
-        return answer["again"]
+        answers: dict[int, Any] = {}
+        examine(about, [{**JOB, "again": again}], answers.__setitem__)
+        return answers[0]["again"]
 
 
 @pytest.fixture

@@ -7,8 +7,11 @@ import sys
 import time
 from array import array
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
+from threading import Thread
+from types import SimpleNamespace
 
 import pytest
 
@@ -16,6 +19,7 @@ from fscost.lab.cell import bounds
 from fscost.lab.cell.events import Attached, Counters, Inspected, Interval, ProtocolError, parse
 from fscost.lab.cell.lines import Lines
 from fscost.lab.cell.transcript import Transcript
+from fscost.lab.vm.examine import Examining
 
 MIB = 1 << 20
 MOST_BYTES = 160 * MIB
@@ -100,6 +104,36 @@ def hear(bomb: str) -> None:
     print(json.dumps([memory_bytes("VmHWM") - before, ended]))
 
 
+ANSWERS = {
+    "of empty lists": b'{"answer":{"x":[' + b"[]," * (2 * MIB) + b"[]]}}\n",
+    "of nested objects": b'{"x":' * 900 + b"[" + b"{}," * (2 * MIB) + b"{}]" + b"}" * 900 + b"\n",
+    "of numbers": b'{"answer":[' + b"1000," * (MIB + MIB // 2) + b"1]}\n",
+    "of one string": b'{"answer":"' + b"x" * (8 * MIB - 20) + b"\\ud83d\\ude00" + b'"}\n',
+    "without an end": b"x" * (40 * MIB),
+}
+
+
+def hear_answer(name: str) -> None:
+    """Receive what a guest says about a state, and print the growth of peak memory."""
+    code = f"from {__name__} import ANSWERS; import sys; sys.stdout.buffer.write(ANSWERS[{name!r}])"
+    with examining() as (found, theirs):
+        child = subprocess.Popen([sys.executable, "-c", code], stdout=theirs)
+        theirs.close()
+        before = memory_bytes("VmRSS")
+        found.receive(600)
+        print(memory_bytes("VmHWM") - before)
+        child.kill()
+        child.wait()
+
+
+@contextmanager
+def examining() -> Iterator[tuple[Examining, socket.socket]]:
+    """Yield the host's end of a guest that examines states, and the guest's."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        yield Examining(SimpleNamespace(control=ours), ()), theirs  # type: ignore[arg-type]
+
+
 def memory_bytes(name: str) -> int:
     """Return this process's memory, current or peak. getrusage(2) is unsuitable, since it includes
     the peak of the parent process."""
@@ -120,6 +154,43 @@ def test_what_is_said_takes_little_memory(bomb: str) -> None:
     grown, ended = json.loads(done.stdout)
     print(f"{bomb}: {grown >> 20} MiB, {ended}")
     assert grown < MOST_BYTES
+
+
+@pytest.mark.parametrize("answer", ANSWERS)
+def test_what_is_said_about_a_state_takes_little_memory(answer: str) -> None:
+    code = f"from {__name__} import hear_answer; hear_answer({answer!r})"
+    script = f"import sys; sys.path[:0] = {sys.path!r}; {code}"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) < MOST_BYTES // 2
+
+
+def test_a_line_about_a_state_has_a_deadline() -> None:
+    """One byte now and then kept a guest for ever."""
+
+    def drip(guest: socket.socket) -> None:
+        for byte in b"[" + b" " * 40 + b"]\n":
+            guest.sendall(bytes([byte]))
+            time.sleep(0.05)
+
+    with examining() as (found, theirs):
+        thread = Thread(target=drip, args=[theirs])
+        thread.start()
+        assert found.receive(0.3) is None
+        thread.join()
+
+
+def test_the_largest_answer_about_a_state_is_read() -> None:
+    """4,000 files and 16 MiB, with a folder of other names."""
+    digest = -(1 << 62)
+    files = {f"{n}:4294967295": [f"folder/{'x' * 60}{n}", [digest] * 8] for n in range(4000)}
+    folders = {"1:1": {f"{'x' * 60}{n}": f"{n}:4294967295" for n in range(20_000)}}
+    told = {"answer": {"files": {"files": files, "folders": folders}}}
+    with examining() as (found, theirs):
+        thread = Thread(target=theirs.sendall, args=[json.dumps(told).encode() + b"\n"])
+        thread.start()
+        assert found.receive(60) == told
+        thread.join()
 
 
 def test_an_hour_of_pauses_is_read() -> None:

@@ -112,14 +112,17 @@ def _cut(
         {**job_of(found, first.state), "again": {**asked, "seed": limits.seed + number}}
         for number, first in firsts
     ]
-    answers = answered(about_of(found, limits), jobs, say)
     known, _ = reference(found, {first.state.at_ns for _, first in firsts}, limits, answered)
-    seconds = [
-        _second(found, known, (number, place), first, told)
-        for (number, first), answer in zip(firsts, answers, strict=True)
-        for place, told in enumerate(answer["again"], start=1)
-    ]
-    return Again(seconds, len(firsts))
+
+    def seconds(place: int, answer: Mapping[str, Any]) -> list[Second]:
+        number, first = firsts[place]
+        return [
+            _second(found, known, (number, its), first, told)
+            for its, told in enumerate(answer["again"], start=1)
+        ]
+
+    answers = answered(about_of(found, limits), jobs, say, seconds)
+    return Again([each for some in answers for each in some], len(firsts))
 
 
 def _second(

@@ -146,7 +146,7 @@ def path_of(found: Source, where: str) -> str:
 def _whole(state: State, at_ns: int) -> State:
     """Return a state of the same disk at an instant that lost nothing."""
     count = state.pending if at_ns == state.at_ns else 0
-    return replace(state, at_ns=at_ns, kept=tuple(range(count)), how="all")
+    return replace(state, at_ns=at_ns, kept=range(count), how="all")
 
 
 def _image(crash: "Crash", device: str, state: State) -> int:
@@ -198,7 +198,7 @@ def _versions(
     jobs: list[dict[str, Any]] = []
     for at_ns in dict.fromkeys(instants):
         pending = len(crash.pending(at_ns, device))
-        full = State(at_ns, "all", tuple(range(pending)), pending)
+        full = State(at_ns, "all", range(pending), pending)
         jobs.append({**job_of(found, full), "read": path})
     answers = answered(about_of(found, limits), jobs, silent)
     contents = [base64.b64decode(told["read"]) for told in answers if told["read"] is not None]

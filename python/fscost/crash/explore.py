@@ -3,6 +3,7 @@
 from array import array
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from fscost.crash.disks import Disk, uses
 from fscost.crash.families import family
 from fscost.crash.lost import ARRAY
 from fscost.crash.placed import made
-from fscost.crash.programs import Answered, Say
+from fscost.crash.programs import Answered, Made, Say
 from fscost.crash.promises import UNNAMED, UNPROMISED, UNREADABLE
 from fscost.crash.workloads import checked
 from fscost.errors import HostError, InputError
@@ -36,6 +37,8 @@ _PROMISES_PER_CUT = 3
 """Newest calls before a cut whose promises are read, if any command may have made them."""
 _MOST_PLAN_BYTES = 512 << 20
 """Memory for the numbers of all states of a recording."""
+MOST_PLACE = 4096
+"""Characters that are kept of the place of a broken promise."""
 SHARED = ("btrfs", ARRAY)
 """Families whose disks are equal, so that each can be lost, and may hold what another one has."""
 
@@ -82,9 +85,9 @@ class State:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a mount and a check found in a state. `broken`: kind and place of each broken
-    promise. `words`: what programs said that failed. `stops_kernel`: a guest panicked or hung.
-    `repair_s`: how long fsck took to repair it."""
+    """What a mount and a check found in a state. `broken`: each kind of broken promise, and the
+    place of the first one. `words`: what programs said that failed. `stops_kernel`: a guest
+    panicked or hung. `repair_s`: how long fsck took to repair it."""
 
     state: State
     mounts: bool
@@ -352,13 +355,12 @@ def _examined(
     known: fsynced.Reference | None,
     say: Say = silent,
 ) -> list[Outcome]:
-    states = plan.states
-    jobs = [job_of(found, state) for state in states]
-    answers = answered(about_of(found, limits), jobs, say)
-    return [
-        outcome_of(known, state, state.at_ns - found.margin_ns, told)
-        for state, told in zip(states, answers, strict=True)
-    ]
+    def outcome(place: int, told: Mapping[str, Any]) -> Outcome:
+        state = plan.states[place]
+        return outcome_of(known, state, state.at_ns - found.margin_ns, told)
+
+    jobs = Made(partial(job_of, found), plan.states)
+    return answered(about_of(found, limits), jobs, say, outcome)
 
 
 def outcome_of(
@@ -380,9 +382,14 @@ def outcome_of(
 def broken(
     known: fsynced.Reference | None, by_ns: int, told: Mapping[str, Any]
 ) -> list[tuple[str, str]]:
+    """Return each kind of promise that a state has broken by an instant, and the first place."""
+    pairs = told["broken"]
     if known is not None and told["files"] is not None:
-        return list(known.broken(by_ns, told["files"]))
-    return [(str(kind), str(where)) for kind, where in told["broken"]]
+        pairs = known.broken(by_ns, told["files"])
+    first: dict[str, str] = {}
+    for kind, where in pairs:
+        first.setdefault(str(kind), str(where)[:MOST_PLACE])
+    return list(first.items())
 
 
 def reference(
@@ -401,13 +408,20 @@ def reference(
     states = []
     for at_ns in instants:
         pending = len(crash.pending(at_ns, limits.device))
-        states.append(State(at_ns, "all", tuple(range(pending)), pending))
-    jobs = [job_of(found, state) for state in states]
-    answers = answered(about_of(found, limits), jobs, silent)
+        states.append(State(at_ns, "all", range(pending), pending))
+    jobs = Made(partial(job_of, found), states)
+    album = fsynced.Album()
+
+    def shown(_: int, told: Mapping[str, Any]) -> tuple[bool, fsynced.Snapshot | None]:
+        is_sound = told["mounts"] and told["is_clean"] and told["files"] is not None
+        needs_repair = not told["mounts"] or told["needs_repair"]
+        return needs_repair, album.kept(told["files"]) if is_sound else None
+
+    answers = answered(about_of(found, limits), jobs, silent, shown)
     found_by_then = [
-        (at_ns, told["files"])
-        for at_ns, told in zip(instants, answers, strict=True)
-        if told["mounts"] and told["is_clean"]
+        (at_ns, files)
+        for at_ns, (_, files) in zip(instants, answers, strict=True)
+        if files is not None
     ]
     if not found_by_then or found_by_then[0][0] != found.begin_ns:
         raise HostError(
@@ -415,9 +429,7 @@ def reference(
             "see `fscost crash` with --workload files for this profile",
         )
     unreadable = [
-        state
-        for state, told in zip(states, answers, strict=True)
-        if not told["mounts"] or told["needs_repair"]
+        state for state, (needs_repair, _) in zip(states, answers, strict=True) if needs_repair
     ]
     # A repair is a part of the recovery: what was promised is there after it.
     known, snapshots = zip(*found_by_then, strict=True)

@@ -5,18 +5,28 @@ A snapshot (`snapshot.py`) is what a mount of the disks at an instant shows, if 
 submitted by then had survived. At the end of an fsync, that includes what it promised.
 """
 
+from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, TypeVar
 
 from fscost import analyze, capture
 from fscost.crash.promises import LOST, UNNAMED, UNREADABLE
 from fscost.crash.snapshot import ZERO
+from fscost.errors import InputError
 
 FSYNC = "fsync"
 """Kind of a promise that any command made: its number is the inode."""
+_MOST_BYTES = 1 << 30
+"""Memory of all snapshots of a recording."""
+_NAME_BYTES = 300
+"""Memory of an entry, beside its name and its content."""
+_MOST_LEVELS = 256
+"""Folders that are named in a path."""
+T = TypeVar("T")
 
 
 def heard(recording: Path, phases: Sequence[str]) -> tuple[list[tuple[int, str, int]], int]:
@@ -31,6 +41,44 @@ def heard(recording: Path, phases: Sequence[str]) -> tuple[list[tuple[int, str, 
         if call.took_ns is not None and call.inode is not None
     ]
     return known, count - len(known)
+
+
+Snapshot = Mapping[str, Mapping[str, Any]]
+
+
+class Album:
+    """Snapshots that are kept at a time. What two of them have in common takes memory once."""
+
+    def __init__(self) -> None:
+        self._left_bytes = _MOST_BYTES
+        self._last: dict[str, dict[str, Any]] = {"files": {}, "folders": {}}
+
+    def kept(self, found: Snapshot) -> Snapshot:
+        """Return a snapshot, in little memory. InputError if all of them take too much."""
+        files, folders = self._last["files"], self._last["folders"]
+        for key, (path, sectors) in found["files"].items():
+            mine = (path, None if sectors is None else array("q", sectors))
+            files[key] = self._new(files.get(key), mine, 4 * len(path) + 8 * len(mine[1] or ()))
+        for key, names in found["folders"].items():
+            lengths = 4 * sum(map(len, names))
+            folders[key] = self._new(folders.get(key), names, lengths + _NAME_BYTES * len(names))
+        self._left_bytes -= _NAME_BYTES * (len(found["files"]) + len(found["folders"]))
+        if self._left_bytes < 0:
+            raise InputError(
+                f"what files held at several instants takes more than {_MOST_BYTES >> 20} MiB",
+                "give fewer --cuts",
+            )
+        return {
+            "files": {key: files[key] for key in found["files"]},
+            "folders": {key: folders[key] for key in found["folders"]},
+        }
+
+    def _new(self, known: T | None, found: T, found_bytes: int) -> T:
+        """Return what is known if it is equal to what was found."""
+        if known is not None and known == found:
+            return known
+        self._left_bytes -= _NAME_BYTES + found_bytes
+        return found
 
 
 @dataclass(frozen=True)
@@ -60,12 +108,33 @@ class Reference:
     ) -> Iterator[tuple[str, str]]:
         """Compare files and folders with their snapshot at an instant."""
         earlier, later = self.snapshots[:first], self.snapshots[first:]
+        paths = _Paths(later[0]["folders"])
         for key in later[0]["files"]:
             if _inode(key) in inodes:
                 yield from _file(key, earlier, later, found)
         for key in later[0]["folders"]:
             if _inode(key) in inodes:
-                yield from _folder(key, earlier, later, found)
+                yield from _folder(key, earlier, later, found, paths)
+
+
+class _Paths:
+    """The paths of folders. Hard links to folders do not exist."""
+
+    def __init__(self, folders: Mapping[str, Mapping[str, str]]) -> None:
+        self._folders = folders
+
+    def of(self, key: str) -> PurePosixPath:
+        """Return the path of a folder: at most its last `_MOST_LEVELS` names."""
+        names: list[str] = []
+        while key in self._parents and len(names) < _MOST_LEVELS:
+            key, name = self._parents[key]
+            names.append(name)
+        return PurePosixPath(*reversed(names))
+
+    @cached_property
+    def _parents(self) -> dict[str, tuple[str, str]]:
+        folders = self._folders.items()
+        return {child: (parent, name) for parent, of in folders for name, child in of.items()}
 
 
 def _inode(key: str) -> int:
@@ -123,6 +192,7 @@ def _folder(
     earlier: Sequence[Mapping[str, Any]],
     later: Sequence[Mapping[str, Any]],
     found: Mapping[str, Any],
+    paths: _Paths,
 ) -> Iterator[tuple[str, str]]:
     """Compare the names of a folder with those that were promised. Each may also be newer."""
     if key not in found["folders"]:
@@ -134,21 +204,9 @@ def _folder(
         before = {None, *(each.get(name) for each in old)}
         here = mine.get(name)
         if here not in allowed and here in before:
-            path = _path_of(key, later[0]["folders"]) / name
+            path = paths.of(key) / name
             yield LOST, f"{path} ({'missing' if here is None else 'the file before'})"
             return
-
-
-def _path_of(key: str, folders: Mapping[str, Mapping[str, str]]) -> PurePosixPath:
-    """Return the path of a folder. Hard links to folders do not exist."""
-    parents = {
-        child: (parent, name) for parent, of in folders.items() for name, child in of.items()
-    }
-    path, left = PurePosixPath(), len(folders)
-    while key in parents and left:
-        key, name = parents[key]
-        path, left = name / path, left - 1
-    return path
 
 
 def instants(

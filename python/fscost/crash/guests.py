@@ -5,6 +5,7 @@ A state that stops the guest's kernel costs one guest, and is a finding.
 """
 
 import os
+import re
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,10 +16,12 @@ from pathlib import Path
 from queue import Empty, Queue
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
-from pydantic import Strict
+from pydantic import Field, Strict
 
 from fscost import capture, typed
+from fscost.crash.explore import MOST_PLACE
 from fscost.crash.programs import About, Finished, Job
+from fscost.crash.verdict import KINDS, LOST_S
 from fscost.errors import HostError
 
 if TYPE_CHECKING:
@@ -30,6 +33,11 @@ _READY_S = 300
 STATE_S = 300
 """Time for one step of an examination; an emulated guest takes about a second. After that, its
 kernel hangs."""
+_USES = 4
+"""Uses of each disk in an examination: three, and one of an empty disk."""
+_MOST_WORDS = 1 << 14
+"""Characters that are kept of what programs said about a state."""
+_SECONDS = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
 _MOST_OPEN = 8
 """Recordings that are read at a time."""
 _MOST_KILLED = 3
@@ -70,19 +78,22 @@ class Site:
     interrupt: Callable[[], None]
 
 
+_Key = Annotated[str, Field(pattern=r"^[0-9]{1,20}:[0-9]{0,10}$")]
+_Sectors = typed.Tuple[typed.Int64] | None
+_File = Annotated[tuple[str, _Sectors], Strict(strict=False)]
 _Pair = Annotated[tuple[str, str], Strict(strict=False)]
-_File = Annotated[tuple[str, typed.Tuple[typed.Int64]], Strict(strict=False)]
+_Folder = Annotated[dict[str, _Key], typed.FAIL_FAST]
 
 
 @dataclass(frozen=True)
 class _Snapshot(typed.Table):
-    files: typed.Dict[_File]
-    folders: typed.Dict[typed.Dict[str]]
+    files: Annotated[dict[_Key, _File], typed.FAIL_FAST]
+    folders: Annotated[dict[_Key, _Folder], typed.FAIL_FAST]
 
 
 @dataclass(frozen=True)
 class _Answer(typed.Table):
-    """What a guest found. It is untrusted."""
+    """What a guest found. It is untrusted, and nothing else of it is kept."""
 
     mounts: bool
     is_clean: bool
@@ -90,13 +101,39 @@ class _Answer(typed.Table):
     broken: typed.Tuple[_Pair]
     words: typed.Tuple[str]
     files: _Snapshot | None = None
+    repair_s: Annotated[float, Field(ge=0)] = 0.0
+
+    def __post_init__(self) -> None:
+        for kind, where in self.broken:
+            if kind not in KINDS or (kind in LOST_S and _SECONDS.fullmatch(where) is None):
+                raise ValueError("is no kind of broken promise")
+
+    @property
+    def kept(self) -> dict[str, Any]:
+        """What is kept of it."""
+        files = self.files and {"files": self.files.files, "folders": self.files.folders}
+        left = _MOST_WORDS
+        words = []
+        for each in self.words:
+            if left > 0:
+                words.append(each[:left])
+                left -= len(each) + 1
+        return {
+            "mounts": self.mounts,
+            "is_clean": self.is_clean,
+            "needs_repair": self.needs_repair,
+            "broken": [[kind, where[:MOST_PLACE]] for kind, where in self.broken],
+            "files": files,
+            "words": words,
+            "repair_s": self.repair_s,
+        }
 
 
 @dataclass
 class _Work:
     about: About
-    waiting: "Queue[tuple[int, Job]]"
-    found: dict[int, dict[str, Any]] = field(default_factory=dict)
+    jobs: Sequence[Job]
+    waiting: "Queue[int]" = field(default_factory=Queue)
     lock: threading.Lock = field(default_factory=threading.Lock)
     stopped: threading.Event = field(default_factory=threading.Event)
     killed: int = 0
@@ -111,13 +148,11 @@ class _Work:
             return self.opened(recording)(tuple(job["without"]))
 
 
-def answered(
-    site: Site, about: About, jobs: Sequence[Job], finished: Finished
-) -> list[dict[str, Any]]:
-    """Examine states, and return what was found in each."""
-    work = _Work(about, Queue())
-    for numbered in enumerate(jobs):
-        work.waiting.put(numbered)
+def answered(site: Site, about: About, jobs: Sequence[Job], finished: Finished) -> None:
+    """Examine states."""
+    work = _Work(about, jobs)
+    for number in range(len(jobs)):
+        work.waiting.put(number)
 
     def lane() -> None:
         while not work.stopped.is_set() and not work.waiting.empty():
@@ -126,7 +161,6 @@ def answered(
                 _lived(guest, work, finished)
 
     in_lanes(site, len(jobs), work.stopped, lane)
-    return [work.found[number] for number in sorted(work.found)]
 
 
 def in_lanes(site: Site, count: int, stopped: threading.Event, lane: Callable[[], None]) -> None:
@@ -162,13 +196,13 @@ def _lived(guest: Guest, work: _Work, finished: Finished) -> None:
     """Let a guest examine states, until there are none or it dies of one."""
     while not work.stopped.is_set():
         try:
-            number, job = work.waiting.get_nowait()
+            number = work.waiting.get_nowait()
         except Empty:
             return
-        answer = _asked(guest, work, job)
+        answer = _asked(guest, work, work.jobs[number])
         if answer is None and (work.stopped.is_set() or guest.was_killed):
             # Not the state's fault.
-            work.waiting.put((number, job))
+            work.waiting.put(number)
             with work.lock:
                 work.killed += 1
             if work.killed > _MOST_KILLED and not work.stopped.is_set():
@@ -180,8 +214,7 @@ def _lived(guest: Guest, work: _Work, finished: Finished) -> None:
         if answer is None and guest.failed:
             raise failure(guest)
         with work.lock:
-            found = work.found[number] = answer or _stopped(guest)
-            finished(number, found)
+            finished(number, answer or _stopped(guest))
         if answer is None:
             return
 
@@ -190,9 +223,8 @@ def _asked(guest: Guest, work: _Work, job: Job) -> dict[str, Any] | None:
     """Return the answer to a job, or None if the guest gave none."""
     guest.send(dict(job))
     spares = len(work.about.get("spares", ()))
-    while True:
-        said = guest.receive(STATE_S)
-        match said:
+    for _ in range(_USES * len(guest.files) + 1):
+        match guest.receive(STATE_S):
             case {"disk": int(number)} if 0 <= number < len(guest.files) - spares:
                 _fill(guest.files[number], number, work, job)
                 guest.send({"filled": number})
@@ -204,12 +236,12 @@ def _asked(guest: Guest, work: _Work, job: Job) -> dict[str, Any] | None:
                 guest.send({"filled": number})
             case {"answer": dict(value)}:
                 try:
-                    typed.read(_Answer, value)
+                    return typed.read(_Answer, value).kept
                 except typed.InvalidError:
                     return None
-                return value
             case _:
                 return None
+    return None
 
 
 def _fill(file: int, number: int, work: _Work, job: Job) -> None:

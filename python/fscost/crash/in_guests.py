@@ -3,7 +3,7 @@
 import os
 import tempfile
 import threading
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
@@ -43,18 +43,18 @@ def inside(site: Site, record: Record) -> Examine:
     return partial(_answered, _Both(site, record))
 
 
-def _answered(
-    both: _Both, about: About, jobs: Sequence[Job], finished: Finished
-) -> list[dict[str, Any]]:
-    if not any("again" in job for job in jobs):
-        return answered(both.site, about, jobs, finished)
+def _answered(both: _Both, about: About, jobs: Sequence[Job], finished: Finished) -> None:
+    # The jobs of a call are all of one kind.
+    if "again" not in jobs[0]:
+        answered(both.site, about, jobs, finished)
+        return
     with tempfile.TemporaryDirectory(prefix="fscost-") as folder:
         recordings = [
             Path(job["again"].get("recording", Path(folder, str(place))))
             for place, job in enumerate(jobs)
         ]
         _record_all(both, about, jobs, recordings)
-        return _examined(both.site, about, jobs, recordings, finished)
+        _examined(both.site, about, jobs, recordings, finished)
 
 
 def _record_all(both: _Both, about: About, jobs: Sequence[Job], recordings: Sequence[Path]) -> None:
@@ -91,7 +91,7 @@ def _recover(guest: RecordedGuest, job: Job) -> None:
     """Let a guest mount and unmount its disks."""
     guest.send(dict(job))
     marks = list(MARKS)
-    while True:
+    for _ in range(len(guest.files) + len(marks) + 1):
         match guest.receive(STATE_S):
             case {"disk": int(number)}:
                 guest.send({"filled": number})
@@ -102,7 +102,8 @@ def _recover(guest: RecordedGuest, job: Job) -> None:
                 guest.finish()
                 return
             case _:
-                raise failure(guest)
+                break
+    raise failure(guest)
 
 
 def _examined(
@@ -111,7 +112,7 @@ def _examined(
     jobs: Sequence[Job],
     recordings: Sequence[Path],
     finished: Finished,
-) -> list[dict[str, Any]]:
+) -> None:
     """Cut the recoveries, and examine what is left."""
     owners: list[int] = []
     seconds: list[dict[str, Any]] = []
@@ -123,14 +124,21 @@ def _examined(
         {**_without_again(jobs[place]), **second, "recording": str(recordings[place])}
         for place, second in zip(owners, seconds, strict=True)
     ]
-    told = answered(site, about, asked, lambda place, answer: None)
-    found: dict[int, list[dict[str, Any]]] = defaultdict(list)
-    for place, second, answer in zip(owners, seconds, told, strict=True):
-        found[place].append({**second, "found": answer})
-    whole = [{"again": found[place]} for place in range(len(jobs))]
-    for place, answer in enumerate(whole):
-        finished(place, answer)
-    return whole
+    left = Counter(owners)
+    found: dict[int, dict[int, dict[str, Any]]] = defaultdict(dict)
+
+    def one(number: int, answer: dict[str, Any]) -> None:
+        place = owners[number]
+        found[place][number] = {**seconds[number], "found": answer}
+        left[place] -= 1
+        if left[place] == 0:
+            own = found.pop(place)
+            finished(place, {"again": [own[each] for each in sorted(own)]})
+
+    for place in range(len(jobs)):
+        if place not in left:
+            finished(place, {"again": []})
+    answered(site, about, asked, one)
 
 
 def _without_again(job: Job) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from fscost import files, typed
 from fscost.crash.explore import Limits
-from fscost.crash.programs import About, Answered, Examine, Job, Say
+from fscost.crash.programs import About, Answered, Examine, Job, Made, Say, Take, whole
 from fscost.errors import InputError
 
 FILE = "crash.journal"
@@ -115,24 +115,22 @@ def answers(examine: Examine, profile: str, journal: Journal | None) -> Answered
     """Return what answers jobs: from the journal, else by an examination, whose answers the journal
     keeps as they come."""
 
-    def answered(about: About, jobs: Sequence[Job], say: Say) -> list[dict[str, Any]]:
-        found: dict[int, dict[str, Any]] = {}
+    def answered(about: About, jobs: Sequence[Job], say: Say, take: Take = whole, /) -> list[Any]:
+        found: dict[int, Any] = {}
         keys = [_key(profile, about, job) for job in jobs]
         for place, key in enumerate(keys):
             if journal is not None and (answer := journal.known(key)) is not None:
-                found[place] = answer
+                found[place] = take(place, answer)
         left = [place for place in range(len(jobs)) if place not in found]
-        done = len(found)
 
         def finished(place: int, answer: dict[str, Any]) -> None:
-            nonlocal done
-            done += 1
             if journal is not None:
                 journal.keep(keys[left[place]], answer)
-            say(done, len(jobs))
+            found[left[place]] = take(left[place], answer)
+            say(len(found), len(jobs))
 
-        told = examine(about, [jobs[place] for place in left], finished) if left else []
-        found.update(zip(left, told, strict=True))
+        if left:
+            examine(about, Made(jobs.__getitem__, left), finished)
         return [found[place] for place in range(len(jobs))]
 
     return answered

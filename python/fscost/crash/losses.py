@@ -20,7 +20,7 @@ from fscost.crash.explore import (
     silent,
 )
 from fscost.crash.lost import ARRAY, WAYS, Lost, hows, summed
-from fscost.crash.programs import Answered, Say
+from fscost.crash.programs import Answered, Made, Say
 
 _CUTS = 3
 """Instants at which disks are lost."""
@@ -41,15 +41,21 @@ def lost(
     states = {how: _losing(found, limits, how) for how in hows(found.family)}
     pending = capture.crash(found.recording).pending(found.begin_ns, limits.device)
     begun = {"begin_ns": found.begin_ns, "all_kept": list(range(len(pending)))}
-    jobs = [
-        {**job_of(found, state), "lost": {"number": number, "how": how, "way": way, **begun}}
-        for number, how, way in losses
-        for state in states[how]
-    ]
-    answers = answered(with_spares(found, about_of(found, limits)), jobs, say)
-    known, _ = reference(found, {job["at_ns"] for job in jobs}, limits, answered)
-    for job, told in zip(jobs, answers, strict=True):
-        told["broken"] = broken(known, job["at_ns"] - found.margin_ns, told)
+    losing = [(loss, state) for loss in losses for state in states[loss[1]]]
+
+    def job(of: tuple[tuple[int, str, int], State]) -> dict[str, Any]:
+        (number, how, way), state = of
+        lost = {"number": number, "how": how, "way": way, **begun}
+        return {**job_of(found, state), "lost": lost}
+
+    jobs = Made(job, losing)
+    known, _ = reference(found, {state.at_ns for _, state in losing}, limits, answered)
+
+    def judged(place: int, told: Mapping[str, Any]) -> dict[str, Any]:
+        by_ns = losing[place][1].at_ns - found.margin_ns
+        return {**told, "files": None, "broken": broken(known, by_ns, told)}
+
+    answers = answered(with_spares(found, about_of(found, limits)), jobs, say, judged)
     left = iter(answers)
     return [
         summed(
@@ -101,5 +107,5 @@ def _few(found: Source, limits: Limits) -> list[State]:
         pending = len(crash.pending(at_ns, limits.device))
         states.append(State(at_ns, "none", (), pending))
         if pending:
-            states.append(State(at_ns, "all", tuple(range(pending)), pending))
+            states.append(State(at_ns, "all", range(pending), pending))
     return states

@@ -9,10 +9,11 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from queue import Empty, Queue
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
 from fscost.errors import HostError
 from fscost.host import interrupts, search_path, tool
@@ -22,14 +23,42 @@ About = Mapping[str, Any]
 Job = Mapping[str, Any]
 Say = Callable[[int, int], None]
 """Is called with the number of jobs that are done, and of all."""
-Answered = Callable[[About, Sequence[Job], Say], list[dict[str, Any]]]
-"""Returns the answer to each job, in order."""
+Take = Callable[[int, dict[str, Any]], Any]
+"""Is called with the place of each job that is done, and its answer, one call at a time. Returns
+what the caller keeps of it: an answer may hold the digests of 16 MiB."""
 Finished = Callable[[int, dict[str, Any]], None]
-"""Is called with the place of each job that is done, and its answer: one call at a time."""
-Examine = Callable[[About, Sequence[Job], Finished], list[dict[str, Any]]]
-"""Examines states, and returns the answer to each job, in order."""
+"""Is called like `Take`, and returns nothing."""
+Examine = Callable[[About, Sequence[Job], Finished], None]
+"""Examines states."""
 _MOST = 3 * (os.cpu_count() or 1)
 """Programs that examine states. Most of their time, they wait for mounts to settle."""
+
+
+@dataclass(frozen=True)
+class Made(Sequence[Job]):
+    """Jobs that are made when they are sent: each may hold the numbers of a million blocks."""
+
+    make: Callable[[Any], Job]
+    of: Sequence[Any]
+
+    def __len__(self) -> int:
+        return len(self.of)
+
+    def __getitem__(self, place: Any) -> Any:
+        return self.make(self.of[place])
+
+
+def whole(_: int, answer: dict[str, Any]) -> dict[str, Any]:
+    """Keep all of an answer."""
+    return answer
+
+
+class Answered(Protocol):
+    """Returns what `take` keeps of the answer to each job, in order."""
+
+    def __call__(
+        self, about: About, jobs: Sequence[Job], say: Say, take: Take = whole, /
+    ) -> list[Any]: ...
 
 
 def here(folder: Path, disk_server: Path) -> Examine:
@@ -41,13 +70,12 @@ def here(folder: Path, disk_server: Path) -> Examine:
 
 def _answered(
     folder: Path, disk_server: Path, about: About, jobs: Sequence[Job], finished: Finished
-) -> list[dict[str, Any]]:
+) -> None:
     # btrfs tells its disks apart by an identity that all states share: one at a time.
     programs = 1 if about["type"] == "btrfs" else max(1, min(_MOST, len(jobs)))
-    waiting: Queue[tuple[int, Job]] = Queue()
-    for numbered in enumerate(jobs):
-        waiting.put(numbered)
-    found: dict[int, dict[str, Any]] = {}
+    waiting: Queue[int] = Queue()
+    for number in range(len(jobs)):
+        waiting.put(number)
     lock = threading.Lock()
     is_stopped = threading.Event()
 
@@ -55,12 +83,11 @@ def _answered(
         with program, program.makefile("rw") as lines:
             while not is_stopped.is_set():
                 try:
-                    number, job = waiting.get_nowait()
+                    number = waiting.get_nowait()
                 except Empty:
                     return
-                answer = _asked(lines, job)
+                answer = _asked(lines, jobs[number])
                 with lock:
-                    found[number] = answer
                     finished(number, answer)
 
     more = {"folder": str(folder), "disk_server": str(disk_server)}
@@ -74,7 +101,6 @@ def _answered(
         except BaseException:
             is_stopped.set()
             raise
-    return [found[number] for number in sorted(found)]
 
 
 def _asked(program: IO[str], job: Mapping[str, Any]) -> dict[str, Any]:

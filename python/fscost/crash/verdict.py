@@ -49,6 +49,10 @@ _OF = {
     DAMAGED: (Verdict.CORRUPTS, "is not sound"),
 }
 """Verdict and words of each kind of broken promise."""
+KINDS = (*_OF, *UNPROMISED)
+"""Kinds of broken promises."""
+LOST_S = (DATA_LOST, NAMES_LOST)
+"""Kinds whose places are seconds of lost work."""
 
 
 @dataclass(frozen=True)
@@ -105,11 +109,10 @@ def _having(found: Exploration, kind: str) -> int:
 
 def _lost_s(found: Exploration) -> dict[str, list[float]]:
     """Return how many seconds of unsynced work each state has lost, by kind."""
-    kinds = (DATA_LOST, NAMES_LOST)
     each = [dict(outcome.broken) for outcome in found.outcomes]
-    if not any(kind in broken for broken in each for kind in kinds):
+    if not any(kind in broken for broken in each for kind in LOST_S):
         return {}
-    return {kind: [float(broken.get(kind, 0)) for broken in each] for kind in kinds}
+    return {kind: [float(broken.get(kind, 0)) for broken in each] for kind in LOST_S}
 
 
 def faults(outcome: Outcome) -> tuple[str, ...]:

@@ -16,8 +16,10 @@ class Lines:
     """Lines of one stream. Bytes read beyond the last requested line are kept for the next
     caller."""
 
-    def __init__(self, descriptor: int) -> None:
+    def __init__(self, descriptor: int, most_bytes: int | None = None) -> None:
+        """`most_bytes`: the limit of each line, in place of those of an agent's events."""
         self._descriptor = descriptor
+        self._most_bytes = most_bytes
         self._pending = bytearray()
 
     def until(self, deadline: float, silence_s: float = float("inf")) -> Iterator[bytes]:
@@ -39,8 +41,9 @@ class Lines:
                     searched = 0
                     yield line
                 searched = len(pending)
-                if searched > limit_bytes(pending):
-                    raise ProtocolError(f"a line longer than {limit_bytes(pending)} bytes")
+                most_bytes = self._most_bytes or limit_bytes(pending)
+                if searched > most_bytes:
+                    raise ProtocolError(f"a line longer than {most_bytes} bytes")
                 left_s = deadline - time.monotonic()
                 # The deadline also applies to an agent that never stops writing.
                 if left_s <= 0 or not selector.select(min(silence_s, left_s)):

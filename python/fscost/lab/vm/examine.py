@@ -8,6 +8,7 @@ import contextlib
 import json
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from typing import Any
 import fscost
 from fscost.errors import HostError
 from fscost.lab.cell.events import Bye, Failed, ProtocolError
+from fscost.lab.cell.lines import Lines
 from fscost.lab.vm import nbd
 from fscost.lab.vm.confinement import Share, seen_python
 from fscost.lab.vm.disks import ROOT, DiskServer, give, plug_disk
@@ -29,7 +31,10 @@ _PACKAGE = Share("input", Path(fscost.__file__).resolve().parents[1])
 _SHARES = (ROOT, _PACKAGE)
 _START = "import sys; sys.path.insert(0, '/run/fscost/input'); from {0} import main; main()"
 _FOREVER_S = 1e9
-_MOST_LINE_BYTES = 8 << 20
+_MOST_LINE_BYTES, _MOST_VALUES = 8 << 20, 1 << 18
+"""Limits of an answer. The digests of 16 MiB and the names of 4,000 files are 60,000 values."""
+_SENT_S = 300
+"""Time in which a guest must read a line."""
 _OFF_S = 20
 
 
@@ -49,7 +54,8 @@ class Examining:
     def __init__(self, machine: Qemu, files: Sequence[int]) -> None:
         self.files = files
         self._machine = machine
-        self._lines = machine.control.makefile("rb")
+        machine.control.settimeout(_SENT_S)
+        self._lines = Lines(machine.control.fileno(), _MOST_LINE_BYTES)
         self.failed = ""
         """Why the program ended, according to the guest's agent."""
 
@@ -59,13 +65,13 @@ class Examining:
             self._machine.control.sendall(json.dumps(value).encode() + b"\n")
 
     def receive(self, limit_s: float) -> Any:
-        """Return the program's next line, or None if the guest has ended, is silent for `limit_s`,
-        or sends anything else. The guest is of no use then."""
-        self._machine.control.settimeout(limit_s)
+        """Return the program's next line, or None if the guest has ended, has not sent it after
+        `limit_s`, or sends anything else. The guest is of no use then."""
         try:
-            line = self._lines.readline(_MOST_LINE_BYTES)
-            return json.loads(line) if line.endswith(b"\n") else None
-        except (OSError, ValueError, RecursionError):
+            line = next(self._lines.until(time.monotonic() + limit_s), b"")
+            is_long = sum(map(line.count, (b",", b"[", b"{"))) > _MOST_VALUES
+            return None if is_long else json.loads(line)
+        except (OSError, ProtocolError, ValueError, RecursionError):
             return None
 
     @property
