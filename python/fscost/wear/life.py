@@ -30,13 +30,18 @@ def life(
     pe_cycles: int,
     nand_bytes: float,
     nand_write_bytes: float,
+    erased_bytes: float,
     host_write_bytes: float,
     mean_erases: float,
     max_erases: float,
     is_levelled: bool,
 ) -> Life:
-    """Compute the life of a device at its real size. `nand_…` and `host_write_bytes` are those of
-    one run of the workload; the erases are those of the model.
+    """Compute the life of a device at its real size. `nand_write_bytes`, `erased_bytes` and
+    `host_write_bytes` are those of one run of the workload; the erases are those of the model.
+
+    Erases wear, also those of blocks that were programmed only in part: a merge of log blocks
+    erases two blocks for one that it programs. Blocks that the model has programmed and not yet
+    erased will be, so the bytes programmed are the least.
 
     Without static wear levelling, the lead of the most erased block over the mean stays the same in
     proportion; with it, the lead stays the same in erases (the former is JESD218's wear-levelling
@@ -44,7 +49,7 @@ def life(
     """
     if nand_write_bytes <= 0:
         return Life(None, None, None)
-    cycles_per_run = nand_write_bytes / nand_bytes
+    cycles_per_run = max(nand_write_bytes, erased_bytes) / nand_bytes
     mean = pe_cycles / cycles_per_run
     if mean_erases <= 0:
         first = mean

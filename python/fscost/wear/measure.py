@@ -407,6 +407,7 @@ def _life(device: Device, pe_cycles: int, found: "Replayed", host_write_bytes: i
         pe_cycles=pe_cycles,
         nand_bytes=device.values["nand_bytes"],
         nand_write_bytes=_programmed_bytes(found),
+        erased_bytes=_per_pass(found, found["erased_blocks"] * found["block_units"]),
         host_write_bytes=host_write_bytes,
         mean_erases=found["mean_erases"] * found["blocks"] / blocks,
         max_erases=found["max_erases"],
@@ -416,7 +417,12 @@ def _life(device: Device, pe_cycles: int, found: "Replayed", host_write_bytes: i
 
 def _programmed_bytes(found: "Replayed") -> float:
     """Return the NAND bytes of one pass."""
-    return found["programmed_units"] * found["unit_bytes"] / max(found["counted_passes"], 1)
+    return _per_pass(found, found["programmed_units"])
+
+
+def _per_pass(found: "Replayed", units: int) -> float:
+    """Return the bytes of one pass, of the units of all counted passes."""
+    return units * found["unit_bytes"] / max(found["counted_passes"], 1)
 
 
 def exact_nand_bytes(disks: Iterable[Wear]) -> float | None:
