@@ -24,7 +24,7 @@ pub fn of_array(
     let mut steps = 0;
     for_each_request(recording, Some(array), |next| {
         let request = match next {
-            Next::Request(request) => request,
+            Next::Request(request, _) => request,
             Next::Interval(name) => {
                 part = part_of(&name, measured);
                 return Ok(());

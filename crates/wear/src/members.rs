@@ -28,7 +28,16 @@ pub enum Next {
     /// An interval with this name begins.
     Interval(String),
     /// A member receives a request.
-    Request(MemberRequest),
+    Request(MemberRequest, Times),
+}
+
+/// Times of the event for which members receive requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Times {
+    /// When it was submitted.
+    pub submit_ns: u64,
+    /// When it was completed.
+    pub complete_ns: u64,
 }
 
 /// Calls `each` with the requests of every recorded disk (its index is the member's), or with those
@@ -45,6 +54,10 @@ pub fn for_each_request(
         array: made.zip(array),
         last_ns: 0,
         out: Vec::new(),
+        times: Times {
+            submit_ns: 0,
+            complete_ns: 0,
+        },
     };
     let mut marks = MarkReader::default();
     recording.for_each_frame(false, |_, frame| {
@@ -85,6 +98,7 @@ struct Walk<'a> {
     array: Option<(Array, &'a OnArray)>,
     last_ns: u64,
     out: Vec<MemberRequest>,
+    times: Times,
 }
 
 impl Walk<'_> {
@@ -97,10 +111,14 @@ impl Walk<'_> {
     fn hand_out(&mut self, each: &mut impl FnMut(Next) -> Result<()>) -> Result<()> {
         self.out
             .drain(..)
-            .try_for_each(|request| each(Next::Request(request)))
+            .try_for_each(|request| each(Next::Request(request, self.times)))
     }
 
     fn add(&mut self, event: &Event) -> Result<()> {
+        self.times = Times {
+            submit_ns: event.submit_ns,
+            complete_ns: event.complete_ns,
+        };
         let Some((array, on)) = &mut self.array else {
             self.out.push(of_disk(event));
             return Ok(());

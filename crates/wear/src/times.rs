@@ -1,13 +1,13 @@
 //! Busy time of each disk as if it were a device with the given NAND timings.
 
 use crate::{
-    members::{Next, OnArray, for_each_request},
+    members::{Next, OnArray, Times, for_each_request},
     refused,
 };
 use fscost_raid::{Load, MemberRequest, Operation, Queues, RowCounts};
 use fscost_recording::{Recording, Result};
 use fscost_ssd::{Spec, TimedDevice, Timing};
-use std::mem;
+use std::{collections::VecDeque, mem};
 
 /// Times of one interval.
 #[derive(Debug, Clone, PartialEq)]
@@ -63,6 +63,7 @@ pub fn times(
     let mut players = Players {
         devices: sizes.iter().map(device).collect::<Result<_>>()?,
         queues: Queues::new(sizes.len()),
+        reads: VecDeque::new(),
         is_flushing: false,
         current: IntervalTimes::begin("before".to_owned(), sizes.len()),
         done: Vec::new(),
@@ -72,7 +73,7 @@ pub fn times(
             players.end(name);
             Ok(())
         }
-        Next::Request(request) => players.play(&request),
+        Next::Request(request, times) => players.play(&request, times),
     })?;
     players.end(String::new());
     Ok((players.done, rows))
@@ -81,13 +82,17 @@ pub fn times(
 struct Players {
     devices: Vec<TimedDevice>,
     queues: Queues,
+    /// Reads that nobody has waited for yet, in the order of the recording, which is that of
+    /// completion: when each completed there, and the second at which its member has served it.
+    reads: VecDeque<(u64, f64)>,
     is_flushing: bool,
     current: IntervalTimes,
     done: Vec<IntervalTimes>,
 }
 
 impl Players {
-    fn play(&mut self, request: &MemberRequest) -> Result<()> {
+    fn play(&mut self, request: &MemberRequest, times: Times) -> Result<()> {
+        self.wait_for_reads(times.submit_ns);
         let member = request.member;
         let (Some(device), Some(found)) = (
             self.devices.get_mut(member),
@@ -110,16 +115,28 @@ impl Players {
         if mem::replace(&mut self.is_flushing, is_flush) && !is_flush {
             self.queues.wait_for_all();
         }
-        self.queues.submit(member, service_s);
+        let served_s = self.queues.submit(member, service_s);
         if request.operation == Operation::Read {
-            self.queues.wait(member);
+            self.reads.push_back((times.complete_ns, served_s));
         }
         Ok(())
+    }
+
+    /// Waits for the reads that had completed when a request was submitted. The pieces of a striped
+    /// read, and reads of a queue, are in flight together.
+    fn wait_for_reads(&mut self, submit_ns: u64) {
+        while let Some(&(complete_ns, served_s)) = self.reads.front()
+            && complete_ns <= submit_ns
+        {
+            self.queues.wait_until(served_s);
+            self.reads.pop_front();
+        }
     }
 
     /// Ends the interval once all of its work is done.
     fn end(&mut self, next: String) {
         self.queues.wait_for_all();
+        self.reads.clear();
         let count = self.devices.len();
         let mut ended = mem::replace(&mut self.current, IntervalTimes::begin(next, count));
         let queues = mem::replace(&mut self.queues, Queues::new(count));

@@ -70,20 +70,22 @@ impl Queues {
         }
     }
 
-    /// Adds a request that keeps a member busy for `service_s` seconds. Unknown members are
-    /// ignored.
-    pub fn submit(&mut self, member: usize, service_s: f64) {
-        if let (Some(free), Some(busy)) = (self.free_s.get_mut(member), self.busy_s.get_mut(member))
-        {
-            *free = free.max(self.now_s) + service_s;
-            *busy += service_s;
-        }
+    /// Adds a request that keeps a member busy for `service_s` seconds. Returns the second at which
+    /// the member has served it. Unknown members are ignored.
+    pub fn submit(&mut self, member: usize, service_s: f64) -> f64 {
+        let (Some(free), Some(busy)) = (self.free_s.get_mut(member), self.busy_s.get_mut(member))
+        else {
+            return self.now_s;
+        };
+        *free = free.max(self.now_s) + service_s;
+        *busy += service_s;
+        *free
     }
 
-    /// Makes the program wait until a member is idle.
-    pub fn wait(&mut self, member: usize) {
-        let free = self.free_s.get(member).copied().unwrap_or(0.0);
-        self.now_s = self.now_s.max(free);
+    /// Makes the program wait until a request has been served, at the second that
+    /// [`submit`](Queues::submit) returned.
+    pub fn wait_until(&mut self, served_s: f64) {
+        self.now_s = self.now_s.max(served_s);
     }
 
     /// Makes the program wait until all members are idle.

@@ -392,12 +392,12 @@ fn closed_form_queues_wait_for_reads_and_flushes_and_never_for_writes() {
     queues.wait_for_all();
     assert_eq!(queues.now_s(), 4.0, "side by side");
     for _ in 0..3 {
-        queues.submit(0, 1.0);
-        queues.wait(0);
+        let served_s = queues.submit(0, 1.0);
+        queues.wait_until(served_s);
     }
-    queues.submit(2, 2.0);
+    assert_eq!(queues.submit(2, 2.0), 9.0);
     assert_eq!(queues.now_s(), 7.0, "one after the other");
-    queues.wait(0);
+    queues.wait_until(4.0);
     assert_eq!(queues.now_s(), 7.0, "member 2 is waited for by nobody");
     queues.wait_for_all();
     assert_eq!(
