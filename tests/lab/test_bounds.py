@@ -4,13 +4,14 @@ import json
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from array import array
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from types import SimpleNamespace
 
 import pytest
@@ -178,6 +179,24 @@ def test_a_line_about_a_state_has_a_deadline() -> None:
         thread.start()
         assert found.receive(0.3) is None
         thread.join()
+
+
+@pytest.mark.parametrize("room", [0, 1 << 40])
+def test_a_guest_that_fills_the_memory_is_ended(monkeypatch: pytest.MonkeyPatch, room: int) -> None:
+    """Its disks are sparse files in memory, of up to two terabytes each."""
+    monkeypatch.setattr("fscost.lab.vm.examine._LEAST_BYTES", MIB)
+    monkeypatch.setattr("fscost.host.memory_bytes", lambda _: room)
+    ended = Event()
+    with tempfile.TemporaryFile() as file, examining() as (found, _):
+        file.write(b"x" * (2 * MIB))
+        file.flush()
+        machine = SimpleNamespace(kill=ended.set, was_killed=lambda: True)
+        found.files = [file.fileno()]
+        monkeypatch.setattr(found, "_machine", machine)
+        with found.watched():
+            assert ended.wait(1 if room else 60) is not bool(room)
+        assert found.was_killed is bool(room)
+        assert bool(found.failed) is not bool(room)
 
 
 def test_the_largest_answer_about_a_state_is_read() -> None:

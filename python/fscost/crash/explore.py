@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fscost import analyze, capture
-from fscost.crash import fsynced
+from fscost.crash import fsynced, sizes
 from fscost.crash.disks import Disk, uses
 from fscost.crash.families import family
 from fscost.crash.lost import ARRAY
@@ -231,6 +231,7 @@ def explore(
     say: Say = silent,
 ) -> Exploration:
     """Examine the states of all cuts."""
+    sizes.check(found.recording, limits.device)
     crash = capture.crash(found.recording)
     cuts = crash.cuts(found.begin_ns, found.end_ns, limits.cuts)
     plan = planned(crash, cuts, limits)
@@ -397,6 +398,7 @@ def reference(
 ) -> tuple[fsynced.Reference | None, list[State]]:
     """Return what the calls of a command promised, as far as cuts at these instants need it, and
     the states in which nothing was lost but that a mount alone does not recover."""
+    sizes.check(found.recording, limits.device)
     if checked(found.workload) is not None:
         return None, []
     made: dict[int, list[int]] = {}

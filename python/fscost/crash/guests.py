@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol
 from pydantic import Field, Strict
 
 from fscost import capture, typed
+from fscost.crash import sizes
 from fscost.crash.explore import MOST_PLACE
 from fscost.crash.programs import About, Finished, Job
 from fscost.crash.verdict import KINDS, LOST_S
@@ -160,12 +161,15 @@ def answered(site: Site, about: About, jobs: Sequence[Job], finished: Finished) 
                 greet(guest, about)
                 _lived(guest, work, finished)
 
-    in_lanes(site, len(jobs), work.stopped, lane)
+    in_lanes(site, about, len(jobs), work.stopped, lane)
 
 
-def in_lanes(site: Site, count: int, stopped: threading.Event, lane: Callable[[], None]) -> None:
+def in_lanes(
+    site: Site, about: About, count: int, stopped: threading.Event, lane: Callable[[], None]
+) -> None:
     """Run lanes side by side. If one fails, the others end too."""
-    lanes = max(1, min(site.side_by_side, count))
+    most = max(1, min(site.side_by_side, count))
+    lanes = sizes.side_by_side(Path(about["recording"]), most)
     with ThreadPoolExecutor(lanes) as pool:
         try:
             for each in [pool.submit(lane) for _ in range(lanes)]:

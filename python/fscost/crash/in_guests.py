@@ -13,6 +13,7 @@ from queue import Empty, Queue
 from typing import Any, Protocol
 
 from fscost import capture
+from fscost.crash import sizes
 from fscost.crash.guests import STATE_S, Guest, Site, answered, failure, greet, in_lanes
 from fscost.crash.programs import About, Examine, Finished, Job
 from fscost.crash.recovery import MARKS, second_states
@@ -84,7 +85,7 @@ def _record_all(both: _Both, about: About, jobs: Sequence[Job], recordings: Sequ
                 greet(guest, about)
                 _recover(guest, job)
 
-    in_lanes(both.site, len(jobs), stopped, lane)
+    in_lanes(both.site, about, len(jobs), stopped, lane)
 
 
 def _recover(guest: RecordedGuest, job: Job) -> None:
@@ -117,6 +118,7 @@ def _examined(
     owners: list[int] = []
     seconds: list[dict[str, Any]] = []
     for place, (job, recording) in enumerate(zip(jobs, recordings, strict=True)):
+        sizes.check(recording, about["device"])
         for second in second_states(recording, about["device"], job["again"]):
             owners.append(place)
             seconds.append(second)

@@ -6,6 +6,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from fscost import capture
+from fscost.crash import sizes
 from fscost.crash.disks import Disk
 from fscost.crash.explore import (
     SHARED,
@@ -36,6 +37,7 @@ def lost(
 ) -> list[Lost]:
     """Lose each disk beside the main one (of btrfs and md, each disk) at several instants, in each
     way in which it can be lost, and try each documented way back."""
+    sizes.check(found.recording, limits.device)
     ways = WAYS[found.family]
     losses = list(itertools.product(_losable(found), hows(found.family), range(len(ways))))
     states = {how: _losing(found, limits, how) for how in hows(found.family)}

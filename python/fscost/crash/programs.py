@@ -15,6 +15,7 @@ from pathlib import Path
 from queue import Empty, Queue
 from typing import IO, Any, Protocol
 
+from fscost.crash import sizes
 from fscost.errors import HostError
 from fscost.host import interrupts, search_path, tool
 
@@ -72,7 +73,8 @@ def _answered(
     folder: Path, disk_server: Path, about: About, jobs: Sequence[Job], finished: Finished
 ) -> None:
     # btrfs tells its disks apart by an identity that all states share: one at a time.
-    programs = 1 if about["type"] == "btrfs" else max(1, min(_MOST, len(jobs)))
+    most = 1 if about["type"] == "btrfs" else max(1, min(_MOST, len(jobs)))
+    programs = sizes.side_by_side(Path(about["recording"]), most)
     waiting: Queue[int] = Queue()
     for number in range(len(jobs)):
         waiting.put(number)

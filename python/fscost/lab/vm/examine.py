@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import fscost
+from fscost import host
 from fscost.errors import HostError
 from fscost.lab.cell.events import Bye, Failed, ProtocolError
 from fscost.lab.cell.lines import Lines
@@ -36,6 +37,8 @@ _MOST_LINE_BYTES, _MOST_VALUES = 8 << 20, 1 << 18
 _SENT_S = 300
 """Time in which a guest must read a line."""
 _OFF_S = 20
+_WATCHED_S, _LEAST_BYTES = 0.2, 512 << 20
+"""How often a guest's disks are looked at, and the memory that they must leave to the host."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +80,7 @@ class Examining:
     @property
     def was_killed(self) -> bool:
         """True if a signal from outside ended the guest: its state is not at fault."""
-        return self._machine.was_killed()
+        return not self.failed and self._machine.was_killed()
 
     @property
     def last_words(self) -> list[str]:
@@ -96,6 +99,28 @@ class Examining:
                         return
 
         threading.Thread(target=hear, daemon=True).start()
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """End the guest if its disks fill the host's memory: each may be of terabytes."""
+        is_over = threading.Event()
+
+        def watch() -> None:
+            while not is_over.wait(_WATCHED_S):
+                disks_bytes = sum(os.fstat(file).st_blocks for file in self.files) * 512
+                room = host.memory_bytes("MemAvailable")
+                if room < _LEAST_BYTES < disks_bytes:
+                    self.failed = f"its disks fill the memory with {disks_bytes / 1e9:.1f} GB"
+                    self._machine.kill()
+                    return
+
+        thread = threading.Thread(target=watch)
+        thread.start()
+        try:
+            yield
+        finally:
+            is_over.set()
+            thread.join()
 
 
 class Recovering(Examining):
@@ -132,7 +157,8 @@ def examining(
                 _plug(machine, number, disk, file)
 
         _begin(found, machine, module, disks, plug)
-        yield found
+        with found.watched():
+            yield found
 
 
 @contextmanager
