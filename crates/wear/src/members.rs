@@ -121,6 +121,14 @@ impl Walk<'_> {
         };
         let Some((array, on)) = &mut self.array else {
             self.out.push(of_disk(event));
+            // As for the members of an array: the device must have programmed it.
+            if event.fua {
+                self.out.push(of_disk(&Event {
+                    op: Op::Flush,
+                    length: 0,
+                    ..*event
+                }));
+            }
             return Ok(());
         };
         if event.disk != on.disk {

@@ -118,3 +118,15 @@ fn a_request_waits_for_the_reads_that_had_completed_before_it() {
     ];
     assert_eq!(played(&behind, None).0.elapsed_s, 2.0);
 }
+
+#[test]
+fn a_write_with_fua_takes_as_long_as_one_with_a_flush() {
+    let write = |fua| Event {
+        fua,
+        ..event(1, Op::Write, 0, BLOCK, (0, 1))
+    };
+    let flush = event(1, Op::Flush, 0, 0, (1, 2));
+    let (durable, _) = played(&[write(true)], None);
+    assert_eq!(durable, played(&[write(false), flush], None).0);
+    assert_eq!(busy_s(&durable), [0.0, 2.0], "a page is programmed");
+}
