@@ -227,6 +227,26 @@ fn closed_form_a_write_outside_the_open_units_copies_what_is_missing() {
     assert_eq!(extra, [0, 0, 0, 0, close, 3_000_000, close]);
 }
 
+/// A log that is rewritten in place leaves the rest of its unit to be copied.
+#[test]
+fn closed_form_rewrites_do_not_fill_a_unit() {
+    let unit = 4 << 20;
+    let closing_ns = |places: &[u64]| {
+        let mut device = Device::new(&card(), GIB, 1);
+        let last = [unit, 2 * unit];
+        let writes = places.iter().chain(&last);
+        let writes = writes.map(|&place| request(0, Op::Write, place, 8192));
+        let ran = closed_loop(&mut device, 0, 1, writes);
+        ran.last().unwrap().latency_ns() - ran[0].latency_ns()
+    };
+    let close_ns = |written: u64| 400_000_000 - 400_000_000 * written / 1024;
+    assert_eq!(closing_ns(&[0]), close_ns(2));
+    assert_eq!(closing_ns(&[0; 2048]), close_ns(2));
+    // Of five writes, two overlap others, one joins its neighbours, and one is apart.
+    let places = [4096, 0, 16384, 8192, 1 << 20];
+    assert_eq!(closing_ns(&places), close_ns(8));
+}
+
 /// Bytes a second of writes in order, from `first` on, at an instant.
 fn written_per_s(device: &mut Device, now_ns: u64, first: u64, bytes: u64) -> f64 {
     let piece = 1 << 20;

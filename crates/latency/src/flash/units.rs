@@ -3,15 +3,34 @@
 
 use super::parameters::Units;
 use crate::divisor::Divisor;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// An open unit.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct Open {
     unit: u64,
     /// Offset at which the next sequential write begins.
     next_byte: u64,
+    /// Ranges written since the unit was opened, which do not touch: the first byte of each, and
+    /// its end.
+    written: BTreeMap<u64, u64>,
     written_bytes: u64,
+}
+
+impl Open {
+    /// Counts a write. Bytes that are rewritten count once: those missing are copied all the same.
+    fn write(&mut self, mut first: u64, mut end: u64) {
+        self.next_byte = end;
+        while let Some((&from, &to)) = self.written.range(..=end).next_back()
+            && to >= first
+        {
+            self.written.remove(&from);
+            self.written_bytes -= to - from;
+            (first, end) = (first.min(from), end.max(to));
+        }
+        self.written.insert(first, end);
+        self.written_bytes += end - first;
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -66,12 +85,12 @@ impl OpenUnits {
                 Open {
                     unit,
                     next_byte: first,
+                    written: BTreeMap::new(),
                     written_bytes: 0,
                 }
             }
         };
-        open.next_byte = end;
-        open.written_bytes = (open.written_bytes + end - first).min(self.model.unit_bytes);
+        open.write(first, end);
         self.open.push_back(open);
         cost_ns
     }
