@@ -58,6 +58,18 @@ def test_random_writes_of_a_data_centre_endure_as_rated(tmp_path: Path, name: st
     assert endurance(tmp_path, name, offsets, UNIT) == pytest.approx(1, rel=RANDOM[name])
 
 
+@pytest.mark.parametrize("name", ["sd-card-32gb", "emmc-8gb"])
+def test_a_footprint_keeps_whole_blocks(tmp_path: Path, name: str) -> None:
+    """A write into each of 20 blocks had WA 1 instead of 1,024, because they became neighbours."""
+    lines = [f"d write {at * 4 * MIB} 4096" for at in range(20)]
+    path = tmp_path / "t.iolog"
+    path.write_text("\n".join(["fio version 2 iolog", "d add", "d open", *lines]) + "\n")
+    device = wear.find(name)
+    [source] = wear.trace_sources(path, device, None)
+    found = wear.measure(source, device, place=wear.Place.FOOTPRINT)
+    assert (found.device_amplification or 0) > 500
+
+
 @pytest.mark.parametrize("name", WORN)
 def test_an_answer_does_not_depend_on_the_size_of_the_disk(tmp_path: Path, name: str) -> None:
     """Six interleaved streams, as a file system has them. Log, open and spare blocks that shrank

@@ -216,10 +216,11 @@ impl Workload {
     }
 
     /// Return the same requests on a disk that has only the units that the workload writes, packed
-    /// together in the same order.
-    fn footprint(&self, py: Python<'_>) -> PyResult<Workload> {
+    /// together in the same order. The erase blocks of a device that maps blocks stay whole.
+    fn footprint(&self, py: Python<'_>, device: Device) -> PyResult<Workload> {
+        let together = device.spec()?.units_together(self.inner.unit_bytes);
         let inner = Arc::clone(&self.inner);
-        let found = interruptible(py, move |_| inner.footprint())?;
+        let found = interruptible(py, move |_| inner.footprint(together))?;
         Ok(Workload::new(found, self.groups.clone()))
     }
 

@@ -146,10 +146,7 @@ impl Spec {
         let mut geometry = Geometry {
             unit_bytes,
             units_per_page,
-            units_per_block: u32::try_from(self.block_bytes / u64::from(unit_bytes))
-                .unwrap_or(u32::MAX)
-                .max(1)
-                .next_multiple_of(units_per_page),
+            units_per_block: self.block_units(unit_bytes),
             blocks: 1,
             logical_units: units_of(disk_bytes),
         };
@@ -172,6 +169,23 @@ impl Spec {
             blocks_beyond,
             cold_blocks: blocks_beyond,
         })
+    }
+
+    /// Returns how many neighbouring units the device places together: those of an erase block, or
+    /// one if it maps pages.
+    #[must_use]
+    pub fn units_together(&self, unit_bytes: u32) -> u32 {
+        match self.mapping {
+            Mapping::Page(_) => 1,
+            Mapping::Block { .. } | Mapping::Log(_) => self.block_units(unit_bytes),
+        }
+    }
+
+    pub(crate) fn block_units(&self, unit_bytes: u32) -> u32 {
+        u32::try_from(self.block_bytes / u64::from(unit_bytes.max(1)))
+            .unwrap_or(u32::MAX)
+            .max(1)
+            .next_multiple_of((self.page_bytes / unit_bytes.max(1)).max(1))
     }
 
     /// Returns the units of a block of a page-mapped device, of which there are enough.

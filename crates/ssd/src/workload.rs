@@ -133,14 +133,18 @@ impl Workload {
     }
 
     /// Returns the same requests on a device that consists only of the units that the cycle writes,
-    /// packed together in order.
+    /// packed together in order. Runs of `together` units stay whole
+    /// ([`Spec::units_together`](crate::Spec::units_together)).
     #[must_use]
-    pub fn footprint(&self) -> Workload {
+    pub fn footprint(&self, together: u32) -> Workload {
         let end = u32::try_from(self.units()).unwrap_or(u32::MAX);
+        let together = together.max(1);
         let mut written = Valid::new(u64::from(end));
         for step in self.cycle.iter().filter(|s| s.kind == Kind::Write) {
-            let first = step.first.min(end);
-            written.set_range(first, step.count.min(end - first));
+            let first = step.first.min(end) / together * together;
+            let last = step.first.saturating_add(step.count).min(end);
+            let last = last.checked_next_multiple_of(together).unwrap_or(end);
+            written.set_range(first, last.min(end) - first);
         }
         let ranks = written.ranks();
         let rank = |unit: u32| written.rank(&ranks, unit.min(end));
@@ -270,13 +274,26 @@ mod tests {
         workload.write(Part::Cycle, unit(10), [(unit(5), 2)]);
         workload.write(Part::Cycle, unit(90), [(unit(2), 3)]);
         workload.trim(Part::Cycle, unit(12), unit(79), 4);
-        let found = workload.footprint();
+        let found = workload.footprint(1);
         assert_eq!(found.disk_bytes, unit(7));
         assert_eq!(written(&found), [(0, 5, 2), (5, 2, 3)]);
         assert_eq!((found.setup[0].first, found.setup[0].count), (0, 7));
         let trim = found.cycle[2];
         assert_eq!((trim.first, trim.count, trim.kind), (2, 4, Kind::Trim));
         assert_eq!(found.write_bytes, workload.write_bytes);
+    }
+
+    /// A card copies a block for each of two units in blocks of their own.
+    #[test]
+    fn a_footprint_keeps_whole_blocks() {
+        let mut workload = Workload::new(4096, 100 * 4096);
+        let unit = |number: u64| number * 4096;
+        workload.write(Part::Cycle, unit(17), [(unit(1), 2)]);
+        workload.write(Part::Cycle, unit(47), [(unit(2), 2)]);
+        workload.write(Part::Cycle, unit(99), [(unit(1), 2)]);
+        let found = workload.footprint(16);
+        assert_eq!(written(&found), [(1, 1, 2), (31, 2, 2), (51, 1, 2)]);
+        assert_eq!(found.disk_bytes, unit(52), "the last block is cut");
     }
 
     #[test]

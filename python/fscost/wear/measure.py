@@ -325,7 +325,7 @@ def measure(
         try:
             workload = source.workload or _workload(source, model, by)
             if place is Place.FOOTPRINT:
-                workload = workload.footprint()
+                workload = workload.footprint(model)
             _check_size(source, workload.info())
             found = workload.replay(model, fill, MOST_ROUNDS, by is not None, repeat)
             is_same = known.get(NAND) == _programmed_bytes(found)
