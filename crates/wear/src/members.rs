@@ -137,7 +137,8 @@ impl Walk<'_> {
         if event.submit_ns.saturating_sub(self.last_ns) > on.batch_gap_ns {
             array.settle(&mut self.out);
         }
-        self.last_ns = event.submit_ns;
+        // Events come in order of completion.
+        self.last_ns = self.last_ns.max(event.submit_ns);
         let (offset, length, out) = (event.offset, event.length, &mut self.out);
         let made = match event.op {
             Op::Read => array.read(offset, length, out),

@@ -130,3 +130,18 @@ fn a_write_with_fua_takes_as_long_as_one_with_a_flush() {
     assert_eq!(durable, played(&[write(false), flush], None).0);
     assert_eq!(busy_s(&durable), [0.0, 2.0], "a page is programmed");
 }
+
+/// Events come in order of completion, so one that took long has an early submission.
+#[test]
+fn a_late_completion_does_not_end_a_batch() {
+    let array = on_array(Level::Raid5, 3, BLOCK);
+    let write = |block, times_us: (u64, u64)| Event {
+        submit_ns: times_us.0 * 1000,
+        complete_ns: times_us.1 * 1000,
+        ..event(0, Op::Write, block * BLOCK, BLOCK, (0, 0))
+    };
+    let both = [write(0, (9000, 9100)), write(1, (9600, 9700))];
+    let late = [both[0], write(20, (0, 9200)), both[1]];
+    assert_eq!(played(&both, Some(&array)).1.full, 1);
+    assert_eq!(played(&late, Some(&array)).1.full, 1);
+}
