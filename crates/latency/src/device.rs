@@ -1,13 +1,15 @@
 //! A running instance of a model.
 
 use crate::{
-    Completion, Model, Request, completions::Completions, constant::Constant, flash::FlashDrive,
-    hard_disk::Drive, model::Kind, request::LARGEST_BYTES,
+    Completion, Model, Op, Request, completions::Completions, constant::Constant,
+    flash::FlashDrive, hard_disk::Drive, model::Kind, request::LARGEST_BYTES,
 };
 use std::iter;
 
 /// Largest request; longer requests count as this size. Linux sends at most a few MiB at once.
 const MOST_REQUEST_BYTES: u64 = 64 << 20;
+/// The same for zeroes, of which Linux sends up to 4 GiB at once. Hard disks write them as data.
+const MOST_ZEROES_BYTES: u64 = 4 << 30;
 /// Latest instant: 73 years, so that no sum of times overflows.
 const LATEST_NS: u64 = 1 << 61;
 
@@ -50,7 +52,11 @@ impl Device {
     pub fn submit(&mut self, now_ns: u64, request: Request) {
         let now_ns = now_ns.min(LATEST_NS);
         let offset_bytes = request.offset_bytes.min(self.capacity_bytes);
-        let most_bytes = MOST_REQUEST_BYTES.min(self.capacity_bytes - offset_bytes);
+        let most_bytes = match request.op {
+            Op::WriteZeroes => MOST_ZEROES_BYTES,
+            _ => MOST_REQUEST_BYTES,
+        };
+        let most_bytes = most_bytes.min(self.capacity_bytes - offset_bytes);
         let request = Request {
             offset_bytes,
             length_bytes: request.length_bytes.min(most_bytes),

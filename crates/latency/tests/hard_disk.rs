@@ -47,6 +47,21 @@ fn closed_form_random_reads_take_a_seek_and_half_a_rotation() {
     assert_near(variance, expected, 0.01);
 }
 
+/// Zeroes are data, however many a request has.
+#[test]
+fn closed_form_zeroes_take_as_long_as_writes() {
+    const GIB: u64 = 1 << 30;
+    for length in [64 << 20, GIB, 2 * GIB] {
+        let mut device = Device::new(&one_zone(""), TIB, 1);
+        let zeroes = [request(0, Op::WriteZeroes, 0, length)];
+        let ran = closed_loop(&mut device, 0, 1, zeroes);
+        let cylinder_ns = 3.0 * 8e5 + 1e6 + 4.0 * REVOLUTION_NS;
+        let transfer_ns = length as f64 / 300e6 * 1e9;
+        let expected = transfer_ns + length as f64 / 4e6 * cylinder_ns;
+        assert_near(ran[0].latency_ns() as f64, expected, 0.04);
+    }
+}
+
 /// Hitachi Deskstar 7K500 specification, 4.4.4: sustained rate = A ÷ (B + C + D), with A the bytes
 /// of a cylinder, B = (heads − 1) × head switch time, C the cylinder change time and D = heads ×
 /// revolution.
