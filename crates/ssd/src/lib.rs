@@ -29,6 +29,7 @@ mod charges;
 mod counters;
 mod device;
 mod geometry;
+mod holds;
 mod log_blocks;
 mod memory;
 mod nand;

@@ -1,8 +1,9 @@
 //! Replay of a workload on a device until its effect on the device is steady.
 
 use crate::{
-    Charge, Charges, ChargesByTag, Counters, Device, Error, Kind, Mapping, NoCharges, Scaled, Spec,
-    Step, UNATTRIBUTED, Workload, Write,
+    Charge, Charges, ChargesByTag, Counters, Device, Error, Geometry, Kind, Mapping, NoCharges,
+    Scaled, Spec, Step, UNATTRIBUTED, Workload, Write,
+    holds::Holds,
     variation::{Roaming, Variation},
 };
 use std::{
@@ -181,6 +182,11 @@ fn run<C: Charge + 'static>(
     })
 }
 
+/// Returns the number of logical units that hold data.
+fn held_units(geometry: &Geometry, fill: f64) -> u64 {
+    (f64::from(geometry.logical_units) * fill.clamp(0.0, 1.0)) as u64
+}
+
 /// Returns what can differ between passes; `None` if nothing may.
 fn variation(
     scaled: &Scaled,
@@ -192,7 +198,9 @@ fn variation(
         (Repeat::Exact, _) | (_, Mapping::Block { .. }) => return Ok(None),
         (_, Mapping::Log(_)) => Roaming::Never,
         (Repeat::Varied, _) => Roaming::Counted,
-        (Repeat::Roaming, _) => Roaming::Varied,
+        (Repeat::Roaming, _) => Roaming::Varied {
+            held_units: held_units(&scaled.geometry, options.fill),
+        },
     };
     Variation::of(
         workload,
@@ -333,8 +341,7 @@ impl<C: Charge + 'static> Player<'_, C> {
         }
         let mut later = holds.clone();
         later.play(&workload.cycle);
-        let logical = f64::from(self.device.geometry().logical_units);
-        let wanted = (logical * fill.clamp(0.0, 1.0)) as u64;
+        let wanted = held_units(self.device.geometry(), fill);
         let mut left = wanted.saturating_sub(later.count());
         // Units that the cycle trims are not cold either.
         for step in workload.cycle.iter().filter(|s| s.kind == Kind::Trim) {
@@ -365,69 +372,6 @@ impl<C: Charge + 'static> Player<'_, C> {
             counters: self.device.counters(),
             charges: self.device.charges().totals(),
         }
-    }
-}
-
-/// Logical units that hold data, derived from the requests alone.
-#[derive(Debug, Clone)]
-struct Holds {
-    bits: crate::page_map::Valid,
-    units: u32,
-    /// Unit below which all units hold data.
-    full_below: u32,
-}
-
-impl Holds {
-    fn new(units: u32) -> Holds {
-        Holds {
-            bits: crate::page_map::Valid::new(u64::from(units)),
-            units,
-            full_below: 0,
-        }
-    }
-
-    fn play(&mut self, steps: &[Step]) {
-        for step in steps {
-            match step.kind {
-                Kind::Write => self.set(step.first, step.count, true),
-                Kind::Trim => self.set(step.first, step.count, false),
-                Kind::Flush => {}
-            }
-        }
-    }
-
-    fn is_set(&self, unit: u32) -> bool {
-        self.bits.is_set(unit)
-    }
-
-    fn set(&mut self, first: u32, count: u32, holds: bool) {
-        // The device rejects steps beyond the end.
-        let first = first.min(self.units);
-        let count = count.min(self.units - first);
-        if holds {
-            self.bits.set_range(first, count);
-        } else {
-            self.bits.clear_range(first, count);
-            self.full_below = self.full_below.min(first);
-        }
-    }
-
-    fn count(&self) -> u64 {
-        self.bits.count()
-    }
-
-    /// Returns the first run of empty units, at most `most` units long.
-    fn next_gap(&mut self, most: u64) -> Option<(u32, u32)> {
-        if most == 0 {
-            return None;
-        }
-        let rest = self.units - self.full_below;
-        let first = self.bits.places(self.full_below, rest, false).next()?;
-        self.full_below = first;
-        let rest = self.units - first;
-        let end = self.bits.places(first, rest, true).next();
-        let count = u64::from(end.unwrap_or(self.units) - first).min(most);
-        Some((first, count as u32))
     }
 }
 

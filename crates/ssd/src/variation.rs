@@ -7,11 +7,12 @@
 //! that fill an erase block, and units that the workload trims, stay in place.
 //!
 //! Outside of such regions, a file system may write each time where it wrote before, or roam over
-//! the disk. If it *roams*, all units that were written once, or never, are one more class.
+//! the disk. If it *roams*, all units that were written once, or never, are one more class, of
+//! which empty ones take part while the drive holds less than its fill.
 
 mod regions;
 
-use crate::{Error, Geometry, Step, Workload};
+use crate::{Error, Geometry, Step, Workload, holds::Holds};
 use fastrand::Rng;
 use regions::{Region, Seen};
 use std::sync::atomic::AtomicBool;
@@ -38,8 +39,12 @@ pub enum Roaming {
     Never,
     /// They stay in place, and are counted.
     Counted,
-    /// They are moved.
-    Varied,
+    /// They are moved, to empty units as well, until at most `held_units` units of the disk hold
+    /// data.
+    Varied {
+        /// Number of these units.
+        held_units: u64,
+    },
 }
 
 /// The classes of a workload, and how far each is moved in the current pass.
@@ -79,10 +84,11 @@ impl Variation {
         }
         if roaming != Roaming::Never {
             let can_roam = |unit: &u32| found.can_roam(*unit, &seen);
-            let units: Vec<u32> = (0..units).filter(can_roam).collect();
+            let units: Vec<u32> = (0..found.index.len() as u32).filter(can_roam).collect();
             let is_written = |&&unit: &&u32| seen.count(unit) > 0;
             found.roaming_units = units.iter().filter(is_written).count() as u64;
-            if roaming == Roaming::Varied {
+            if let Roaming::Varied { held_units } = roaming {
+                let units = found.within(held_units, units, workload);
                 found.add_roaming(&units);
             }
         }
@@ -152,6 +158,24 @@ impl Variation {
     /// Units that are written more often, such as a superblock, stay in place.
     fn can_roam(&self, unit: u32, seen: &Seen) -> bool {
         self.index[unit as usize] == FIXED && seen.count(unit) <= 1 && !seen.is_trimmed(unit)
+    }
+
+    /// Returns the units that hold data, and as many of the empty ones as the drive has data: one
+    /// that receives TRIM holds no more, wherever the file system writes.
+    fn within(&self, held_units: u64, units: Vec<u32>, workload: &Workload) -> Vec<u32> {
+        let mut holds = Holds::new(self.index.len() as u32);
+        holds.play(&workload.setup);
+        holds.play(&workload.cycle);
+        let is_empty = |unit: &&u32| !holds.is_set(**unit);
+        let held = holds.count() + self.order.iter().filter(is_empty).count() as u64;
+        let mut left = held_units.saturating_sub(held);
+        let may_roam = |unit: &u32| {
+            let is_empty = !holds.is_set(*unit);
+            let may = !is_empty || left > 0;
+            left -= u64::from(is_empty && may);
+            may
+        };
+        units.into_iter().filter(may_roam).collect()
     }
 
     fn add_roaming(&mut self, units: &[u32]) {

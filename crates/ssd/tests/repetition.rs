@@ -8,7 +8,8 @@ mod traces;
 
 use common::{assert_close, fifo, greedy};
 use fastrand::Rng;
-use fscost_ssd::{Collection, Part, Repeat, Workload};
+use fscost_ssd::{Collection, Options, Part, Repeat, Workload, replay};
+use std::sync::atomic::AtomicBool;
 use traces::{
     TEN_NINETY, UNIFORM, UNIT_BYTES, UNITS, amplification, empty, replayed, spec, trace,
     utilisation, write,
@@ -103,6 +104,37 @@ fn an_allocator_lies_between_places_that_stay_and_places_that_roam() {
     assert!(
         stays * 1.2 < truth && truth < roams,
         "{stays} {truth} {roams}"
+    );
+}
+
+/// A drive that is never full, because it receives TRIM, has free space for what roams.
+#[test]
+fn what_roams_leaves_the_drive_as_full_as_it_is() {
+    let spec = spec(0.09, Collection::Greedy);
+    let mut workload = empty();
+    for at in 0..120 {
+        write(&mut workload, 1024 + at / 4 * 64 + at % 4);
+        workload.flush(Part::Cycle, 0);
+    }
+    let held = |fill| {
+        let options = Options {
+            fill,
+            max_rounds: 16,
+            by_tag: false,
+            repeat: Repeat::Roaming,
+            seed: 1,
+        };
+        let found = replay(&spec, &workload, &options, &AtomicBool::new(false)).unwrap();
+        assert!(found.roaming_units > 0);
+        let copies = found.counted.copied_units as f64 / found.counted.written_units as f64;
+        (found.mapped_units, copies)
+    };
+    let [fifth, half, whole] = [0.2, 0.5, 1.0].map(held);
+    let units = u64::from(UNITS);
+    assert_eq!([fifth.0, half.0, whole.0], [units / 5, units / 2, units]);
+    assert!(
+        fifth.1 < half.1 && half.1 < whole.1,
+        "{fifth:?} {half:?} {whole:?}"
     );
 }
 
