@@ -119,6 +119,52 @@ def test_one_repetition_decides_nothing(make: Make) -> None:
         status(*runs, "--fail-if", f"{WRITTEN} > +5%")
 
 
+def test_a_cost_that_begins_is_a_regression(make: Make, tmp_path: Path) -> None:
+    """Flushes 0, 0, 0, then 1000, 1000, 1000 were "No difference found."."""
+    counts = {"a": [0.0] * 3, "b": [1000.0] * 3}
+    runs = [
+        make(name, {"ext4": {WRITTEN: [9.0] * 3, "device_flushes": found}})
+        for name, found in counts.items()
+    ]
+    found = compared(*map(load, runs))
+    assert headline(found) == "1 regression: ext4, flushes from zero to 1,000."
+    assert grid(found).rows[0][-1] == "regression"
+    file = tmp_path / "tests.xml"
+    assert status(*runs, "--junit", file) == 0
+    assert parse(file).getroot().attrib["failures"] == "1"
+    assert status(*runs, "--fail-if", "device_flushes > +5%") == 1
+    assert status(*runs, "--fail-if", "device_flushes < -5%") == 0
+    same = make("same", {"ext4": {WRITTEN: [9.0] * 3, "device_flushes": counts["a"]}})
+    assert status(runs[0], same, "--fail-if", "device_flushes > +5%") == 0
+    single = [
+        make(f"1{name}", {"ext4": {WRITTEN: [9.0], "device_flushes": found[:1]}})
+        for name, found in counts.items()
+    ]
+    assert headline(compared(*map(load, single))) == "No difference found."
+
+
+def test_some_zeros_leave_a_change_undecided(make: Make, tmp_path: Path) -> None:
+    """Discards grew by 0.1 %, and `> +5%` was true."""
+    discards = {"a": [0.0] + [1e6] * 4, "b": [0.0, 1e6] + [1.001e6] * 3}
+    runs = [
+        make(name, {"ext4": {WRITTEN: [9.0] * 5, "device_discard_bytes": found}})
+        for name, found in discards.items()
+    ]
+    found = compared(*map(load, runs))
+    because = "zero in some repetitions and not in others, so there is no ratio"
+    assert headline(found).startswith("No difference found. Undecided: ext4, device discard ")
+    assert headline(found).endswith(f"{because}.")
+    assert "undecided" in [row[-1] for row in grid(found).rows]
+    with pytest.raises(InputError, match=because):
+        status(*runs, "--fail-if", "device_discard_bytes > +5%")
+    file = tmp_path / "tests.xml"
+    assert status(*runs, "--junit", file) == 0
+    assert f"undecided: {because}" in file.read_text()
+    # The same values are no change, zeros or not.
+    same = make("same", {"ext4": {WRITTEN: [9.0] * 5, "device_discard_bytes": discards["a"]}})
+    assert status(runs[0], same, "--fail-if", "device_discard_bytes > +5%") == 0
+
+
 @pytest.mark.parametrize(
     "text", ["wall_s > +5%", "device_write_byte > 5%", "more", "a = 5", f"{WRITTEN} > 5"]
 )

@@ -44,4 +44,5 @@ def _regressions(found: Changes) -> Iterator[_Case]:
 
 
 def _text(change: Change) -> str:
-    return f"{change.ratio_text}, {change.verdict.value}, n = {change.n}"
+    verdict = f"undecided: {change.because}" if change.because else change.verdict.value
+    return f"{change.ratio_text}, {verdict}, n = {change.n}"

@@ -3,7 +3,8 @@ them."""
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import inf
 from typing import Any
 
 from fscost import stats
@@ -30,6 +31,7 @@ COMPARED = (
 _MOST_CAUSES = 3
 _MOST_NAMED = 3
 _CAUSES = {metric: name for name, metric in written.BY_CAUSE.items()} | {written.MIXED: "mixed"}
+_SOME_ZERO = "zero in some repetitions and not in others, so there is no ratio"
 _CONDITION = re.compile(r"\s*(\w+)\s*([<>])\s*([+-]?\d+(?:\.\d+)?)\s*(%?)\s*")
 
 
@@ -50,6 +52,8 @@ class Change:
     verdict: Verdict
     causes: Mapping[str, float]
     """Increase or decrease in bytes by cause; only for `device_write_bytes`."""
+    because: str = ""
+    """Why there is no verdict although the values differ; empty if there is one."""
 
     @property
     def is_regression(self) -> bool:
@@ -63,7 +67,9 @@ class Change:
 
     @property
     def cost(self) -> float:
-        """Factor by which a cost increased; 1 if there is no ratio."""
+        """Factor by which a cost increased: infinite from zero, 1 if that is unknown."""
+        if self.ratio is None:
+            return inf if self.verdict is Verdict.HIGHER else 1.0
         ratio = self.ratio or 1.0
         return 1 / ratio if self.metric == LIFE else ratio
 
@@ -131,19 +137,26 @@ class Condition:
                 "compare runs of the same profiles",
             )
         for change in chosen:
+            undecided = f"--fail-if {self.text!r} cannot be decided: {change.profile}"
             if change.n < 2:
                 raise InputError(
-                    f"--fail-if {self.text!r} cannot be decided: {change.profile} has {change.n}"
-                    f" repetition{'s' * (change.n != 1)} in both runs; at least two are needed",
+                    f"{undecided} has {change.n} repetition{'s' * (change.n != 1)} in both runs;"
+                    " at least two are needed",
                     "measure both runs with --min-repetitions 3",
+                )
+            if change.because:
+                raise InputError(
+                    f"{undecided}: {change.because}",
+                    f"compare the values (`fscost diff RUN RUN --metric {self.metric}`), or drop"
+                    " the condition",
                 )
         return [change for change in chosen if self._is_beyond(change)]
 
     def _is_beyond(self, change: Change) -> bool:
-        if change.verdict is Verdict.UNDEFINED:
-            return self.is_above and change.after > change.before
-        if change.ratio is None or change.verdict is Verdict.NOT_SHOWN:
+        if change.verdict not in (Verdict.HIGHER, Verdict.LOWER):
             return False
+        if change.ratio is None:  # from zero
+            return self.is_above
         return change.ratio > self.ratio if self.is_above else change.ratio < self.ratio
 
 
@@ -190,7 +203,7 @@ def _values(results: RunResults) -> Values:
 
 def _change(profile: str, metric: str, before: Values, after: Values) -> Change:
     key = (profile, metric)
-    found: Ratio = stats.ratio(after[key], before[key])
+    found, because = _judged(after[key], before[key])
     causes = {}
     if metric == WRITTEN:
         for cause, name in _CAUSES.items():
@@ -209,7 +222,23 @@ def _change(profile: str, metric: str, before: Values, after: Values) -> Change:
         found.high,
         found.verdict,
         dict(sorted(causes.items(), key=lambda item: -abs(item[1]))),
+        because,
     )
+
+
+def _judged(after: Mapping[int, float], before: Mapping[int, float]) -> tuple[Ratio, str]:
+    """Return the ratio with its verdict, which a first run of zeros has, too, and why there is no
+    verdict."""
+    found = stats.ratio(after, before)
+    if found.verdict is not Verdict.UNDEFINED or not found.n:
+        return found, ""
+    pairs = [(before[at], after[at]) for at in before.keys() & after.keys()]
+    if all(one == two for one, two in pairs):
+        return replace(found, verdict=Verdict.NOT_SHOWN), ""
+    is_from_zero = all(one == 0 < two for one, two in pairs)
+    if is_from_zero and found.n > 1:  # One repetition shows no difference.
+        return replace(found, verdict=Verdict.HIGHER), ""
+    return found, "" if is_from_zero else _SOME_ZERO
 
 
 def _median(values: Values, key: tuple[str, str]) -> float:
@@ -278,6 +307,8 @@ def _interval(change: Change) -> str:
 def _verdict(change: Change) -> str:
     if change.is_regression:
         return "regression"
+    if change.because:
+        return "undecided"
     return "improvement" if change.is_improvement else change.verdict.value
 
 
@@ -295,7 +326,17 @@ def reasons(found: Changes) -> list[str]:
 
 
 def headline(found: Changes) -> str:
-    """Return the answer in one sentence."""
+    """Return the answer in one sentence, and name the changes that have no verdict."""
+    undecided = "".join(
+        f" Undecided: {change.profile}, {label(change.metric)} {change.ratio_text}:"
+        f" {change.because}."
+        for change in found.changes
+        if change.because
+    )
+    return f"{_decided(found)}{undecided}"
+
+
+def _decided(found: Changes) -> str:
     regressions = [change for change in found.changes if change.is_regression]
     if not regressions:
         better = [change for change in found.changes if change.is_improvement]
@@ -315,7 +356,7 @@ def _largest(changes: Sequence[Change], word: str) -> str:
     if len({change.profile for change in changes}) == 1:
         return f"{many} of {first.profile}: {', '.join(map(_told, changes))}."
     written = [
-        f"{each.profile} {signed_change(each.ratio or 1.0)}"
+        f"{each.profile} {_size(each)}"
         for each in changes
         if each.metric == WRITTEN and each is not first
     ]
@@ -326,4 +367,10 @@ def _largest(changes: Sequence[Change], word: str) -> str:
 
 
 def _told(change: Change) -> str:
-    return f"{label(change.metric)} {signed_change(change.ratio or 1.0)}"
+    return f"{label(change.metric)} {_size(change)}"
+
+
+def _size(change: Change) -> str:
+    if change.ratio is None:
+        return f"from zero to {human(change.after, change.unit)}"
+    return signed_change(change.ratio or 1.0)
