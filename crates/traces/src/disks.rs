@@ -41,6 +41,16 @@ impl Default for Disks {
 impl Disks {
     /// Returns the number of the disk with this name.
     pub(crate) fn number(&mut self, name: &[u8]) -> Result<u32, Problem> {
+        if let Some(number) = self.known(name) {
+            return Ok(number);
+        }
+        let number = self.add(name)?;
+        self.recent[place(name)] = number;
+        Ok(number)
+    }
+
+    /// Returns the number of the disk with this name; `None` if it has not appeared.
+    pub(crate) fn known(&mut self, name: &[u8]) -> Option<u32> {
         let place = place(name);
         let recent = self.recent[place];
         if self
@@ -48,14 +58,11 @@ impl Disks {
             .get(recent as usize)
             .is_some_and(|key| **key == *name)
         {
-            return Ok(recent);
+            return Some(recent);
         }
-        let number = match self.by_key.get(name) {
-            Some(&number) => number,
-            None => self.add(name)?,
-        };
+        let number = self.by_key.get(name).copied()?;
         self.recent[place] = number;
-        Ok(number)
+        Some(number)
     }
 
     fn add(&mut self, name: &[u8]) -> Result<u32, Problem> {

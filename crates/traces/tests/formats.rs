@@ -186,6 +186,51 @@ fn blkparse_counts_each_request_once() {
 }
 
 #[test]
+fn a_request_that_is_requeued_before_it_was_issued_counts() {
+    let text = |events: &[(&str, u64, u64)]| -> String {
+        let line = |&(action, sector, sectors): &(&str, u64, u64)| {
+            format!("{BLKPARSE}{action} WS {sector} + {sectors} [0]\n")
+        };
+        events.iter().map(line).collect()
+    };
+    let sectors_of = |events: &[(&str, u64, u64)]| -> Vec<(u64, u64)> {
+        let requests = requests_of(text(events));
+        let place = |each: &Request| (each.offset_bytes / 512, each.length_bytes / 512);
+        requests.iter().map(place).collect()
+    };
+    let (queue, requeue) = (("Q", 1000, 8), ("R", 1000, 8));
+    let (issue, complete) = (("D", 1000, 8), ("C", 1000, 8));
+    let other = ("D", 9000, 8);
+    let write = (1000, 8);
+    assert_eq!(
+        sectors_of(&[queue, requeue, issue, complete, other]),
+        [write, (9000, 8)]
+    );
+    let again = [
+        requeue, requeue, issue, complete, issue, complete, requeue, issue,
+    ];
+    assert_eq!(sectors_of(&again), [write; 3]);
+    // The request fails before it is issued again.
+    let failed = text(&[issue, requeue]) + &text(&[complete]).replace("[0]", "[5]");
+    assert_eq!(requests_of(failed + &text(&[issue])).len(), 2);
+    // Half of the request completes, and the other half is issued again.
+    let half = [issue, ("C", 1000, 4), ("R", 1004, 4), ("D", 1004, 4)];
+    assert_eq!(sectors_of(&half), [write]);
+}
+
+#[test]
+fn disks_that_only_complete_are_not_listed() {
+    // md and dm have no D.
+    let text = format!(
+        "{}{BLKPARSE}D WS 8 + 8 [x]\n",
+        "  9,0    3        1     0.000000000   697  C WS 8 + 8 [0]\n"
+    );
+    let (requests, disks) = read(&File::new(text).path(), None).unwrap();
+    assert_eq!(disks, ["8,0"]);
+    assert_eq!(requests, [request(0, Kind::Write, 4096, 4096)]);
+}
+
+#[test]
 fn blkparse_operations_flags_and_forms() {
     let one = |rest: &str| requests_of(format!("{BLKPARSE}D {rest}\n"));
     let place = |kind| request(0, kind, 5120, 512);

@@ -63,13 +63,12 @@ impl Text for Blkparse {
                 Err(format!("the action is {}, not one or two letters", shown(word)).into())
             };
         };
-        if !self.counter.counts(action) {
+        if !self.counter.needs(action) {
             return Ok(());
         }
         let time_ns = seconds_of("the time", time)?;
         let operation = operation(words.next())?;
         let (sector, sectors) = match sectors(words)? {
-            Some(_) if action == Action::Complete && is_failed(words) => return Ok(()),
             Some(place) => place,
             None if operation.has_preflush => (0, 0),
             None => return Ok(()),
@@ -77,13 +76,13 @@ impl Text for Blkparse {
         let length_bytes = sectors.checked_mul(SECTOR_BYTES);
         let event = Event {
             action,
+            is_failed: action == Action::Complete && is_failed(words),
             operation,
             time_ns,
-            disk: out.disks.number(device)?,
             sector,
             length_bytes: length_bytes.ok_or("the request ends beyond 2^64 bytes")?,
         };
-        self.counter.take(&event, out)
+        self.counter.take(device, &event, out)
     }
 }
 

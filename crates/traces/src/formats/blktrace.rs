@@ -143,7 +143,7 @@ impl Blktrace {
         let is_failed = action == Action::Complete && record.error != 0;
         let operation = operation(record);
         let is_something = operation.has_preflush || record.bytes > 0;
-        if is_failed || !is_something || !self.counter.counts(action) {
+        if !is_something || !self.counter.needs(action) {
             return Ok(());
         }
         // blkparse prints whole sectors, so this counts whole sectors too.
@@ -159,13 +159,13 @@ impl Blktrace {
         );
         let event = Event {
             action,
+            is_failed,
             operation,
             time_ns: record.time_ns,
-            disk: out.disks.number(self.name.as_bytes())?,
             sector: if length_bytes == 0 { 0 } else { record.sector },
             length_bytes,
         };
-        self.counter.take(&event, out)
+        self.counter.take(self.name.as_bytes(), &event, out)
     }
 }
 
