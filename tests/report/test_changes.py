@@ -1,7 +1,9 @@
 """`fscost diff` with conditions: which changes fail a pull request, and which are undecided."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from xml.etree.ElementTree import parse
 
 import pytest
@@ -23,9 +25,13 @@ Make = Callable[..., Path]
 def make(tmp_path: Path) -> Make:
     """Create a run from profile → metric → value of each repetition."""
 
-    def run(name: str, values: Mapping[str, Mapping[str, list[float]]], lab: str = "fake") -> Path:
-        made = manifest([*values])
-        made.lab = lab
+    def run(
+        name: str,
+        values: Mapping[str, Mapping[str, list[float]]],
+        lab: str = "fake",
+        **fields: Any,
+    ) -> Path:
+        made = replace(manifest([*values]), lab=lab, **fields)
         store = RunStore.create(tmp_path / name, made)
         for profile, metrics in values.items():
             for repetition in range(len(metrics[WRITTEN])):
@@ -163,6 +169,59 @@ def test_some_zeros_leave_a_change_undecided(make: Make, tmp_path: Path) -> None
     # The same values are no change, zeros or not.
     same = make("same", {"ext4": {WRITTEN: [9.0] * 5, "device_discard_bytes": discards["a"]}})
     assert status(runs[0], same, "--fail-if", "device_discard_bytes > +5%") == 0
+
+
+@pytest.mark.parametrize(
+    ("request_of", "options", "is_judged"),
+    [
+        ({"command": ["work"]}, (), False),
+        ({"command": ["work"]}, ("--per", "9:file"), True),
+        ({"command": ["work"], "per": "9:file"}, (), True),
+        ({"workload": "small-files", "command": []}, (), True),
+    ],
+)
+def test_more_bytes_may_be_more_work(
+    make: Make, request_of: dict[str, Any], options: tuple[str, ...], is_judged: bool
+) -> None:
+    """A command that wrote twice as much in its minute was a regression."""
+    runs = [
+        make(
+            name,
+            {
+                "ext4": {
+                    WRITTEN: [1e9 * much] * 3,
+                    "program_write_bytes": [0.9e9 * much] * 3,
+                    "device_discard_bytes": [0.0] * 3,
+                }
+            },
+            request=request_of,
+        )
+        for name, much in (("a", 1), ("b", 2))
+    ]
+    condition = ("--fail-if", f"{WRITTEN} > +5%")
+    if is_judged:
+        assert status(*runs, *condition, *options) == 1
+        return
+    because = "the programs wrote 858 MiB, then 1.68 GiB, 1.00× per byte of theirs"
+    found = compared(*map(load, runs))
+    assert headline(found) == (
+        f"No difference found. Undecided: ext4, written 2.00× (954 MiB, then 1.86 GiB): {because}."
+    )
+    with pytest.raises(InputError, match=because):
+        status(*runs, *condition)
+
+
+def test_a_change_per_byte_and_in_all_is_one(make: Make) -> None:
+    """More work does not excuse bytes that grew still more."""
+    runs = [
+        make(
+            name,
+            {"ext4": {WRITTEN: [1e9 * many] * 3, "program_write_bytes": [0.5e9 * much] * 3}},
+            request={"command": ["work"]},
+        )
+        for name, many, much in (("a", 1, 1), ("b", 4, 2))
+    ]
+    assert headline(compared(*map(load, runs))) == "1 regression: ext4, written 4.00×."
 
 
 @pytest.mark.parametrize(

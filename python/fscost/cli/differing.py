@@ -49,16 +49,17 @@ def differ(options: Options) -> None:
     if options.ssd is not None:
         results = _worn(results, options.ssd)
     per = None if options.per is None else parse_per(options.per)
+    is_per = per is not None
     found = relation(named(with_years(results)), options.metric, per, is_wide=options.wide)
     if options.csv is not None:
         give(options.csv, _csv_text(found, options.metric))
     if options.brief:
-        print(plain(headline(compared(*results))))
+        print(plain(headline(compared(*results, is_per=is_per))))
     elif STDOUT not in named_files:
-        answer = _answer(results, found) if not options.json else ()
+        answer = _answer(results, found, is_per=is_per) if not options.json else ()
         show(found, options.metric, is_json=options.json, answer=answer)
     if conditions or markdown is not None or options.junit is not None:
-        _judge(compared(*results), conditions, markdown, options.junit)
+        _judge(compared(*results, is_per=is_per), conditions, markdown, options.junit)
 
 
 def _worn(results: list[RunResults], ssd: str) -> list[RunResults]:
@@ -116,13 +117,13 @@ def beyond(found: Changes, conditions: Sequence[Condition], prefix: str = "") ->
     return bool(held)
 
 
-def _answer(runs: list[RunResults], related: Relation) -> list[str]:
+def _answer(runs: list[RunResults], related: Relation, *, is_per: bool) -> list[str]:
     """Return the answer for two runs that have a profile in common, the causes that changed, and
     the consequences for a device's life."""
     names = [set(run.manifest.profile_names) for run in runs]
     if len(runs) != 2 or not names[0] & names[1]:
         return []
-    found = compared(*runs)
+    found = compared(*runs, is_per=is_per)
     why = (f"Why: {line}" for line in reasons(found))
     return [headline(found), *why, *life(related, runs[0])]
 

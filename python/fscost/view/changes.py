@@ -13,10 +13,11 @@ from fscost.results import METRICS, TOTAL, RunResults, written
 from fscost.results.worn import NAND
 from fscost.results.worn import RUNS as LIFE
 from fscost.stats import Ratio, Verdict
+from fscost.view import work
 from fscost.view.breakdown import WRITTEN
 from fscost.view.grid import NOTHING, Grid, or_nothing, plain
 from fscost.view.summary import label, signed_change
-from fscost.view.units import human, human_ratio, ratio_interval, signed_bytes
+from fscost.view.units import human, human_bytes, human_ratio, ratio_interval, signed_bytes
 
 COMPARED = (
     WRITTEN,
@@ -148,7 +149,7 @@ class Condition:
                 raise InputError(
                     f"{undecided}: {change.because}",
                     f"compare the values (`fscost diff RUN RUN --metric {self.metric}`), or drop"
-                    " the condition",
+                    " the condition; if both runs did the same work, say so with --per",
                 )
         return [change for change in chosen if self._is_beyond(change)]
 
@@ -160,8 +161,9 @@ class Condition:
         return change.ratio > self.ratio if self.is_above else change.ratio < self.ratio
 
 
-def compared(before: RunResults, after: RunResults) -> Changes:
-    """Compare the second run with the first. Raises InputError for runs that cannot be compared."""
+def compared(before: RunResults, after: RunResults, *, is_per: bool = False) -> Changes:
+    """Compare the second run with the first. Raises InputError for runs that cannot be compared.
+    `is_per`: both did the same number of operations, even if their programs' bytes differ."""
     labs = [results.manifest.lab for results in (before, after)]
     if labs[0] != labs[1]:
         raise InputError(
@@ -176,8 +178,11 @@ def compared(before: RunResults, after: RunResults) -> Changes:
             "the runs have no profile in common",
             f"the first has {', '.join(names[0])}, the second {', '.join(names[1])}",
         )
+    is_fixed = is_per or all(
+        work.is_built_in(run) or run.manifest.request.get("per") for run in (before, after)
+    )
     changes = [
-        _change(profile, metric, *values)
+        _change(profile, metric, *values, is_fixed=is_fixed)
         for profile in common
         for metric in COMPARED
         if all((profile, metric) in each for each in values)
@@ -193,7 +198,7 @@ Values = Mapping[tuple[str, str], Mapping[int, float]]
 
 def _values(results: RunResults) -> Values:
     """Return totals by repetition, for each profile and metric."""
-    wanted = {*COMPARED, *_CAUSES}
+    wanted = {*COMPARED, *_CAUSES, work.BY_PROGRAMS}
     found: dict[tuple[str, str], dict[int, float]] = {}
     for row in results.samples.to_pylist():
         if row["phase"] == TOTAL and not row["disk"] and row["metric"] in wanted:
@@ -201,9 +206,11 @@ def _values(results: RunResults) -> Values:
     return found
 
 
-def _change(profile: str, metric: str, before: Values, after: Values) -> Change:
+def _change(profile: str, metric: str, before: Values, after: Values, *, is_fixed: bool) -> Change:
     key = (profile, metric)
     found, because = _judged(after[key], before[key])
+    if not (because or is_fixed):
+        because = _unlike(found, key, before, after)
     causes = {}
     if metric == WRITTEN:
         for cause, name in _CAUSES.items():
@@ -220,7 +227,7 @@ def _change(profile: str, metric: str, before: Values, after: Values) -> Change:
         found.ratio,
         found.low,
         found.high,
-        found.verdict,
+        Verdict.UNDEFINED if because else found.verdict,
         dict(sorted(causes.items(), key=lambda item: -abs(item[1]))),
         because,
     )
@@ -239,6 +246,33 @@ def _judged(after: Mapping[int, float], before: Mapping[int, float]) -> tuple[Ra
     if is_from_zero and found.n > 1:  # One repetition shows no difference.
         return replace(found, verdict=Verdict.HIGHER), ""
     return found, "" if is_from_zero else _SOME_ZERO
+
+
+def _unlike(found: Ratio, key: tuple[str, str], before: Values, after: Values) -> str:
+    """Return why the ratio is no verdict: the programs wrote different amounts, and per byte of
+    theirs, the verdict is another one. A change that is the same both ways is a change of the file
+    system's, or of the device's."""
+    programs = (key[0], work.BY_PROGRAMS)
+    ends = [_median(values, programs) for values in (before, after)]
+    if not work.differs(min(ends), max(ends)):
+        return ""
+    per_byte, _ = _judged(*(_per(values, key, programs) for values in (after, before)))
+    if per_byte.verdict is found.verdict:
+        return ""
+    sizes = ", then ".join(human_bytes(size) for size in ends)
+    changed = f", {human_ratio(per_byte.ratio)} per byte of theirs" if per_byte.ratio else ""
+    return f"the programs wrote {sizes}{changed}"
+
+
+def _per(values: Values, key: tuple[str, str], programs: tuple[str, str]) -> dict[int, float]:
+    """Divide by the programs' bytes; a life, by their inverse."""
+    bytes_of = values.get(programs, {})
+    power = -1 if key[1] == LIFE else 1
+    return {
+        repetition: value / bytes_of[repetition] ** power
+        for repetition, value in values[key].items()
+        if bytes_of.get(repetition)
+    }
 
 
 def _median(values: Values, key: tuple[str, str]) -> float:

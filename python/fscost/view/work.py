@@ -1,5 +1,5 @@
-"""Comparison of the work that the profiles did: a command that runs for a fixed time does as much
-as each file system lets it."""
+"""Comparison of the work that profiles or runs did: a command that runs for a fixed time does as
+much as each file system lets it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -45,9 +45,13 @@ def unequal(rows: Sequence[Row]) -> Unequal | None:
     if not found:
         return None
     ends = Unequal(min(found, key=_median), max(found, key=_median))
-    apart = ends.most.median - ends.least.median
-    is_small = apart < _LEAST_BYTES or apart <= stats.MINIMUM_SIZE * ends.least.median
-    return None if is_small or not ends.least.median else ends
+    return ends if differs(ends.least.median, ends.most.median) else None
+
+
+def differs(least: float, most: float) -> bool:
+    """Check that bytes of programs differ by more than the minimum size of a difference."""
+    apart = most - least
+    return bool(least) and apart >= _LEAST_BYTES and apart > stats.MINIMUM_SIZE * least
 
 
 def _median(row: Row) -> float:
@@ -57,6 +61,11 @@ def _median(row: Row) -> float:
 def compared_by(results: RunResults, rows: Sequence[Row], *, is_per: bool) -> str:
     """Return the metric that compares the bytes written. A built-in workload does a fixed number of
     operations, and `--per` states it for commands."""
-    request = results.manifest.request
-    is_fixed = is_per or not (request.get("command") or request.get("step"))
+    is_fixed = is_per or is_built_in(results)
     return WRITTEN if is_fixed or unequal(rows) is None else AMPLIFICATION
+
+
+def is_built_in(results: RunResults) -> bool:
+    """Check that the run's workload does a fixed number of operations."""
+    request = results.manifest.request
+    return not (request.get("command") or request.get("step"))
