@@ -13,7 +13,8 @@ from fscost.errors import InputError
 from fscost.results import CellRecord, RunStore, SampleRow, load, with_totals
 from fscost.results.metrics import METRICS
 from fscost.stats import Verdict
-from fscost.view.changes import Condition, compared, grid, headline, reasons
+from fscost.view.changes import OTHER_DEVICES, Condition, compared, grid, headline, reasons
+from fscost.view.runs import listed
 
 from .conftest import manifest
 
@@ -222,6 +223,52 @@ def test_a_change_per_byte_and_in_all_is_one(make: Make) -> None:
         for name, many, much in (("a", 1, 1), ("b", 4, 2))
     ]
     assert headline(compared(*map(load, runs))) == "1 regression: ext4, written 4.00×."
+
+
+def test_runs_that_did_other_things_say_so(make: Make, capsys: pytest.CaptureFixture[str]) -> None:
+    """Another scale, other mkfs flags and another guest were "3 regressions of ext4"."""
+    values = {"ext4": {WRITTEN: [9.0] * 3, "lifetime_runs": [9.0] * 3}}
+    others = {"ext4": {WRITTEN: [99.0] * 3, "lifetime_runs": [1.0] * 3}}
+
+    def fields(scale: float, flags: list[str], kernel: str, ssd: str) -> dict[str, Any]:
+        return {
+            "workload": {"name": "small-files", "scale": scale, "options": [["files", 9]]},
+            "profiles": [{"name": "ext4", "type": "ext4", "mkfs_flags": flags}],
+            "environment": {"kernel": {"release": "6.18"}, "guest": {"kernels": {"": kernel}}},
+            "request": {"ssd": ssd},
+        }
+
+    runs = [
+        make("a", values, **fields(1.0, [], "6.1", "sd-card")),
+        make("b", others, **fields(10.0, ["-O", "^has_journal"], "6.12", "nvme")),
+    ]
+    found = compared(*map(load, runs))
+    assert headline(found) == (
+        "1 regression: ext4, written 11.0×."
+        " The runs did not do the same: they differ in ext4's mkfs flags, scale."
+    )
+    assert found.notes[:3] == [
+        "ext4's mkfs flags: none, then -O ^has_journal",
+        "scale: 1.0, then 10.0",
+        "guests' kernels: 6.1, then 6.12",
+    ]
+    assert OTHER_DEVICES in found.notes
+    assert status(*runs) == 0
+    assert OTHER_DEVICES in " ".join(capsys.readouterr().out.split())
+    with pytest.raises(InputError, match="different devices"):
+        status(*runs, "--metric", "lifetime_runs")
+
+
+def test_the_trend_is_of_runs_that_did_the_same(make: Make, tmp_path: Path) -> None:
+    """Ten times as many files under one title were "ext4 10.0×"."""
+    for name, scale, value, at in (("a", 1, 1e6, 1), ("b", 10, 1e7, 2), ("c", 1, 1e6, 3)):
+        workload = {"name": "small-files", "scale": scale}
+        started = f"2026-01-0{at}T00:00:00Z"
+        make(name, {"ext4": {WRITTEN: [value] * 3}}, workload=workload, started_utc=started)
+    trends = {run.name: run.trend for run in listed(tmp_path, trust=False)}
+    assert trends["b"] is None
+    assert trends["c"] is not None
+    assert trends["c"].before == "a"
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
-from typing import Any
 
 from fscost import stats
 from fscost.errors import InputError, did_you_mean
@@ -13,7 +12,7 @@ from fscost.results import METRICS, TOTAL, RunResults, written
 from fscost.results.worn import NAND
 from fscost.results.worn import RUNS as LIFE
 from fscost.stats import Ratio, Verdict
-from fscost.view import work
+from fscost.view import alike, work
 from fscost.view.breakdown import WRITTEN
 from fscost.view.grid import NOTHING, Grid, or_nothing, plain
 from fscost.view.summary import label, signed_change
@@ -29,6 +28,10 @@ COMPARED = (
 )
 """Metrics that can be compared between runs. Times belong to one host at one time
 (docs/measuring.md), and the causes show what each byte was. The last two need `--ssd`."""
+OTHER_DEVICES = (
+    "NAND bytes and life are not compared: the devices of --ssd differ; `fscost diff --ssd MODEL`"
+    " models one for all runs"
+)
 _MOST_CAUSES = 3
 _MOST_NAMED = 3
 _CAUSES = {metric: name for name, metric in written.BY_CAUSE.items()} | {written.MIXED: "mixed"}
@@ -90,6 +93,8 @@ class Changes:
     after: str
     changes: Sequence[Change]
     notes: Sequence[str]
+    unlike: Mapping[str, str]
+    """What the runs did otherwise, by name, with both values."""
 
 
 _LARGEST_RATIO = 2
@@ -173,6 +178,7 @@ def compared(before: RunResults, after: RunResults, *, is_per: bool = False) -> 
     values = [_values(results) for results in (before, after)]
     names = [results.manifest.profile_names for results in (before, after)]
     common = [name for name in names[0] if name in names[1]]
+    is_of_one = len({str(run.manifest.request.get("ssd")) for run in (before, after)}) == 1
     if not common:
         raise InputError(
             "the runs have no profile in common",
@@ -185,12 +191,19 @@ def compared(before: RunResults, after: RunResults, *, is_per: bool = False) -> 
         _change(profile, metric, *values, is_fixed=is_fixed)
         for profile in common
         for metric in COMPARED
+        if is_of_one or metric not in (NAND, LIFE)
         if all((profile, metric) in each for each in values)
     ]
     changes.sort(key=lambda change: -change.cost)
     changes.sort(key=lambda change: not change.is_regression)
-    notes = [*_conditions(before, after), *_missing(names, values, common)]
-    return Changes(str(before.folder), str(after.folder), changes, [plain(line) for line in notes])
+    unlike = alike.differences(*(alike.work(run.manifest, common) for run in (before, after)))
+    notes = [f"{name}: {values}" for name, values in unlike.items()]
+    notes += [*_conditions(before, after), *_missing(names, values, common)]
+    if not is_of_one:
+        notes.append(OTHER_DEVICES)
+    return Changes(
+        str(before.folder), str(after.folder), changes, [plain(line) for line in notes], unlike
+    )
 
 
 Values = Mapping[tuple[str, str], Mapping[int, float]]
@@ -281,22 +294,10 @@ def _median(values: Values, key: tuple[str, str]) -> float:
 
 
 def _conditions(before: RunResults, after: RunResults) -> list[str]:
-    """List differences between the runs other than the measurements."""
-    first, second = before.manifest, after.manifest
-    pairs = (
-        ("workload", first.workload.get("name"), second.workload.get("name")),
-        ("seed", first.seed, second.seed),
-        ("fscost", first.fscost_version, second.fscost_version),
-        ("disk size", *(each.options.get("disk_size_bytes") for each in (first, second))),
-        ("kernel", *(_kernel(each.environment) for each in (first, second))),
-    )
-    lines = [f"{name} differs: {one}, then {two}" for name, one, two in pairs if one != two]
+    """List differences between the places of the runs."""
+    found = alike.differences(*(alike.place(run.manifest) for run in (before, after)))
+    lines = [f"{name}: {values}" for name, values in found.items()]
     return [*lines, "times are not compared: they hold for one host at one moment only"]
-
-
-def _kernel(environment: Mapping[str, Any]) -> Any:
-    kernel = environment.get("kernel")
-    return kernel.get("release") if isinstance(kernel, dict) else None
 
 
 def _missing(
@@ -360,14 +361,19 @@ def reasons(found: Changes) -> list[str]:
 
 
 def headline(found: Changes) -> str:
-    """Return the answer in one sentence, and name the changes that have no verdict."""
+    """Return the answer in one sentence. Name the changes that have no verdict, and what the runs
+    did otherwise."""
     undecided = "".join(
         f" Undecided: {change.profile}, {label(change.metric)} {change.ratio_text}:"
         f" {change.because}."
         for change in found.changes
         if change.because
     )
-    return f"{_decided(found)}{undecided}"
+    names = [*found.unlike]
+    if len(names) > _MOST_NAMED:
+        names = [*names[:_MOST_NAMED], f"{len(names) - _MOST_NAMED} more"]
+    unlike = f" The runs did not do the same: they differ in {', '.join(names)}." if names else ""
+    return f"{_decided(found)}{undecided}{unlike}"
 
 
 def _decided(found: Changes) -> str:

@@ -13,6 +13,7 @@ from fscost.results.worn import RUNS as LIFE
 from fscost.stats import Ratio
 from fscost.view import years
 from fscost.view.breakdown import WRITTEN
+from fscost.view.changes import OTHER_DEVICES
 from fscost.view.grid import NOTHING, Grid, or_nothing, plain
 from fscost.view.per import Per
 from fscost.view.run import kernel_release
@@ -73,12 +74,18 @@ def _by_each(
 ) -> Relation:
     """Compare the runs by the metric, and by each metric of the device of --ssd that one of them
     has."""
-    modelled = {
-        each: replace(compared(each), title=f"{title}:")
-        for each, title in _MODELLED.items()
+    is_of_one = len({str(run.manifest.request.get("ssd")) for run in runs.values()}) == 1
+    others = [
+        each
+        for each in _MODELLED
         if each != metric and any(_values(run, each) for run in runs.values())
+    ]
+    modelled = {
+        each: replace(compared(each), title=f"{_MODELLED[each]}:") for each in others if is_of_one
     }
     found = compared(metric)
+    if others and not is_of_one:
+        found = replace(found, notes=[*found.notes, f"{OTHER_DEVICES}."])
     return replace(
         found, modelled=modelled, notes=[*found.notes, *_signs([found, *modelled.values()])]
     )
@@ -227,6 +234,13 @@ def _check(runs: Mapping[str, RunResults], metric: str) -> None:
         raise InputError(
             f"{metric} is a time: times are comparable only within one run",
             f"compare bytes or counts, for example {WRITTEN}",
+        )
+    devices = {name: str(run.manifest.request.get("ssd")) for name, run in runs.items()}
+    if metric in _MODELLED and len(set(devices.values())) > 1:
+        where = ", ".join(f"{name}: {device}" for name, device in devices.items())
+        raise InputError(
+            f"{metric} of different devices cannot be compared ({where})",
+            "model one device for all: `fscost diff --ssd MODEL`",
         )
     labs = {name: run.manifest.lab for name, run in runs.items()}
     if len(set(labs.values())) > 1:

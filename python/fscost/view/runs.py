@@ -10,6 +10,7 @@ from fscost import stats
 from fscost.errors import FscostError, InputError
 from fscost.results import MANIFEST, RunResults, load
 from fscost.stats import Ratio
+from fscost.view import alike
 from fscost.view.breakdown import WRITTEN
 from fscost.view.grid import plain
 from fscost.view.run import answer
@@ -23,7 +24,7 @@ _Written = Mapping[str, Mapping[int, float]]
 
 @dataclass(frozen=True)
 class Trend:
-    """What changed since an earlier run of the same name, lab and profiles. `before`: its folder.
+    """What changed since an earlier run of the same name, lab, work and profiles. `before`: its folder.
     `ratios`: the bytes written by each profile relative to it. `medians`: the bytes that the
     baseline wrote in each run so far, the oldest first."""
 
@@ -42,7 +43,7 @@ class Trend:
 
 @dataclass(frozen=True)
 class Listed:
-    """A run of a folder. For an unreadable run, the answer is the reason, and the other fields are
+    """A run of a folder. `work`: what it did, in a form to compare. For an unreadable run, the answer is the reason, and the other fields are
     empty."""
 
     folder: Path
@@ -52,6 +53,7 @@ class Listed:
     lab: str = ""
     profiles: tuple[str, ...] = ()
     is_readable: bool = True
+    work: str = ""
     trend: Trend | None = None
 
     @property
@@ -86,13 +88,13 @@ def listed(folder: Path, *, trust: bool) -> list[Listed]:
 
 
 def _with_trends(found: Sequence[tuple[Listed, _Written]]) -> list[Listed]:
-    """Add what changed since the run before, of the same name, lab and profiles."""
+    """Add what changed since the run before, of the same name, lab, work and profiles."""
     earlier: dict[tuple[str, ...], list[tuple[str, _Written]]] = {}
     trends: dict[Path, Trend] = {}
     for run, written in sorted(found, key=lambda each: each[0].started_utc):
         if not written:
             continue
-        series = earlier.setdefault((run.title, run.lab, *run.profiles), [])
+        series = earlier.setdefault((run.title, run.lab, run.work, *run.profiles), [])
         series.append((run.name, written))
         if len(series) > 1:
             before, its = series[-2]
@@ -132,6 +134,7 @@ def _listed(folder: Path, *, trust: bool) -> tuple[Listed, _Written]:
         plain(manifest.started_utc),
         plain(manifest.lab),
         tuple(map(plain, manifest.profile_names)),
+        work=repr(sorted(alike.work(manifest, manifest.profile_names).items())),
     )
     return listed, written
 

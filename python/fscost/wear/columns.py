@@ -45,7 +45,12 @@ def replayed(run: RunResults, device: Device) -> RunResults:
     others = run.samples.filter(
         pc.invert(pc.is_in(run.samples["metric"], value_set=pa.array(_ALL)))
     )
-    return replace(run, samples=pa.concat_tables([others, results.to_table(rows)]))
+    request = {**run.manifest.request, "ssd": device.name}
+    return replace(
+        run,
+        manifest=replace(run.manifest, request=request),
+        samples=pa.concat_tables([others, results.to_table(rows)]),
+    )
 
 
 def _measured(samples: pa.Table, cell: CellRecord) -> list[str]:
