@@ -44,6 +44,7 @@ def _dominates(totals: Totals, ranked: Sequence[Row]) -> list[str]:
     """Report the largest cause other than the program's own data, for the first and the last
     profile."""
     causes = {metric: name for name, metric in written.BY_CAUSE.items() if name != "data"}
+    causes[written.MIXED] = "mixed"
     by_name = {name: metric for metric, name in causes.items()}
     lines = []
     for row in dict.fromkeys((ranked[0], ranked[-1])):
@@ -56,7 +57,8 @@ def _dominates(totals: Totals, ranked: Sequence[Row]) -> list[str]:
         if data is None or not found or not row.median:
             continue
         name = max(found, key=lambda each: found[each])
-        words = f"“{name.replace('_', ' ')}” ({METRICS[by_name[name]].meaning.partition(': ')[2]})"
+        meaning = METRICS[by_name[name]].meaning.removeprefix("written for this reason alone: ")
+        words = f"“{name.replace('_', ' ')}” ({meaning})"
         lines.append(
             f"{row.profile}: {_percent(data.median, row.median)} is the program's data; the largest"
             f" other cause is {words}, {_percent(found[name], row.median)}."
