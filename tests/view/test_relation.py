@@ -9,6 +9,7 @@ import pytest
 from tests.cli.test_golden import a_run
 
 from fscost import results
+from fscost.errors import InputError
 from fscost.lab.fake import FakeLab
 from fscost.profile.model import Profile
 from fscost.results import METRICS, TOTAL, RunResults, SampleRow
@@ -123,6 +124,23 @@ def test_the_notes_explain_the_signs_that_the_tables_have(tmp_path: Path) -> Non
     single = with_totals(replace(run, manifest=one), {"nand_write_bytes": 7.0})
     single = replace(single, manifest=run.manifest)
     assert "In brackets" in " ".join(relation({"a": single, "b": single}).notes)
+
+
+@pytest.mark.parametrize("metric", ["wall_s", "fsync_latency_ns_p99", "write_latency_ns_p50"])
+def test_times_of_any_unit_are_refused(tmp_path: Path, metric: str) -> None:
+    """The 99th percentile of fsync was "5.00×, higher" across runs."""
+    run = a_run(tmp_path / "a", FakeLab(), PROFILES)
+    runs = {"a": with_totals(run, {metric: 1.0}), "b": with_totals(run, {metric: 5.0})}
+    with pytest.raises(InputError, match="is a time: times are comparable only within one run"):
+        relation(runs, metric)
+
+
+def test_years_need_a_device(tmp_path: Path) -> None:
+    run = a_run(tmp_path / "a", FakeLab(), PROFILES)
+    with pytest.raises(InputError, match="lifetime_years is known only for a device"):
+        relation({"a": run, "b": run}, "lifetime_years")
+    runs = with_years([worn(run, 1), worn(run, 2)])
+    assert relation(dict(zip("ab", runs, strict=True)), "lifetime_years").rows
 
 
 def test_a_shorter_life_is_a_regression(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from fscost.request.model import Place, Request
 from fscost.request.prepare import Prepared, prepared
 from fscost.request.request import most_cells
 from fscost.results import MANIFEST, METRICS, RunResults, load
+from fscost.results.worn import YEARS
 from fscost.run import RunOutcome
 from fscost.view.breakdown import WRITTEN
 from fscost.view.grid import plain
@@ -130,7 +131,8 @@ def _compare(
     is_suite: bool,
 ) -> None:
     first = next(iter(found.values()))
-    metric = first.metric if METRICS[first.metric].unit != "s" else WRITTEN
+    is_within_a_run = METRICS[first.metric].is_time or first.metric == YEARS
+    metric = WRITTEN if is_within_a_run else first.metric
     pers = {name: parse_per(asked.per) if asked.per else None for name, asked in found.items()}
     if is_suite:
         shown = within(done, metric, pers)

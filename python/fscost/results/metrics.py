@@ -38,6 +38,11 @@ class Metric:
     clock, such a value says nothing about a disk."""
 
     @property
+    def is_time(self) -> bool:
+        """True for times of any unit, which are comparable only within one run."""
+        return self.unit in ("s", "ns")
+
+    @property
     def additive(self) -> bool:
         """True if values of phases, and of disks, add up."""
         return self.combine is Combine.SUM

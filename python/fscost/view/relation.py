@@ -230,10 +230,15 @@ def _check(runs: Mapping[str, RunResults], metric: str) -> None:
             f"--metric {metric!r} is unknown",
             f"one of those that `fscost show RUN --csv -` lists, for example {WRITTEN}",
         )
-    if METRICS[metric].unit == "s":
+    if METRICS[metric].is_time:
         raise InputError(
             f"{metric} is a time: times are comparable only within one run",
             f"compare bytes or counts, for example {WRITTEN}",
+        )
+    if metric == YEARS and not any(_values(run, YEARS) for run in runs.values()):
+        raise InputError(
+            f"{YEARS} is known only for a device",
+            "name the device, of runs that kept recordings: `fscost diff --ssd MODEL`",
         )
     devices = {name: str(run.manifest.request.get("ssd")) for name, run in runs.items()}
     if metric in _MODELLED and len(set(devices.values())) > 1:
