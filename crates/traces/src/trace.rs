@@ -98,10 +98,14 @@ impl Trace {
     }
 
     /// Returns the time from the first line read so far to the last one. A line need not be a
-    /// request: fio stamps the end of a job (`close`), which may follow a long pause.
+    /// request: fio stamps the end of a job (`close`), which may follow a long pause. 0 for
+    /// dm-log-writes, which has no times: the number of an entry stands for its time.
     #[must_use]
     pub fn duration_ns(&self) -> u64 {
-        self.out.span_ns.map_or(0, |(first, last)| last - first)
+        match self.format {
+            Format::DmLogWrites => 0,
+            _ => self.out.span_ns.map_or(0, |(first, last)| last - first),
+        }
     }
 
     /// Returns the next request; `None` at the end and after an error.

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{File, error_of, read, request, requests_of};
-use fscost_traces::{Format, Kind, Request};
+use fscost_traces::{Format, Kind, Request, Trace};
 
 #[test]
 fn msr_times_are_filetime_and_offsets_bytes() {
@@ -273,6 +273,22 @@ fn blkparse_summaries_are_passed_over_but_other_text_is_not() {
     );
     let error = error_of(event.replace("0.000000000", "soon"), None);
     assert_eq!(error, "trace: line 1: the time is 'soon', not seconds");
+}
+
+#[test]
+fn a_log_of_dm_log_writes_has_no_duration() {
+    let words = |words: [u64; 4]| -> Vec<u8> {
+        let mut sector: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        sector.resize(512, 0);
+        sector
+    };
+    let flush = words([0, 0, 1, 0]);
+    let begin = words([0x6a_7366_7773_6872, 1, 3, 512]);
+    let file = File::new([begin, flush.repeat(3)].concat());
+    let mut trace = Trace::open(&file.path(), None).unwrap();
+    assert_eq!(trace.by_ref().filter(|each| each.is_ok()).count(), 3);
+    assert_eq!(trace.format(), Format::DmLogWrites);
+    assert_eq!(trace.duration_ns(), 0);
 }
 
 #[test]

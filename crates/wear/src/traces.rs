@@ -58,11 +58,7 @@ pub fn of_trace(
             Kind::Flush => workload.flush(Part::Cycle, UNEXPLAINED),
         }
     }
-    // A log of dm-log-writes has no times: the number of an entry stands for its time.
-    let duration_ns = match trace.format() {
-        Format::DmLogWrites => 0,
-        _ => trace.duration_ns(),
-    };
+    let duration_ns = trace.duration_ns();
     let names = trace.disks().iter().cloned();
     let found = names.zip(disks).map(|(name, disk)| TracedDisk {
         name,
