@@ -53,6 +53,7 @@ def test_every_number_of_a_trace(fscost: Run, trace: Path) -> None:
         "sequential_write_bytes": 4096,
         "again_write_bytes": 4096,
         "distinct_write_bytes": 16384,
+        "touched_write_bytes": 20480,
         "write_sizes": [
             {"up_to_bytes": 4096, "requests": 3, "bytes": 12288},
             {"up_to_bytes": 8192, "requests": 1, "bytes": 8192},
@@ -67,9 +68,17 @@ def test_the_answer_in_words(fscost: Run, trace: Path) -> None:
     assert "/dev/sda  20.0 KiB         4    20.0 %  20.0 %" in said
     assert "(1 more)     512 B" in said
     joined = " ".join(said.split())
-    assert "20.0 KiB in all, written 1.02 times on average" in joined
+    assert "20.0 KiB in all, written 1.20 times on average" in joined
     assert "one flush for each 20.5 KiB written" in joined
     assert "a trace has no contents" in joined
+
+
+def test_blocks_are_written_at_least_once(fscost: Run, trace: Path) -> None:
+    """Nine writes of 512 B to eight blocks were "written 0.14 times on average"."""
+    writes = [f"/f write {block * 4096} 512" for block in (*range(8), 0)]
+    trace.write_text("\n".join(["fio version 2 iolog", "/f add", "/f open", *writes, ""]))
+    said = " ".join(fscost("explain", trace.name).stdout.split())
+    assert "32.0 KiB in all, written 1.12 times on average" in said
 
 
 @pytest.mark.parametrize(

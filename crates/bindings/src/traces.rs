@@ -65,6 +65,7 @@ fn told<'py>(py: Python<'py>, found: &Summary) -> PyResult<Bound<'py, PyDict>> {
     told.update(counts.into_py_dict(py)?.as_mapping())?;
     told.set_item("again_write_bytes", found.again_write_bytes)?;
     told.set_item("distinct_write_bytes", found.distinct_bytes)?;
+    told.set_item("touched_write_bytes", found.touched_bytes)?;
     told.set_item("write_sizes", sizes)?;
     Ok(told)
 }

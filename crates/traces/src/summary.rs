@@ -46,6 +46,9 @@ pub struct Summary {
     pub again_write_bytes: Option<u64>,
     /// Size of the blocks of 4 KiB that were written; none as above.
     pub distinct_bytes: Option<u64>,
+    /// Size of all blocks of 4 KiB that the writes touch, each as often as a write touches it; none
+    /// as above.
+    pub touched_bytes: Option<u64>,
 }
 
 impl Default for Summary {
@@ -61,6 +64,7 @@ impl Default for Summary {
             sequential_write_bytes: 0,
             again_write_bytes: None,
             distinct_bytes: None,
+            touched_bytes: None,
         }
     }
 }
@@ -86,6 +90,7 @@ pub fn summaries(trace: &mut Trace) -> Result<Vec<(String, Summary)>> {
 struct Disk {
     found: Summary,
     again_bytes: u64,
+    touched_blocks: u64,
     written: Written,
     ends: VecDeque<u64>,
 }
@@ -126,6 +131,10 @@ impl Disk {
             }
             self.ends.push_back(end);
         }
+        if begin < end {
+            let blocks = (end - 1) / BLOCK_BYTES - begin / BLOCK_BYTES + 1;
+            self.touched_blocks = self.touched_blocks.saturating_add(blocks);
+        }
         let again = self.written.mark(begin, end, parts);
         self.again_bytes = self.again_bytes.saturating_add(again);
     }
@@ -135,6 +144,7 @@ impl Disk {
         Summary {
             again_write_bytes: is_known.then_some(self.again_bytes),
             distinct_bytes: is_known.then_some(self.written.blocks * BLOCK_BYTES),
+            touched_bytes: is_known.then_some(self.touched_blocks.saturating_mul(BLOCK_BYTES)),
             ..self.found
         }
     }
@@ -273,6 +283,7 @@ mod tests {
         let found = written(&[(0, 4096), (2048, 4096), (6144, 2048)]);
         assert_eq!(found.again_write_bytes, Some(2048 + 2048));
         assert_eq!(found.distinct_bytes, Some(8192));
+        assert_eq!(found.touched_bytes, Some(4096 + 8192 + 4096));
     }
 
     #[test]

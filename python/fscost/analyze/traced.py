@@ -10,7 +10,8 @@ from fscost import capture
 class TracedDisk:
     """Requests of one disk of a trace. `sequential`: writes that begin where one of the last 16
     writes ended. `again`: bytes written to blocks of 4 KiB that the trace had written before, and
-    `distinct`: the size of all blocks that it writes; None if they have more than 4 TiB.
+    `distinct`: the size of all blocks that it writes, and `touched`: the same with each block as
+    often as a write touches it; None if they have more than 4 TiB.
     `write_sizes`: largest length (a power of two), requests and bytes."""
 
     name: str
@@ -27,6 +28,7 @@ class TracedDisk:
     sequential_write_bytes: int
     again_write_bytes: int | None
     distinct_write_bytes: int | None
+    touched_write_bytes: int | None
     write_sizes: list[tuple[int, int, int]]
 
 

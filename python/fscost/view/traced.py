@@ -105,9 +105,10 @@ def _findings(disks: Sequence[TracedDisk], written: int) -> Iterator[str]:
     of_known = sum(disk.write_bytes for disk in known)
     if again := sum(disk.again_write_bytes or 0 for disk in known):
         distinct = sum(disk.distinct_write_bytes or 0 for disk in known)
+        touched = sum(disk.touched_write_bytes or 0 for disk in known)
         yield (
             f"{human_share(again / of_known)} of the bytes go to blocks of 4 KiB that the trace had"
-            f" written before: {human_bytes(distinct)} in all, written {of_known / distinct:.2f}"
+            f" written before: {human_bytes(distinct)} in all, written {touched / distinct:.2f}"
             " times on average"
         )
     if len(known) < len(disks):

@@ -113,8 +113,9 @@ class WriteSize(Object):
 
 
 class ExplainedDisk(Object):
-    """Requests of a disk of a trace. `again_write_bytes` and `distinct_write_bytes` refer to blocks
-    of 4 KiB; they are null if the trace writes to too many places."""
+    """Requests of a disk of a trace. `again_write_bytes`, `distinct_write_bytes` and
+    `touched_write_bytes` (each block as often as a write touches it) refer to blocks of 4 KiB; they
+    are null if the trace writes to too many places."""
 
     name: str
     read_requests: int
@@ -130,6 +131,7 @@ class ExplainedDisk(Object):
     sequential_write_bytes: int
     again_write_bytes: int | None
     distinct_write_bytes: int | None
+    touched_write_bytes: int | None
     write_sizes: list[WriteSize]
 
 
