@@ -282,25 +282,15 @@ fn a_full_disk_is_told_as_such() {
         return;
     }
     let place = Place::new();
-    let events = place.run(&place.plan("head -c 100000000 /dev/zero > f"));
-    events.assert_failed("disk-full");
-    // The outcome is the same if the command's error output is discarded.
-    let events = place.run(&place.plan("head -c 100000000 /dev/zero > f 2> /dev/null"));
-    let failed = events.assert_failed("disk-full");
-    assert!(
-        failed["message"].as_str().unwrap().contains("raise --size"),
-        "{failed}"
-    );
-    // Another place may be full, or a limit reached (inotify_add_watch(2)).
-    let events = place.run(&place.plan("dd if=/dev/zero of=/dev/full bs=1k count=1"));
-    let failed = events.assert_failed("workload");
-    assert!(
-        failed["message"]
-            .as_str()
-            .unwrap()
-            .contains("has space now"),
-        "{failed}"
-    );
+    let fill =
+        |more: &str| place.run(&place.plan(&format!("head -c 100000000 /dev/zero > f{more}")));
+    fill("").assert_failed("disk-full");
+    let failed = fill(" 2> /dev/null").assert_failed("disk-full").to_string();
+    assert!(failed.contains("raise --size"), "{failed}");
+    // Another place is full, or a limit was reached (inotify_add_watch(2)).
+    let plan = place.plan("dd if=/dev/zero of=/dev/full bs=1k count=1");
+    let failed = place.run(&plan).assert_failed("workload").to_string();
+    assert!(failed.contains("has space now"), "{failed}");
     place.assert_clean("after a full disk");
 }
 

@@ -255,21 +255,13 @@ fn split(path: &Path, plain: &Explained, geometry: &Geometry, to: &Path) -> (Map
                     }
                 }
                 Op::Read => {}
-                Op::Punch if written.contains(&number) => {
-                    let event = Event {
-                        op: Op::WriteZeroes,
-                        ..*event
+                Op::Punch => {
+                    let op = match written.contains(&number) {
+                        true => Op::WriteZeroes,
+                        false => Op::Discard,
                     };
-                    splitter.data(number, event, &[]);
+                    splitter.data(number, Event { op, ..*event }, &[]);
                 }
-                Op::Punch => splitter.data(
-                    number,
-                    Event {
-                        op: Op::Discard,
-                        ..*event
-                    },
-                    &[],
-                ),
                 Op::Write | Op::Discard | Op::WriteZeroes => {
                     splitter.data(number, *event, content);
                 }

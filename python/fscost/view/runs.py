@@ -24,9 +24,9 @@ _Written = Mapping[str, Mapping[int, float]]
 
 @dataclass(frozen=True)
 class Trend:
-    """What changed since an earlier run of the same name, lab, work and profiles. `before`: its folder.
-    `ratios`: the bytes written by each profile relative to it. `medians`: the bytes that the
-    baseline wrote in each run so far, the oldest first."""
+    """What changed since an earlier run of the same name, lab, work and profiles. `before`: its
+    folder. `ratios`: the bytes written by each profile relative to it. `medians`: the bytes that
+    the baseline wrote in each run so far, the oldest first."""
 
     before: str
     ratios: Mapping[str, Ratio]
@@ -43,8 +43,8 @@ class Trend:
 
 @dataclass(frozen=True)
 class Listed:
-    """A run of a folder. `work`: what it did, in a form to compare. For an unreadable run, the answer is the reason, and the other fields are
-    empty."""
+    """A run of a folder. `work`: what it did, in a form to compare. For an unreadable run, the
+    answer is the reason, and the other fields are empty."""
 
     folder: Path
     answer: str

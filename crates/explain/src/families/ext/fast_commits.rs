@@ -43,8 +43,8 @@ pub(super) struct Mapped {
 
 impl FastCommits {
     /// Reads a block of the journal's fast-commit area; `complete` is the last transaction that was
-    /// complete. RAID 4, 5 and 6 write pages of 4 KiB, and with them the smaller blocks beside a new
-    /// one, which may hold fast commits of transactions that are complete.
+    /// complete. RAID 4, 5 and 6 write pages of 4 KiB, and with them the smaller blocks beside a
+    /// new one, which may hold fast commits of transactions that are complete.
     pub(super) fn read(
         &mut self,
         position: u32,

@@ -253,10 +253,9 @@ impl Home<'_, '_> {
         })
     }
 
-    /// Returns whether these blocks, which do not identify themselves, no longer hold an inode's
-    /// attributes: each of their blocks has a header (`xfs_attr3_rmt_hdr`, `xfs_da3_blkinfo`). The
-    /// log says so later, if the blocks were freed and used again since it was last written. Content
-    /// that was not read is zero.
+    /// Returns whether these blocks, which do not identify themselves, no longer hold attributes:
+    /// each block of those has a header (`xfs_attr3_rmt_hdr`, `xfs_da3_blkinfo`). The log says
+    /// later that they were freed and used again. Content that was not read is zero.
     fn is_stale(&self, owner: &Owner, offset: u64, length: u64) -> bool {
         let content = self.write.part(offset - self.write.offset, length).content;
         owner.structure == Structure::Xattr && !is_zero(content)
