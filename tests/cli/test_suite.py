@@ -279,6 +279,7 @@ stop = { repetitions = 3 }
 fail_if = ["device_write_bytes > +5%"]
 [workloads.copy]
 command = "true"
+per = "1:call"
 [workloads.move]
 command = "true"
 fail_if = []

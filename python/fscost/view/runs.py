@@ -124,6 +124,8 @@ def _listed(folder: Path, *, trust: bool) -> tuple[Listed, _Written]:
     except FscostError as error:
         return Listed(folder, plain(f"unreadable: {error.what}"), is_readable=False), {}
     manifest = results.manifest
+    # Runs of other seeds did the same on the whole.
+    work = {**alike.work(manifest, manifest.profile_names), "seed": None}
     found = stats.by_repetition(results.samples, WRITTEN)
     names = dict.fromkeys([manifest.baseline, *manifest.profile_names])
     written = {name: found[name] for name in names if name in found}
@@ -134,7 +136,7 @@ def _listed(folder: Path, *, trust: bool) -> tuple[Listed, _Written]:
         plain(manifest.started_utc),
         plain(manifest.lab),
         tuple(map(plain, manifest.profile_names)),
-        work=repr(sorted(alike.work(manifest, manifest.profile_names).items())),
+        work=repr(sorted(work.items())),
     )
     return listed, written
 
