@@ -271,6 +271,26 @@ def test_the_trend_is_of_runs_that_did_the_same(make: Make, tmp_path: Path) -> N
     assert trends["c"].before == "a"
 
 
+def test_what_changes_no_work_and_what_is_not_known_end_no_trend(
+    make: Make, tmp_path: Path
+) -> None:
+    """A device of --ssd, a fact that an older version did not store, and a seed in the shell."""
+    values = {"ext4": {WRITTEN: [1e6] * 3}}
+
+    def fields(at: int, options: dict[str, Any], scale: dict[str, Any]) -> dict[str, Any]:
+        steps = [{"name": "run", "shell": f"iozone -w {at}"}]
+        workload = {"name": "iozone", "options": [], "steps": steps, **scale}
+        started = f"2026-01-0{at}T00:00:00Z"
+        return {"workload": workload, "options": options, "started_utc": started, "seed": at}
+
+    make("a", values, **fields(1, {}, {}))
+    make("b", values, **fields(2, {"wear_device": {"name": "sd-card"}}, {"scale": 1}))
+    trends = {run.name: run.trend for run in listed(tmp_path, trust=False)}
+    assert trends["b"] is not None
+    found = compared(*(load(tmp_path / name) for name in ("a", "b")))
+    assert list(found.unlike) == ["seed"]
+
+
 @pytest.mark.parametrize(
     "text", ["wall_s > +5%", "device_write_byte > 5%", "more", "a = 5", f"{WRITTEN} > 5"]
 )

@@ -18,7 +18,7 @@ _PROFILE = {
     "after_mount": "commands after mount",
     "background": "background programs",
 }
-_NO_WORK = ("keep", "replay")
+_NO_WORK = ("keep", "replay", "wear_device")
 """Options that do not change what a cell does."""
 _LONGEST = 60
 """Maximum length of a value that is worth printing."""
@@ -50,6 +50,25 @@ def work(manifest: Manifest, profiles: Sequence[str]) -> Facts:
                 if name in profile
             }
     return facts
+
+
+def without_seed(manifest: Manifest, facts: Facts) -> dict[str, Any]:
+    """Return what a run did, on the whole: the steps of some built-in workloads hold the seed."""
+    is_built_in = not (manifest.request.get("command") or manifest.request.get("step"))
+    left_out = {"seed", "steps"} if is_built_in else {"seed"}
+    return {name: value for name, value in facts.items() if name not in left_out}
+
+
+def unlike(before: Manifest, after: Manifest, profiles: Sequence[str]) -> dict[str, str]:
+    """Return both values of what two runs did otherwise with these profiles, by name."""
+    facts = [work(manifest, profiles) for manifest in (before, after)]
+    if before.seed != after.seed:
+        kept = [
+            without_seed(manifest, each) | {"seed": manifest.seed}
+            for manifest, each in zip((before, after), facts, strict=True)
+        ]
+        return differences(*kept)
+    return differences(*facts)
 
 
 def place(manifest: Manifest) -> Facts:

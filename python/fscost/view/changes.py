@@ -29,8 +29,8 @@ COMPARED = (
 """Metrics that can be compared between runs. Times belong to one host at one time
 (docs/measuring.md), and the causes show what each byte was. The last two need `--ssd`."""
 OTHER_DEVICES = (
-    "NAND bytes and life are not compared: the devices of --ssd differ; `fscost diff --ssd MODEL`"
-    " models one for all runs"
+    "NAND bytes and life are not compared: the runs do not have the same device of --ssd;"
+    " `fscost diff --ssd MODEL` models one for all runs"
 )
 _MOST_CAUSES = 3
 _MOST_NAMED = 3
@@ -140,7 +140,7 @@ class Condition:
         if not chosen:
             raise InputError(
                 f"--fail-if {self.text!r}: no profile has {self.metric} in both runs",
-                "compare runs of the same profiles",
+                "compare runs of the same profiles, and of one device of --ssd",
             )
         for change in chosen:
             undecided = f"--fail-if {self.text!r} cannot be decided: {change.profile}"
@@ -196,7 +196,7 @@ def compared(before: RunResults, after: RunResults, *, is_per: bool = False) -> 
     ]
     changes.sort(key=lambda change: -change.cost)
     changes.sort(key=lambda change: not change.is_regression)
-    unlike = alike.differences(*(alike.work(run.manifest, common) for run in (before, after)))
+    unlike = alike.unlike(before.manifest, after.manifest, common)
     notes = [f"{name}: {values}" for name, values in unlike.items()]
     notes += [*_conditions(before, after), *_missing(names, values, common)]
     if not is_of_one:

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import quote
 
@@ -18,6 +18,8 @@ from fscost.view.summary import changed
 
 _BARS = "▁▂▃▄▅▆▇█"
 _MOST_BARS = 12
+_MOST_SERIES = 64
+"""Series of one name, lab and profiles that a run may continue: the newest."""
 _Written = Mapping[str, Mapping[int, float]]
 """Bytes written by each profile, by repetition."""
 
@@ -43,7 +45,7 @@ class Trend:
 
 @dataclass(frozen=True)
 class Listed:
-    """A run of a folder. `work`: what it did, in a form to compare. For an unreadable run, the
+    """A run of a folder. `work`: what it did, without the seed. For an unreadable run, the
     answer is the reason, and the other fields are empty."""
 
     folder: Path
@@ -53,7 +55,7 @@ class Listed:
     lab: str = ""
     profiles: tuple[str, ...] = ()
     is_readable: bool = True
-    work: str = ""
+    work: alike.Facts = field(default_factory=dict, repr=False)
     trend: Trend | None = None
 
     @property
@@ -66,6 +68,10 @@ class Listed:
         """Name of the folder in addresses. A folder's name is a byte string, which an address must
         encode."""
         return key(os.fsencode(self.folder.name))
+
+
+_Series = list[tuple[Listed, _Written]]
+"""Runs that did the same, the oldest first."""
 
 
 def key(name: bytes) -> str:
@@ -89,19 +95,24 @@ def listed(folder: Path, *, trust: bool) -> list[Listed]:
 
 def _with_trends(found: Sequence[tuple[Listed, _Written]]) -> list[Listed]:
     """Add what changed since the run before, of the same name, lab, work and profiles."""
-    earlier: dict[tuple[str, ...], list[tuple[str, _Written]]] = {}
+    earlier: dict[tuple[str, ...], list[_Series]] = {}
     trends: dict[Path, Trend] = {}
     for run, written in sorted(found, key=lambda each: each[0].started_utc):
         if not written:
             continue
-        series = earlier.setdefault((run.title, run.lab, run.work, *run.profiles), [])
-        series.append((run.name, written))
-        if len(series) > 1:
-            before, its = series[-2]
-            ratios = {
-                name: stats.ratio(mine, its[name]) for name, mine in written.items() if name in its
-            }
-            trends[run.folder] = Trend(before, ratios, [_median(each) for _, each in series])
+        alikes = earlier.setdefault((run.title, run.lab, *run.profiles), [])
+        newest = alikes[: -_MOST_SERIES - 1 : -1]
+        same = (each for each in newest if not alike.differences(each[-1][0].work, run.work))
+        series = next(same, None)
+        if series is None:
+            alikes.append([(run, written)])
+            continue
+        before, its = series[-1]
+        series.append((run, written))
+        ratios = {
+            name: stats.ratio(mine, its[name]) for name, mine in written.items() if name in its
+        }
+        trends[run.folder] = Trend(before.name, ratios, [_median(each) for _, each in series])
     return [replace(run, trend=trends.get(run.folder)) for run, _ in found]
 
 
@@ -124,8 +135,7 @@ def _listed(folder: Path, *, trust: bool) -> tuple[Listed, _Written]:
     except FscostError as error:
         return Listed(folder, plain(f"unreadable: {error.what}"), is_readable=False), {}
     manifest = results.manifest
-    # Runs of other seeds did the same on the whole.
-    work = {**alike.work(manifest, manifest.profile_names), "seed": None}
+    work = alike.without_seed(manifest, alike.work(manifest, manifest.profile_names))
     found = stats.by_repetition(results.samples, WRITTEN)
     names = dict.fromkeys([manifest.baseline, *manifest.profile_names])
     written = {name: found[name] for name in names if name in found}
@@ -136,7 +146,7 @@ def _listed(folder: Path, *, trust: bool) -> tuple[Listed, _Written]:
         plain(manifest.started_utc),
         plain(manifest.lab),
         tuple(map(plain, manifest.profile_names)),
-        work=repr(sorted(work.items())),
+        work=work,
     )
     return listed, written
 
