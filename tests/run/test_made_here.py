@@ -44,6 +44,13 @@ def test_recordings_of_the_native_lab_are_noted(
     assert len(set(noted(load(tmp_path / "moved")))) == count
 
 
+def test_damaged_notes_are_none(spec: Make, go: Go, cache: Path) -> None:
+    cache.mkdir(mode=0o700, parents=True)
+    (cache / "made-here").write_bytes(b"\xff\xfe\n")
+    found = go(spec(keep="one"), FakeLab(name="native")).results
+    assert len(noted(found)) == 3
+
+
 def test_what_was_changed_is_not_known(spec: Make, go: Go) -> None:
     found = go(spec(keep="one"), FakeLab(name="native")).results
     assert len(noted(found)) == 3

@@ -10,7 +10,8 @@ import pytest
 
 from fscost.errors import HostError, InputError
 from fscost.lab.fake import FakeLab
-from fscost.profile.model import Profile
+from fscost.profile import plan_format
+from fscost.profile.model import FormatPlan, Profile
 from fscost.results import load
 from fscost.run import RunOutcome, RunSpec, StoppingRule
 
@@ -93,15 +94,27 @@ def test_a_finished_run_has_nothing_to_go_on_with(spec: Make, go: Go) -> None:
     assert lab.ran == []
 
 
-def test_skipped_and_given_up_profiles_stay_out(spec: Make, go: Go) -> None:
+def only_ext4(profile: Profile, disk_size_bytes: int, seed: int) -> FormatPlan:
+    if profile.type != "ext4":
+        raise InputError("a disk of 64 MiB is too small", "give it a larger one")
+    return plan_format(profile, disk_size_bytes, seed)
+
+
+def test_skipped_and_given_up_profiles_stay_out(
+    spec: Make, go: Go, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor does it matter whether such a profile can be planned, or which tools it needs."""
     lab = FakeLab(
         skip={"xfs": "missing"},
         fail={"ext4": ("mkfs", "refused")},
         stop_at={order: KeyboardInterrupt() for order in (3, 4, 5)},
     )
     go(spec(), lab)
+    earlier = load(spec().folder)
+    monkeypatch.setattr("fscost.run.folder.plan_format", only_ext4)
     lab = FakeLab()
     outcome = go(spec(resume=True), lab)
+    assert len(earlier.manifest.skipped) == 1
     assert {cell.rpartition("-")[0] for cell in lab.ran} == {"ext4-O-has-journal"}
     assert [entry.profile for entry in outcome.results.manifest.skipped] == ["xfs"]
     assert len(outcome.results.manifest.failed) == 1

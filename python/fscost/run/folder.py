@@ -143,7 +143,10 @@ def _same_versions(spec: RunSpec, earlier: Manifest, environment: Mapping[str, A
     if "guest" not in environment:
         _same(spec.folder, "kernel", earlier.environment.get("kernel"), environment["kernel"])
     needed = set(spec.workload.needs_tools)
+    out = {each.profile for each in earlier.skipped}
     for profile in spec.profiles:
+        if profile.name in out:
+            continue
         planned = plan_format(profile, spec.disk_size_bytes, spec.seed)
         needed |= set(planned.needs_tools)
     before, now = (each.get("tools", {}) for each in (earlier.environment, environment))

@@ -53,7 +53,7 @@ def _known(folder: Path) -> list[str]:
             content = files.content(file, _LONGEST_BYTES)
     except FileNotFoundError:
         return []
-    return (content or b"").decode().split()
+    return (content or b"").decode(errors="replace").split()
 
 
 def _digest(profile: Mapping[str, Any], recording_sha256: str) -> str:
