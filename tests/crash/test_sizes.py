@@ -48,10 +48,18 @@ def made(tmp_path: Path) -> Callable[..., Path]:
         for at, (op, disk, offset, length) in enumerate(requests, 1):
             row = struct.pack("<QQQQIHBB", at, at, offset, length, 0, disk, op, 0)
             bodies.append((1, Body([row], content[:length] if op == WRITE else b"")))
-        sizes.size.cache_clear()
         return write(tmp_path / "recording", bodies, size=1 << 40, disks=2)
 
     return make
+
+
+def test_another_recording_of_the_name_has_a_size_of_its_own(made: Callable[..., Path]) -> None:
+    """Trials of --minimise record to one place, one after the other."""
+    found = [
+        sizes.size(made(*[(WRITE, 0, at * 4096, 4096) for at in range(count)])).image_bytes
+        for count in (1, 3)
+    ]
+    assert found == [4096, 3 * 4096]
 
 
 def test_an_image_holds_each_place_once(made: Callable[..., Path]) -> None:
@@ -85,7 +93,7 @@ def test_a_recording_of_too_many_blocks_is_refused(
     monkeypatch.setattr("fscost.capture.crash", None)
     for most, device in ((256, "reorder-4k"), (2048, "reorder-512"), (1, "in-order")):
         monkeypatch.setattr(sizes, "MOST_UNITS", most)
-        sizes.size.cache_clear()
+        sizes._size.cache_clear()
         limits = explore.Limits(device=device)
         with pytest.raises(InputError, match="more than"):
             explore.explore(found, limits, unasked)

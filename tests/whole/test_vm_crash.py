@@ -51,8 +51,10 @@ def test_guests_and_this_kernel_agree(name: str, tmp_path: Path, vm_lab: VmLab) 
     # of writes leaves none, but loses data without barriers.
     device = "in-order" if "nobarrier" in name else "reorder-4k"
     limits = Limits(cuts=3, states_per_cut=6, device=device)
-    here = explore(source, limits, natively(results.folder)(profile))
-    there = explore(source, limits, in_guests(vm_lab)(profile))
+    examiners = natively(results.folder), in_guests(vm_lab)
+    on_kernel, in_there = (answers(each(profile), profile.name, None) for each in examiners)
+    here = explore(source, limits, on_kernel)
+    there = explore(source, limits, in_there)
     assert len(here.outcomes) > 3
     assert any(each.is_broken for each in here.outcomes) == ("nobarrier" in name)
 
@@ -61,8 +63,8 @@ def test_guests_and_this_kernel_agree(name: str, tmp_path: Path, vm_lab: VmLab) 
 
     assert found(there.outcomes) == found(here.outcomes)
     if "nobarrier" not in name:
-        noticed = control(source, limits, in_guests(vm_lab)(profile))
-        assert noticed == control(source, limits, natively(results.folder)(profile))
+        noticed = control(source, limits, in_there)
+        assert noticed == control(source, limits, on_kernel)
         assert noticed.noticed > 0
 
 
@@ -176,7 +178,7 @@ def test_a_panic_costs_one_guest_and_is_a_finding(tmp_path: Path, vm_lab: VmLab)
     }
     job = {"at_ns": 1, "kept": [], "kept_promises": {}, "without": []}
     everything = {**job, "kept": list(range(len(places)))}
-    answered = in_guests(vm_lab)(Examined("ext4", "ext4"))
+    answered = answers(in_guests(vm_lab)(Examined("ext4", "ext4")), "ext4", None)
     first, second, third = answered(about, [job, everything, job], lambda done, of: None)
     assert first | {"repair_s": 0} == third | {"repair_s": 0}
     assert not first["mounts"]

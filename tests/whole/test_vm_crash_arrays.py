@@ -16,6 +16,7 @@ from fscost.cli.examine import sources
 from fscost.cli.examiners import in_guests
 from fscost.crash import states
 from fscost.crash.explore import Limits, Source, State, about_of, job_of
+from fscost.crash.journal import answers
 from fscost.crash.losses import with_spares
 from fscost.crash.lost import ARRAY, WAYS
 from fscost.crash.pieces import pieces
@@ -80,9 +81,9 @@ def test_parity_without_a_log_loses_what_nobody_wrote(
         for number, way in losses
         for state in found
     ]
-    examine = in_guests(vm_lab)(profile)
+    examine = answers(in_guests(vm_lab)(profile), profile.name, None)
     about = with_spares(source, about_of(source, Limits(device=DEVICE)))
-    told = examine(about, jobs, lambda place, answer: None)
+    told = examine(about, jobs, lambda done, of: None)
     pairs = list(zip(jobs, told, strict=True))
     mounts = {
         way: [answer["mounts"] for job, answer in pairs if job["lost"]["way"] == way]

@@ -104,6 +104,12 @@ def _again(asked: Asked, earlier: Earlier, limits: Limits, outputs: Outputs) -> 
     named = [*kernels, *(each.kernel for each in earlier.profiles)]
     examiners = natively(earlier.folder)
     lab = _lab_of(asked, earlier, named)
+    if lab == "vm" and asked.state is not None and (asked.script or asked.xfstests):
+        native = "--lab native" if earlier.is_made_here else "--lab native --trust"
+        raise InputError(
+            "--script and --xfstests need the native lab",
+            f"leave them out, or, if you trust the run's disks, {native}",
+        )
     kernel = platform.release()
     if lab == "vm":
         guests = VmLab(say=say)
@@ -117,10 +123,6 @@ def _again(asked: Asked, earlier: Earlier, limits: Limits, outputs: Outputs) -> 
         earlier.examine(journal, examiners, outputs)
     else:
         state, profile, image = Number.parse(asked.state), asked.profile, asked.image
-        if lab == "vm" and (asked.script or asked.xfstests):
-            raise InputError(
-                "--script and --xfstests need the native lab", "leave them out, or --lab native"
-            )
         files = Files(image, asked.script, asked.xfstests)
         less = bool(asked.minimise)
         earlier.show(state, profile, files, examiners, is_minimised=less, is_json=asked.json)

@@ -116,7 +116,7 @@ class Earlier:
     @property
     def is_made_here(self) -> bool:
         """True if the native lab of this machine made all recordings that are examined."""
-        return all(made_here.is_noted(about, path) for _, path, about in _recorded(self._results))
+        return _is_made_here(self._results)
 
     @property
     def workload(self) -> str:
@@ -312,7 +312,8 @@ def examine(
         )
         lost = _lost(results, journal, examiners) if asked.lose_disks else {}
     except KeyboardInterrupt:
-        say(f"interrupted; resume with: fscost crash --resume {shlex.quote(str(results.folder))}")
+        again = f"fscost crash --resume {shlex.quote(str(results.folder))}"
+        say(f"interrupted; resume with: {again}{_trusted(results, asked, ' --trust')}")
         raise
     journal.end()
     _print(results, asked, found, lost, outputs)
@@ -373,11 +374,17 @@ def _print(
         lines += [*lost.grids, *lost.notes]
     print_parts(shown.answer, lines, sys.stdout)
     print(f"Recordings: {results.folder}")
-    crash = f"fscost crash {shlex.quote(str(results.folder))}"
+    flags = _trusted(results, asked, " --lab native --trust")
+    crash = f"fscost crash {shlex.quote(str(results.folder))}{flags}"
     if shown.next_state is not None:
         print(f"What that state lost: {crash} {shown.next_state}")
     if again.next_state is not None:
         print(f"What the second cut lost: {crash} {again.next_state}")
+
+
+def _trusted(results: RunResults, asked: "AskedStates", flags: str) -> str:
+    """Return the flags without which this kernel would not mount these disks again."""
+    return flags if asked.lab == "native" and not _is_made_here(results) else ""
 
 
 def _lost(
@@ -440,6 +447,10 @@ def sources(results: RunResults, workload: str) -> "Iterator[tuple[Examined, Sou
             members if isinstance(members, int) else -1,
         )
         yield _examined(about), source(path, workload, how, _output(results, cell))
+
+
+def _is_made_here(results: RunResults) -> bool:
+    return all(made_here.is_noted(about, path) for _, path, about in _recorded(results))
 
 
 def _recorded(results: RunResults) -> "Iterator[tuple[CellRecord, Path, Mapping[str, Any]]]":

@@ -38,9 +38,15 @@ class Size:
     image_bytes: int
 
 
-@lru_cache(_READ)
 def size(recording: Path) -> Size:
     """Read the size of a recording. InputError if its requests are too many for any device."""
+    # Another recording may have taken its place.
+    found = recording.stat()
+    return _size(recording, (found.st_ino, found.st_size, found.st_mtime_ns))
+
+
+@lru_cache(_READ)
+def _size(recording: Path, _version: tuple[int, int, int]) -> Size:
     import numpy as np
     import pyarrow.compute as pc
 
