@@ -451,13 +451,17 @@ impl Cell {
         /// Free space below which a file system is considered full: file systems keep a small
         /// reserve.
         const AS_GOOD_AS_NONE: u64 = 256 * 1024;
-        if !self.is_mounted {
-            return false;
-        }
-        let Ok(Ok(stat)) = self.open_root().map(rustix::fs::fstatvfs) else {
-            return false;
-        };
-        stat.f_bavail * stat.f_frsize < AS_GOOD_AS_NONE || (stat.f_files > 0 && stat.f_ffree == 0)
+        self.space()
+            .is_some_and(|(free_bytes, has_inodes)| free_bytes < AS_GOOD_AS_NONE || !has_inodes)
+    }
+
+    /// Free bytes of the file system under test, and whether it can make another inode. `None` if
+    /// it is not mounted.
+    pub fn space(&self) -> Option<(u64, bool)> {
+        let root = self.is_mounted.then(|| self.open_root())?.ok()?;
+        let stat = rustix::fs::fstatvfs(root).ok()?;
+        let has_inodes = stat.f_files == 0 || stat.f_ffree > 0;
+        Some((stat.f_bavail.saturating_mul(stat.f_frsize), has_inodes))
     }
 }
 

@@ -122,10 +122,12 @@ impl Cell {
                 give the step less to write",
             );
         } else if tail.contains("No space left on device") {
-            error.message.push_str(
-                "; the file system under test has space now: if it was full before, raise --size; \
-                 else look at TMPDIR, a RAM disk in guests, and at limits of the kernel",
-            );
+            let free_mib = self.space().map_or(0, |(free_bytes, _)| free_bytes >> 20);
+            error.message.push_str(&format!(
+                "; the file system under test has {free_mib} MiB of space now: if the step needs \
+                 more, raise --size; else look at TMPDIR, a RAM disk in guests, and at limits of \
+                 the kernel",
+            ));
         }
         error
     }

@@ -290,7 +290,7 @@ fn a_full_disk_is_told_as_such() {
     // Another place is full, or a limit was reached (inotify_add_watch(2)).
     let plan = place.plan("dd if=/dev/zero of=/dev/full bs=1k count=1");
     let failed = place.run(&plan).assert_failed("workload").to_string();
-    assert!(failed.contains("has space now"), "{failed}");
+    assert!(failed.contains("of space now"), "{failed}");
     place.assert_clean("after a full disk");
 }
 
