@@ -38,6 +38,8 @@ pub struct Times {
     pub submit_ns: u64,
     /// When it was completed.
     pub complete_ns: u64,
+    /// True if a recorded disk must have programmed it by then (FUA). An array is flushed instead.
+    pub is_durable: bool,
 }
 
 /// Calls `each` with the requests of every recorded disk (its index is the member's), or with those
@@ -57,6 +59,7 @@ pub fn for_each_request(
         times: Times {
             submit_ns: 0,
             complete_ns: 0,
+            is_durable: false,
         },
     };
     let mut marks = MarkReader::default();
@@ -118,17 +121,10 @@ impl Walk<'_> {
         self.times = Times {
             submit_ns: event.submit_ns,
             complete_ns: event.complete_ns,
+            is_durable: event.fua && self.array.is_none(),
         };
         let Some((array, on)) = &mut self.array else {
             self.out.push(of_disk(event));
-            // As for the members of an array: the device must have programmed it.
-            if event.fua {
-                self.out.push(of_disk(&Event {
-                    op: Op::Flush,
-                    length: 0,
-                    ..*event
-                }));
-            }
             return Ok(());
         };
         if event.disk != on.disk {

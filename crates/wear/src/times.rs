@@ -63,7 +63,7 @@ pub fn times(
     let mut players = Players {
         devices: sizes.iter().map(device).collect::<Result<_>>()?,
         queues: Queues::new(sizes.len()),
-        reads: VecDeque::new(),
+        awaited: VecDeque::new(),
         is_flushing: false,
         current: IntervalTimes::begin("before".to_owned(), sizes.len()),
         done: Vec::new(),
@@ -82,9 +82,10 @@ pub fn times(
 struct Players {
     devices: Vec<TimedDevice>,
     queues: Queues,
-    /// Reads that nobody has waited for yet, in the order of the recording, which is that of
-    /// completion: when each completed there, and the second at which its member has served it.
-    reads: VecDeque<(u64, f64)>,
+    /// Reads and writes with FUA that nobody has waited for yet, in the order of the recording,
+    /// which is that of completion: when each completed there, and the second at which its member
+    /// has served it.
+    awaited: VecDeque<(u64, f64)>,
     is_flushing: bool,
     current: IntervalTimes,
     done: Vec<IntervalTimes>,
@@ -92,7 +93,7 @@ struct Players {
 
 impl Players {
     fn play(&mut self, request: &MemberRequest, times: Times) -> Result<()> {
-        self.wait_for_reads(times.submit_ns);
+        self.wait_for_awaited(times.submit_ns);
         let member = request.member;
         let (Some(device), Some(found)) = (
             self.devices.get_mut(member),
@@ -101,11 +102,13 @@ impl Players {
             return Ok(());
         };
         found.load.add(request);
+        let is_durable = times.is_durable && request.operation == Operation::Write;
         let service_s = match request.operation {
             Operation::Read | Operation::Preread => device.read(request.bytes),
             Operation::Write => {
                 let service_s = device.write(request.offset, request.bytes);
-                service_s.map_err(refused)?
+                let programs_s = if is_durable { device.flush() } else { 0.0 };
+                service_s.map_err(refused)? + programs_s
             }
             Operation::Flush => device.flush(),
             Operation::Discard => 0.0,
@@ -116,27 +119,27 @@ impl Players {
             self.queues.wait_for_all();
         }
         let served_s = self.queues.submit(member, service_s);
-        if request.operation == Operation::Read {
-            self.reads.push_back((times.complete_ns, served_s));
+        if request.operation == Operation::Read || is_durable {
+            self.awaited.push_back((times.complete_ns, served_s));
         }
         Ok(())
     }
 
-    /// Waits for the reads that had completed when a request was submitted. The pieces of a striped
-    /// read, and reads of a queue, are in flight together.
-    fn wait_for_reads(&mut self, submit_ns: u64) {
-        while let Some(&(complete_ns, served_s)) = self.reads.front()
+    /// Waits for what had completed when a request was submitted. The pieces of a striped read, reads
+    /// of a queue, and writes of several members with FUA are in flight together.
+    fn wait_for_awaited(&mut self, submit_ns: u64) {
+        while let Some(&(complete_ns, served_s)) = self.awaited.front()
             && complete_ns <= submit_ns
         {
             self.queues.wait_until(served_s);
-            self.reads.pop_front();
+            self.awaited.pop_front();
         }
     }
 
     /// Ends the interval once all of its work is done.
     fn end(&mut self, next: String) {
         self.queues.wait_for_all();
-        self.reads.clear();
+        self.awaited.clear();
         let count = self.devices.len();
         let mut ended = mem::replace(&mut self.current, IntervalTimes::begin(next, count));
         let queues = mem::replace(&mut self.queues, Queues::new(count));

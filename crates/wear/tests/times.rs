@@ -127,8 +127,17 @@ fn a_write_with_fua_takes_as_long_as_one_with_a_flush() {
     };
     let flush = event(1, Op::Flush, 0, 0, (1, 2));
     let (durable, _) = played(&[write(true)], None);
-    assert_eq!(durable, played(&[write(false), flush], None).0);
+    let flushed = played(&[write(false), flush], None).0;
+    assert_eq!(durable.elapsed_s, flushed.elapsed_s);
     assert_eq!(busy_s(&durable), [0.0, 2.0], "a page is programmed");
+    // Both members of a mirror program it at once, and what comes later waits for both.
+    let both = [0, 1].map(|disk| Event {
+        disk,
+        ..write(true)
+    });
+    assert_eq!(played(&both, None).0.elapsed_s, 2.0);
+    let read = event(0, Op::Read, 0, BLOCK, (2, 3));
+    assert_eq!(played(&[both[1], read], None).0.elapsed_s, 3.0);
 }
 
 /// Events come in order of completion, so one that took long has an early submission.
