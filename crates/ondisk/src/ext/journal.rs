@@ -94,6 +94,11 @@ impl Superblock {
         (self.start != 0).then_some(self.sequence)
     }
 
+    /// Position of the first block of that transaction.
+    pub fn start(&self) -> Option<u32> {
+        (self.start != 0).then_some(self.start)
+    }
+
     fn has(&self, feature: u32) -> bool {
         self.incompat & feature != 0
     }

@@ -224,17 +224,27 @@ impl Journal {
         let Some(commit) = transaction.commit.filter(|_| transaction.missing == 0) else {
             return false;
         };
-        let begins = self
+        // The next transaction waits for all of this one.
+        let is_last = self.transactions.keys().next_back() == Some(&sequence);
+        if !is_last || !self.superblock.has_async_commit() {
+            return true;
+        }
+        // The commit block may come before a descriptor, but then the log has room for one.
+        let before = self
             .end
             .filter(|(last, _)| last.checked_add(1) == Some(sequence));
-        let Some((_, end)) = begins.filter(|_| self.superblock.has_async_commit()) else {
-            return true;
+        let is_first = self.superblock.tail() == Some(sequence);
+        let first = match before {
+            Some((_, end)) => Some(self.superblock.after(end)),
+            None => self.superblock.start().filter(|_| is_first),
         };
-        // The commit block may come before a descriptor, but then the log has room for one. The
-        // next transaction waits for all of this one.
-        let blocks = transaction.controls + transaction.copies.len() + 1;
-        let is_last = self.transactions.keys().next_back() == Some(&sequence);
-        !is_last || self.superblock.distance(end, commit) as usize == blocks
+        match first {
+            Some(first) => {
+                let others = transaction.controls + transaction.copies.len();
+                self.superblock.distance(first, commit) as usize == others
+            }
+            None => transaction.controls > 0,
+        }
     }
 
     /// Removes and returns copies that can no longer become part of a transaction, with their home
@@ -324,7 +334,8 @@ mod tests {
 
     #[test]
     fn an_asynchronous_commit_waits_for_all_descriptors() {
-        let superblock = block(&[MAGIC, 4, 0, 1024, 8, 1, 1, 1, 0, 0, 4]);
+        // The log begins with transaction 3, at block 3.
+        let superblock = block(&[MAGIC, 4, 0, 1024, 8, 1, 3, 3, 0, 0, 4]);
         let superblock = jbd2::Superblock::parse(&superblock).unwrap();
         let mut journal = Journal::new(vec![(100, 8, 0)], 0, superblock);
         let mut event = 0;
@@ -336,9 +347,10 @@ mod tests {
             };
             journal.write(position, content, row)
         };
+        write(&mut journal, 5, &block(&[MAGIC, 2, 3]));
+        assert!(journal.committed().is_none(), "the first descriptor");
         write(&mut journal, 3, &descriptor(3, &[50]));
         write(&mut journal, 4, &block(&[1 << 24]));
-        write(&mut journal, 5, &block(&[MAGIC, 2, 3]));
         assert_eq!(copies(&journal.committed().unwrap().1), [(50, 1)]);
         // The end of the log splits the next transaction, and its second part is written first.
         write(&mut journal, 2, &block(&[MAGIC, 2, 4]));
