@@ -125,8 +125,8 @@ impl Players {
         Ok(())
     }
 
-    /// Waits for what had completed when a request was submitted. The pieces of a striped read, reads
-    /// of a queue, and writes of several members with FUA are in flight together.
+    /// Waits for what had completed when a request was submitted. The pieces of a striped read,
+    /// reads of a queue, and writes of several members with FUA are in flight together.
     fn wait_for_awaited(&mut self, submit_ns: u64) {
         while let Some(&(complete_ns, served_s)) = self.awaited.front()
             && complete_ns <= submit_ns

@@ -67,8 +67,8 @@ def _opened(url: str) -> tuple[Any, str]:
     if _has_secret(url):
         raise InputError(
             "the URL of a store holds a password or a query, which results would keep",
-            "give it by the store's environment variables or configuration file; a path with : and @"
-            " looks the same, so name another",
+            "give it by the store's environment variables or configuration file; a path with : and"
+            " @ looks the same, so name another",
         )
     try:
         import fsspec
