@@ -1,6 +1,7 @@
 //! The disks of a cell: served, a plain file, or a real device; each with the counters it started
 //! from.
 
+use crate::btrfs_devices;
 use crate::control::Served;
 use crate::counters::{BlockStat, Counters};
 use crate::error::{CellError, Context, Kind, Result};
@@ -163,6 +164,8 @@ fn block_device(plan: &DiskPlan, path: &Path) -> Result<Disk> {
     std::fs::write(&scheduler, "none").context(Kind::Attach, || format!("write {scheduler}"))?;
     let fd = rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
         .context(Kind::Attach, || format!("open {}", path.display()))?;
+    // The number may have been another disk's.
+    let _ = btrfs_devices::forget(path);
     Ok(Disk {
         name: plan.name.clone(),
         path: path.to_owned(),

@@ -3,6 +3,7 @@
 //! A loop device is configured with `LO_FLAGS_AUTOCLEAR`: the kernel detaches it when its last user
 //! closes it, however that process ends. Only `init` and the mounted file system hold it open.
 
+use crate::btrfs_devices;
 use crate::counters::{BlockStat, Counters};
 use crate::error::{CellError, Context, Kind, Result};
 use nix::libc;
@@ -109,6 +110,7 @@ pub fn attach(backing: impl AsFd, name: &str, logical_block_bytes: u32) -> Resul
         match configure(&fd, backing.as_fd(), name, logical_block_bytes) {
             Ok(()) => {
                 if restore_settings(&kernel_name)? {
+                    let _ = btrfs_devices::forget(Path::new(&path));
                     return Ok(LoopDevice {
                         kernel_name,
                         fd,
@@ -241,6 +243,51 @@ mod tests {
         let again = attach(&file, "settings", 512).unwrap();
         let path = format!("/sys/block/{}/queue/discard_max_bytes", again.kernel_name);
         assert_ne!(std::fs::read_to_string(path).unwrap(), "0\n");
+    }
+
+    #[test]
+    fn btrfs_forgets_what_a_former_user_of_the_device_held() {
+        let is_root = rustix::process::geteuid().is_root();
+        let has = |path: &str| Path::new(path).exists();
+        if !(is_root && has("/dev/loop-control") && has("/dev/btrfs-control")) {
+            eprintln!("SKIPPED: the list of btrfs devices needs root, loop devices and btrfs");
+            return;
+        }
+        let disk = || {
+            let file = tempfile::tempfile().unwrap();
+            file.set_len(128 << 20).unwrap();
+            file
+        };
+        let (first, second) = (disk(), disk());
+        let [first, second] = [&first, &second].map(|file| attach(file, "btrfs", 512).unwrap());
+        let path = |device: &LoopDevice| format!("/dev/{}", device.kernel_name);
+        // mkfs tells the kernel of each device.
+        let made = std::process::Command::new("mkfs.btrfs")
+            .args(["--quiet", "--data", "raid1", "--metadata", "raid1"])
+            .args([path(&first), path(&second)])
+            .status();
+        let Ok(made) = made else {
+            eprintln!("SKIPPED: no mkfs.btrfs (`apt install btrfs-progs`)");
+            return;
+        };
+        assert!(made.success());
+        let all_are_known = || {
+            let ready = std::process::Command::new("btrfs")
+                .args(["device", "ready", &path(&second)])
+                .status();
+            ready.unwrap().success()
+        };
+        let number = path(&first);
+        drop(first);
+        // The kernel gives the lowest free number, unless another test was faster.
+        let empty = disk();
+        let mut others = Vec::new();
+        while others.last().map(path).as_deref() != Some(number.as_str()) {
+            assert!(others.len() < ATTEMPTS, "{number} did not come back");
+            others.push(attach(&empty, "empty", 512).unwrap());
+        }
+        assert!(!all_are_known());
+        btrfs_devices::forget(Path::new(&path(&second))).unwrap();
     }
 
     #[test]

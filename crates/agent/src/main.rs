@@ -4,6 +4,7 @@
 //! The agent never interprets a file system; every path, command and option is in the plan.
 
 mod background;
+mod btrfs_devices;
 mod btrfs_space;
 mod cell;
 mod child;
