@@ -21,6 +21,9 @@ const DISK_BYTES: u64 = 1 << 20;
 const MOST_REQUESTS: usize = 200;
 /// A device is filled before it is timed: larger ones take most of an execution.
 const MOST_MEMBER_SECTORS: u16 = 2048;
+/// Most doublings from the disk to the device, exclusive: a device of a thousand times the disk takes
+/// seconds to fill.
+const LARGEST_SHIFT: u8 = 6;
 const MEASURED: &str = "work";
 
 #[derive(Debug, Clone, Copy, Arbitrary)]
@@ -306,8 +309,9 @@ fn spec(drive: &Drive) -> Spec {
     };
     let association = [Association::Block, Association::Full][usize::from(drive.mapping >> 2) % 2];
     Spec {
-        capacity_bytes: DISK_BYTES << (drive.gap % 24),
-        spare: f64::from(drive.spare) / 256.0,
+        capacity_bytes: DISK_BYTES << (drive.gap % LARGEST_SHIFT),
+        // At most 0.89: fuller devices take long to fill.
+        spare: f64::from(drive.spare) / 288.0,
         unit_bytes: 512 << (drive.unit % 8),
         page_bytes: 512 << (drive.page % 10),
         block_bytes: 4096 << (drive.block % 10),
