@@ -445,6 +445,7 @@ def test_a_taken_folder_is_refused(tmp_path: Path) -> None:
         (("--resume", "none", "--on", "ext4"), "--resume and --on cannot be combined"),
         (("--resume", "none"), "--resume and --rounds cannot be combined"),
         (("--state", "1"), "--state needs a RUN"),
+        (("--trust",), "--trust needs a RUN"),
         (("none", "--state", "1.2", "--minimise"), "--minimise needs the --state of a first cut"),
         (("--script", "x"), "--script and --xfstests need the --state of a first cut"),
         (("none", "--state", "1.2", "--xfstests", "x"), "need the --state of a first cut"),

@@ -203,6 +203,8 @@ class Asked:
             raise InputError("--brief and --state cannot be combined", "drop one of them")
         if self.run is None and self.state is not None:
             raise InputError("--state needs a RUN", "name a run of `fscost crash`")
+        if self.run is None and self.trust:
+            raise InputError("--trust needs a RUN", "name a run, or drop --trust")
         if self.state is None and (self.profile is not None or self.image is not None):
             raise InputError("--profile and --image need --state", "give --state, or drop them")
         is_first = self.state is not None and not Number.parse(self.state).second
