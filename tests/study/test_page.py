@@ -37,6 +37,11 @@ def test_the_page_shows_each_claim_with_its_verdict_and_picture(reported: Report
     assert [row["outcome"] for row in clean] == ["holds"] * 4
     assert {row["published"] for row in clean} - {""} != set()
     assert all(1.9 < float(row["median"]) < 2.1 and row["at_most"] == "2.5" for row in clean)
+    # Criteria in percent are shares, as in the tables above them.
+    percent = [row for row in rows if row["unit"] == "percent" and row["at_least"]]
+    assert percent
+    for row in percent:
+        assert f"<bdi>{float(row['at_least']) * 100:.1f} %</bdi>" in text
 
 
 def test_only_claims_with_numbers_have_a_picture(reported: Reported) -> None:

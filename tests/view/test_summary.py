@@ -11,6 +11,8 @@ from fscost.errors import InputError
 from fscost.report import markdown, terminal
 from fscost.results import CellRecord, RunResults, to_table
 from fscost.results.table import SampleRow, with_totals
+from fscost.view import sweep
+from fscost.view.per import Per
 from fscost.view.run import Choice, answer, view
 
 MIB = 1 << 20
@@ -59,6 +61,19 @@ def a_run(values: dict[str, list[float]], **more: dict[str, list[float]]) -> Run
 
 def mib(*values: float) -> list[float]:
     return [value * MIB for value in values]
+
+
+def test_only_sums_are_divided_by_the_operations() -> None:
+    run = a_run({"ext4": mib(5, 5, 5)}, lifetime_runs={"ext4": [900.0] * 3})
+    for metric, part in ((WRITTEN, "10.0 KiB"), ("lifetime_runs", "–")):
+        shown = view(run, Choice(metric=metric, per=Per(512, "tx"))).summary
+        assert shown.rows[0][shown.header.index("per tx")] == part
+
+
+def test_a_longer_life_is_better() -> None:
+    lives = {"ext4": [9.0] * 3, "xfs": [99.0] * 3}
+    run = a_run({"ext4": mib(5, 5, 5), "xfs": mib(5, 5, 5)}, lifetime_runs=lives)
+    assert [row[0] for row in sweep.pareto(run, WRITTEN, "lifetime_runs").rows] == ["xfs"]
 
 
 @pytest.mark.parametrize(

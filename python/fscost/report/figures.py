@@ -12,7 +12,7 @@ from fscost import stats
 from fscost.report import charts
 from fscost.view.kept import Explained
 from fscost.view.page import Page, meaning
-from fscost.view.summary import label
+from fscost.view.summary import titled
 from fscost.view.units import slug
 
 LATENCY = "latency-"
@@ -84,13 +84,14 @@ def _of_run(page: Page) -> Iterator[Figure]:
             " repetition as a tick."
         )
         values = stats.by_repetition(page.results.samples, metric)
+        unit = chosen["unit"][0].as_py()
         chart = charts.measure(
             chosen,
-            chosen["unit"][0].as_py(),
+            unit,
             {name: each.values() for name, each in values.items()},
         )
         better = "more" if metric in _MORE_IS_BETTER else "less"
-        yield Figure(metric, f"{label(metric)} ({better} is better)", about, chart)
+        yield Figure(metric, f"{titled(metric, unit)} ({better} is better)", about, chart)
 
 
 def _of_times(table: pa.Table) -> Iterator[Figure]:

@@ -90,6 +90,8 @@ class Numbers:
             except ZeroDivisionError:
                 return Measured(None, f"a divisor is zero in repetition {repetition}")
         virtual = formula.references & self.virtual
+        if formula.is_spread and stats.spread(values) is None:
+            return Measured(None, "one repetition, or a median of zero, has no spread")
         return Measured(
             _spread(values) if formula.is_spread else stats.interval(values),
             _OF_NO_DEVICE if any(_waits(ref) for ref in virtual) else "",

@@ -17,7 +17,7 @@ from fscost.view.changes import OTHER_DEVICES
 from fscost.view.grid import NOTHING, Grid, or_nothing, plain
 from fscost.view.per import Per
 from fscost.view.run import kernel_release
-from fscost.view.summary import SAME, changed, label
+from fscost.view.summary import SAME, changed, is_divided, label
 from fscost.view.units import human, human_ratio, plain_ratio, ratio_interval
 
 _MODELLED = {
@@ -64,7 +64,10 @@ def relation(
         runs,
         metric,
         lambda each: _compared(
-            runs, each, per if each in (metric, NAND) else None, is_wide=is_wide
+            runs,
+            each,
+            per if each in (metric, NAND) and is_divided(each) else None,
+            is_wide=is_wide,
         ),
     )
 
@@ -182,7 +185,11 @@ def within(runs: Mapping[str, RunResults], metric: str, pers: Mapping[str, Per |
     not compared with each other."""
     _check(runs, metric)
     return _by_each(
-        runs, metric, lambda each: _within(runs, each, pers if each in (metric, NAND) else {})
+        runs,
+        metric,
+        lambda each: _within(
+            runs, each, pers if each in (metric, NAND) and is_divided(each) else {}
+        ),
     )
 
 

@@ -5,7 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from fscost import stats
-from fscost.results import TOTAL, RunResults
+from fscost.results import METRICS, TOTAL, RunResults
+from fscost.results.worn import NAND
 from fscost.stats import Row, Verdict
 from fscost.view.breakdown import WRITTEN
 from fscost.view.grid import NOTHING, Grid
@@ -305,7 +306,16 @@ def _differs_in_space(totals: Mapping[tuple[str, str], Row], profiles: Sequence[
 
 
 def _share(row: Row | None, per: Per) -> str:
-    return NOTHING if row is None else human(row.median / per.count, row.unit)
+    """Divide by the number of operations, if the metric is a sum: a percentile, a ratio or a life
+    is not."""
+    if row is None or not is_divided(row.metric):
+        return NOTHING
+    return human(row.median / per.count, row.unit)
+
+
+def is_divided(metric: str) -> bool:
+    """True for metrics of which each operation has a part."""
+    return metric == NAND or (metric in METRICS and METRICS[metric].additive)
 
 
 def _is_told(row: Row | None) -> bool:
@@ -313,10 +323,13 @@ def _is_told(row: Row | None) -> bool:
 
 
 def _header(metric: str, totals: Mapping[tuple[str, str], Row]) -> str:
-    is_virtual = any(
-        row.metric == metric and row.unit.startswith("virtual_") for row in totals.values()
-    )
-    return f"virtual {label(metric)}" if is_virtual else label(metric)
+    units = (row.unit for row in totals.values() if row.metric == metric)
+    return titled(metric, next(units, ""))
+
+
+def titled(metric: str, unit: str) -> str:
+    """Return the label of values of a unit; times of an emulated guest are called virtual."""
+    return f"virtual {label(metric)}" if unit.startswith("virtual_") else label(metric)
 
 
 def _value(row: Row | None, baseline: str) -> str:

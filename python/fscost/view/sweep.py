@@ -8,6 +8,7 @@ from typing import Any
 from fscost import stats
 from fscost.errors import InputError, did_you_mean
 from fscost.results import METRICS, RunResults
+from fscost.results.worn import RUNS, YEARS
 from fscost.stats import Effect, Effects, Verdict
 from fscost.view.breakdown import WRITTEN
 from fscost.view.grid import NOTHING, Grid
@@ -19,7 +20,7 @@ SAFETY = "safety"
 """Second metric of a Pareto set: the verdict after power cuts (`--crash`)."""
 _MOST_FACTORS = 20
 _MOST_NAMED = 3
-_MORE_IS_BETTER = ("lifetime_years",)
+_MORE_IS_BETTER = (RUNS, YEARS)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from fscost.results import METRICS, TOTAL, written
+from fscost.results import TOTAL, written
 from fscost.stats import Row
 from fscost.view.breakdown import WRITTEN
 from fscost.view.sweep import Sweep
@@ -75,7 +75,8 @@ def summary(rows: Sequence[Row], power_cut: Mapping[str, str]) -> Table:
         found = [totals.get((profile, WRITTEN)) for profile in profiles]
         for name in ("ratio_low", "ratio_high", "n"):
             columns[name] = [None if row is None else getattr(row, name) for row in found]
-    units = {metric: METRICS[metric].unit for metric in shown}
+    # An emulated guest's times are in virtual units.
+    units = {metric: row.unit for (_, metric), row in totals.items() if metric in shown}
     units |= dict.fromkeys(("ratio", "ratio_low", "ratio_high"), "times")
     return Table("summary", "Totals of all measured phases", pa.table(columns), units)
 

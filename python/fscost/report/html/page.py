@@ -22,7 +22,7 @@ from fscost.report.machine import csv_of
 from fscost.view import repeat
 from fscost.view.grid import NOTHING, plain
 from fscost.view.page import Page
-from fscost.view.summary import label
+from fscost.view.summary import label, titled
 from fscost.view.tables import SUMMARY, Table
 from fscost.view.units import decimal_bytes, human, human_ratio, human_share
 
@@ -171,7 +171,8 @@ class _Shown:
     def of(table: Table) -> "_Shown":
         data = table.data
         headers = [
-            (_HEADERS.get(name, label(name)), name not in _TEXTS) for name in data.column_names
+            (_HEADERS.get(name, titled(name, table.units.get(name, ""))), name not in _TEXTS)
+            for name in data.column_names
         ]
         rows = [
             [
@@ -202,6 +203,6 @@ def _cell(value: Any, unit: str, column: str) -> Cell:
 def _number(value: float, unit: str) -> str:
     if unit == "times":
         return human_ratio(value)
-    if unit == "share":
+    if unit in ("share", "percent"):
         return human_share(value)
     return human(value, unit or "count")
