@@ -150,6 +150,25 @@ def test_a_cost_that_begins_is_a_regression(make: Make, tmp_path: Path) -> None:
     assert headline(compared(*map(load, single))) == "No difference found."
 
 
+def test_a_cost_that_ends_is_the_largest_improvement(make: Make) -> None:
+    """Flushes 51, then 0, were "+0.0 %", and came last."""
+    flushes = {"a": [51.0] * 3, "b": [0.0] * 3}
+    runs = [
+        make(
+            name,
+            {
+                "ext4": {WRITTEN: [9.0] * 3, "device_flushes": found},
+                "xfs": {WRITTEN: [10.0 if name == "a" else 9.0] * 3},
+            },
+        )
+        for name, found in flushes.items()
+    ]
+    said = headline(compared(*map(load, runs)))
+    assert said.startswith("No regression; 2 improvements; the largest: ext4, flushes −100 %; "), (
+        said
+    )
+
+
 def test_some_zeros_leave_a_change_undecided(make: Make, tmp_path: Path) -> None:
     """Discards grew by 0.1 %, and `> +5%` was true."""
     discards = {"a": [0.0] + [1e6] * 4, "b": [0.0, 1e6] + [1.001e6] * 3}

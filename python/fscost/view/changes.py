@@ -74,8 +74,9 @@ class Change:
         """Factor by which a cost increased: infinite from zero, 1 if that is unknown."""
         if self.ratio is None:
             return inf if self.verdict is Verdict.HIGHER else 1.0
-        ratio = self.ratio or 1.0
-        return 1 / ratio if self.metric == LIFE else ratio
+        if self.metric != LIFE:
+            return self.ratio
+        return 1 / self.ratio if self.ratio else inf
 
     @property
     def ratio_text(self) -> str:
@@ -413,4 +414,4 @@ def _told(change: Change) -> str:
 def _size(change: Change) -> str:
     if change.ratio is None:
         return f"from zero to {human(change.after, change.unit)}"
-    return signed_change(change.ratio or 1.0)
+    return signed_change(change.ratio)

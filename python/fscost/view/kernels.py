@@ -87,14 +87,15 @@ def _change(ratio: Ratio) -> str:
 
 def _words(ratios: Mapping[str, Ratio]) -> str:
     """Name the profiles that changed, the largest change first."""
-    known = {name: ratio for name, ratio in ratios.items() if ratio.ratio is not None}
+    known = {name: ratio.ratio for name, ratio in ratios.items() if ratio.ratio is not None}
     apart = [
         name
         for name, ratio in known.items()
-        if ratio.verdict in (Verdict.LOWER, Verdict.HIGHER) or (ratio.n == 1 and ratio.ratio != 1)
+        if ratios[name].verdict in (Verdict.LOWER, Verdict.HIGHER)
+        or (ratios[name].n == 1 and ratio != 1)
     ]
-    apart.sort(key=lambda name: -abs((known[name].ratio or 1) - 1))
-    parts = [f"{name} {_change(known[name])}" for name in apart[:_MOST_NAMED]]
+    apart.sort(key=lambda name: -abs(known[name] - 1))
+    parts = [f"{name} {_change(ratios[name])}" for name in apart[:_MOST_NAMED]]
     if len(apart) > _MOST_NAMED:
         parts.append(f"{len(apart) - _MOST_NAMED} more differ")
     if not parts:
