@@ -139,6 +139,22 @@ def test_lists_make_a_run_for_each_combination(fscost: Run, tmp_path: Path) -> N
     assert "workloads.database: -L mode: no option contains {mode}" in said
 
 
+def test_paths_in_lists_start_from_the_suite_s_folder(fscost: Run, tmp_path: Path) -> None:
+    (tmp_path / "suite").mkdir()
+    (tmp_path / "suite/fscost.toml").write_text(
+        "version = 1\nprofiles = ['ext4']\nstop = {repetitions = 1}\n"
+        "[workloads.copy]\ncommand = 'cp -r {tree} .'\nwritable = ['{own}']\n"
+        f"lists = {{tree = ['{{here}}/a'], own = ['/srv', 'sub']}}\n"
+    )
+    (tmp_path / "suite/sub").mkdir()
+    fscost("run", "suite/fscost.toml", "--lab", "fake", "-o", "out")
+    made = [load(each.parent) for each in sorted((tmp_path / "out").glob("*/manifest.json"))]
+    found = {run.manifest.workload["steps"][0]["shell"] for run in made}
+    assert found == {f"cp -r {tmp_path}/suite/a ."}
+    writable = {each for run in made for each in run.manifest.request["writable"]}
+    assert writable == {"/srv", f"{tmp_path}/suite/sub"}
+
+
 def test_one_workload_shows_its_own_table(fscost: Run, tmp_path: Path) -> None:
     (tmp_path / "fscost.toml").write_text(SUITE)
     said = fscost("run", "--lab", "fake", "--only", "copy", "-r", "1", "-o", "out", "--json")
@@ -298,6 +314,28 @@ fail_if = []
         "'device_write_bytes > much' is not a condition" in fscost(*again, "d", check=(2,)).stderr
     )
     assert not (tmp_path / "d").exists()
+    write(suite.replace('fail_if = ["device_write_bytes > +5%"]', ""))
+    said = fscost(*again, "e", check=(2,)).stderr
+    assert "--against has nothing to check: no chosen workload has fail_if" in said
+
+
+def test_an_earlier_run_of_another_workload_is_refused(fscost: Run, tmp_path: Path) -> None:
+    """A suite of which one workload was chosen makes one run, without a folder for its name."""
+    (tmp_path / "fscost.toml").write_text("""
+version = 1
+profiles = ["ext4"]
+stop = { repetitions = 2 }
+fail_if = ["device_write_bytes > +5%"]
+[workloads.mail]
+builtin = "maildir"
+[workloads.database]
+builtin = "sqlite"
+""")
+    run = ("run", "--lab", "fake", "-o")
+    fscost(*run, "mail", "--only", "mail")
+    fscost(*run, "again", "--only", "mail", "--against", "mail")
+    said = fscost(*run, "new", "--only", "database", "--against", "mail", check=(2,)).stderr
+    assert "workloads.database: mail is a run of another workload" in said
 
 
 def test_the_schema_of_suites_tells_good_from_bad() -> None:

@@ -16,7 +16,8 @@ from fscost.request.model import AUTO, Place, Request
 from fscost.request.request import absolute_images, to_spec
 from fscost.results import MANIFEST, RunResults, load
 from fscost.run import slug
-from fscost.view.changes import Condition, compared
+from fscost.view.changes import Changes, Condition, compared
+from fscost.view.grid import plain
 
 
 def ran(
@@ -39,6 +40,11 @@ def ran(
     if place.resume is not None and place.out is not None:
         raise InputError("--resume and --out cannot be combined", "drop --out")
     conditions = {name: suite.conditions(found, name) for name in chosen}
+    if against is not None and not any(conditions.values()):
+        raise InputError(
+            "--against has nothing to check: no chosen workload has fail_if",
+            f"write fail_if in {file}, or drop --against and use `fscost diff`",
+        )
     judge = _judge(conditions, against, trust=place.trust)
     outputs.check()
     return make(chosen, place, outputs, is_suite=True, judge=judge)
@@ -85,14 +91,26 @@ def _judge(
         say("fail_if is checked with --against DIR, the folder of an earlier --out")
 
     def judge(done: Mapping[str, RunResults]) -> int:
+        found = {
+            name: compared(before[name], each) for name, each in done.items() if name in before
+        }
+        for name, changes in found.items():
+            _refuse_another(name, before[name], changes)
         is_beyond = [
-            beyond(compared(before[name], each), conditions[name], f"{name}: ")
-            for name, each in done.items()
-            if name in before
+            beyond(changes, conditions[name], f"{name}: ") for name, changes in found.items()
         ]
         return BEYOND if any(is_beyond) else 0
 
     return judge
+
+
+def _refuse_another(name: str, before: RunResults, found: Changes) -> None:
+    """Refuse the earlier run of another workload: a suite of one run has no folder for each."""
+    if (values := found.unlike.get("workload")) is not None:
+        raise InputError(
+            f"workloads.{name}: {plain(str(before.folder))} is a run of another workload ({values})",
+            "name with --against the folder of an earlier --out of the same workloads",
+        )
 
 
 def _earlier(

@@ -1,6 +1,7 @@
 """Suite files: profiles, workloads and stop rules of several runs, in TOML."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -21,7 +22,7 @@ SEPARATOR = ", "
 _RENAMED = {"profiles": "on", "builtin": "workload", "steps": "step"}
 _ONE_OF = ("command", "steps", "builtin")
 _BOUNDS = ("min_repetitions", "max_repetitions")
-_HERE = ("command", "steps", "prepare", "setup", "conclude", "cleanup", "env")
+_HERE = ("command", "step", "prepare", "setup", "conclude", "cleanup", "env")
 """Fields in which {here} is the folder of the suite file."""
 
 
@@ -221,7 +222,7 @@ def requests(suite: Suite, path: Path) -> dict[str, Request]:
     folder = path.absolute().parent
     found: dict[str, Request] = {}
     for name, entry in suite.workloads.items():
-        request = _request(suite, name, entry, folder)
+        request = _request(suite, name, entry)
         lists = [
             [(key, str(value)) for value in values] for key, values in (entry.lists or {}).items()
         ]
@@ -230,7 +231,8 @@ def requests(suite: Suite, path: Path) -> dict[str, Request]:
         except InputError as error:
             raise InputError(f"{path}: workloads.{name}: {error.what}", error.remedy) from None
         found |= {
-            f"{name}{SEPARATOR}{each}" if each else name: own for each, own in several.items()
+            f"{name}{SEPARATOR}{each}" if each else name: _placed(own, folder)
+            for each, own in several.items()
         }
     by_folder: dict[str, str] = {}
     for name in found:
@@ -255,7 +257,7 @@ def is_of(run: str, workload: str) -> bool:
     return run == workload or run.startswith(workload + SEPARATOR)
 
 
-def _request(suite: Suite, name: str, entry: WorkloadEntry, folder: Path) -> Request:
+def _request(suite: Suite, name: str, entry: WorkloadEntry) -> Request:
     of_the_suite = {"version", "name", "lab", "workloads", "stop", "fail_if"}
     common = suite.model_dump(exclude_none=True, exclude=of_the_suite)
     own = entry.model_dump(exclude_none=True, exclude={"stop", "lists", "fail_if"})
@@ -264,31 +266,34 @@ def _request(suite: Suite, name: str, entry: WorkloadEntry, folder: Path) -> Req
         stop |= {} if options.stop is None else options.stop.rules()
     found: dict[str, Any] = {}
     for key, value in {**common, **own, **stop}.items():
-        found[_RENAMED.get(key, key)] = _value(key, value, folder)
+        found[_RENAMED.get(key, key)] = _value(key, value)
     found["name"] = f"{suite.name}: {name}" if suite.name else name
     return with_range(Request(**found), list(found))
 
 
-def _value(key: str, value: Any, folder: Path) -> Any:
+def _value(key: str, value: Any) -> Any:
     if key in ("env", "set", "steps"):
         value = [f"{name}={each}" for name, each in value.items()]
     elif key == "command":
         value = [value]
-    if key in _HERE:
-        value = [each.replace("{here}", str(folder)) for each in value]
-    elif key in ("source", "modules", "writable"):
-        value = (
-            str(folder / value)
-            if isinstance(value, str)
-            else [str(folder / each) for each in value]
-        )
-    elif key == "kernel":
-        value = [str(folder / each) if "/" in each else each for each in value]
-    elif key == "ssd" and devices.is_file_name(value):
-        value = str(folder / value)
-    elif key == "disk":
-        value = [_model(each, folder) for each in value]
     return tuple(value) if isinstance(value, list) else value
+
+
+def _placed(request: Request, folder: Path) -> Request:
+    """Let all paths start from the suite's folder, those in values of lists, too."""
+    found: dict[str, Any] = {
+        key: tuple(each.replace("{here}", str(folder)) for each in getattr(request, key))
+        for key in _HERE
+    }
+    for key in ("modules", "writable"):
+        found[key] = tuple(str(folder / each) for each in getattr(request, key))
+    found["kernel"] = tuple(str(folder / each) if "/" in each else each for each in request.kernel)
+    found["disk"] = tuple(_model(each, folder) for each in request.disk)
+    if request.source is not None:
+        found["source"] = str(folder / request.source)
+    if request.ssd is not None and devices.is_file_name(request.ssd):
+        found["ssd"] = str(folder / request.ssd)
+    return replace(request, **found)
 
 
 def _model(text: str, folder: Path) -> str:
