@@ -1,5 +1,6 @@
 """Functions and objects that `import fscost` offers to notebooks and scripts."""
 
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -124,8 +125,8 @@ def compare(
 
     `profiles` use the syntax of --on. `command` is a string for the shell or a list of words.
     `repetitions` is exact. `out` is the run's folder; by default, a new folder in `fscost-runs`.
-    `lab` is "native", "vm" or "auto". `options` holds every other option of `fscost compare` under
-    the option's name: `Request(scale=0.2, ssd="sd-card")`. `say` is called with each
+    `lab` is "native", "vm" or "auto". `options` holds every other option of `fscost compare`
+    that decides what is measured, under the option's name: `Request(scale=0.2, ssd="sd-card")`. `say` is called with each
     note on preparation and cleanup.
 
     Failed cells are listed in `results.manifest.failed`. Raises InputError for a request that
@@ -147,7 +148,7 @@ def compare(
     changed = [name for name, value in asdict(asked).items() if value != getattr(Request, name)]
     asked = absolute(with_range(asked, changed))
     place = Place(lab, None if out is None else Path(out))
-    found = prepared(asked, place, say, ["fscost.compare"])
+    found = prepared(asked, place, say, shlex.split(asked.command_line()))
     with around(asked.setup, asked.cleanup, say):
         outcome = execute(found.spec, found.executor, None, found.lock)
     if outcome.interrupted:
