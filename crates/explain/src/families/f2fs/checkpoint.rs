@@ -4,6 +4,10 @@
 use fscost_ondisk::f2fs::checkpoint::{Checkpoint, LOGS};
 use fscost_ondisk::f2fs::superblock::Geometry;
 
+/// Version of the second pack as mkfs writes it, after the first: no checkpoint. mkfs draws the
+/// version of the first pack, so that a disk that is formatted again may begin with a lower one.
+const EMPTY: u64 = 0;
+
 /// State of the checkpoints.
 #[derive(Debug)]
 pub struct Checkpoints {
@@ -39,6 +43,7 @@ impl Checkpoints {
         let version = read.version();
         if let Some((begun, of, blocks)) = self.pack
             && (begun, of, index + 1) == (pack, version, blocks)
+            && version != EMPTY
         {
             self.version = Some(version);
             self.node_segments = read.node_segments();
@@ -78,18 +83,27 @@ impl Checkpoints {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_checkpoint_counts_when_its_last_block_is_there() {
-        let mut checkpoints = Checkpoints {
+    fn checkpoints() -> Checkpoints {
+        Checkpoints {
             first_block: 512,
             segment_blocks: 512,
             pack: None,
             version: None,
             node_segments: [u32::MAX; LOGS],
             data_segments: [u32::MAX; LOGS],
-        };
+        }
+    }
+
+    /// Returns the first and last block of a pack of three.
+    fn block_of(version: u8) -> [u8; 4096] {
         let mut block = [0; 4096];
-        (block[0], block[136], block[36], block[84]) = (7, 3, 5, 6);
+        (block[0], block[136], block[36], block[84]) = (version, 3, 5, 6);
+        block
+    }
+
+    #[test]
+    fn a_checkpoint_counts_when_its_last_block_is_there() {
+        let (mut checkpoints, block) = (checkpoints(), block_of(7));
         assert!(!checkpoints.block(1024, &block) && !checkpoints.is_now(7));
         assert!(!checkpoints.block(1025, &[1; 4096]) && !checkpoints.is_node(5));
         // The last block of the other pack, from a different checkpoint.
@@ -97,5 +111,20 @@ mod tests {
         assert!(checkpoints.block(1026, &block));
         assert!(checkpoints.is_now(7 | 1 << 40) && !checkpoints.is_now(8));
         assert!(checkpoints.is_node(5) && checkpoints.is_data(6) && !checkpoints.is_data(5));
+    }
+
+    #[test]
+    fn the_empty_pack_that_mkfs_writes_last_is_no_checkpoint() {
+        let mut checkpoints = checkpoints();
+        let mut pack = |first, version| {
+            checkpoints.block(first, &block_of(version));
+            let ends = checkpoints.block(first + 2, &block_of(version));
+            (ends, checkpoints.is_now(7), checkpoints.is_now(3))
+        };
+        assert_eq!(pack(512, 7), (true, true, false));
+        assert_eq!(pack(1024, 0), (false, true, false));
+        // The disk is formatted again: mkfs draws the first version.
+        assert_eq!(pack(512, 3), (true, false, true));
+        assert_eq!(pack(1024, 0), (false, false, true));
     }
 }
