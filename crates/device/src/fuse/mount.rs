@@ -1,6 +1,7 @@
 //! A FUSE mount that is attached to no mount namespace. It lives as long as its descriptor and the
 //! files opened through it.
 
+use fscost_recording::MAX_REQUEST_BYTES;
 use rustix::{
     fd::{AsRawFd as _, OwnedFd},
     fs::{Mode, OFlags},
@@ -30,12 +31,15 @@ impl Mount {
         let context =
             fsopen("fuse", FsOpenFlags::FSOPEN_CLOEXEC).map_err(failed("fsopen of fuse"))?;
         let number = connection.as_raw_fd().to_string();
+        // `max_pages` of the session counts pages, which may be of 64 KiB; a longer read is refused.
+        let most_bytes = MAX_REQUEST_BYTES.to_string();
         let options = [
             ("source", "fscost"),
             ("fd", number.as_str()),
             ("rootmode", "40000"),
             ("user_id", "0"),
             ("group_id", "0"),
+            ("max_read", most_bytes.as_str()),
         ];
         for (key, value) in options {
             fsconfig_set_string(&context, key, value)
