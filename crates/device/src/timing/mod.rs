@@ -69,6 +69,8 @@ impl Timing {
             timer: Timer::new(clock)?,
             clock,
         });
+        // Before the caller enters its filter of system calls, which makes no sockets.
+        let rehearsal = Rehearsal::new();
         let started = Arc::new(Barrier::new(2));
         let sender = std::thread::Builder::new().name("reply".into()).spawn({
             let (shared, started) = (Arc::clone(&shared), Arc::clone(&started));
@@ -76,7 +78,7 @@ impl Timing {
                 let _guard = AbortOnPanic;
                 run_first();
                 started.wait();
-                shared.send_replies();
+                shared.send_replies(rehearsal);
             }
         })?;
         started.wait();
@@ -135,9 +137,8 @@ impl Timing {
 }
 
 impl Shared {
-    fn send_replies(&self) {
+    fn send_replies(&self, mut rehearsal: Rehearsal) {
         let mut waiter = Waiter::default();
-        let mut rehearsal = Rehearsal::new();
         loop {
             let now_ns = self.timer.wait(&mut waiter, || rehearsal.hold());
             let mut state = lock(&self.state);
