@@ -29,6 +29,13 @@ pub fn causes(before: &[u8], after: &[u8], kind: Kind) -> Causes {
             _ => {
                 times |= differs(13, 18) || differs(22, 26);
                 atime |= differs(18, 20);
+                if differs(11, 12) {
+                    causes = causes.with(Cause::LinksOrMode);
+                }
+                // Whether the name is shown in lower case.
+                if differs(12, 13) {
+                    causes = causes.with(Cause::DirectoryEntries);
+                }
                 let moved = differs(20, 22) || differs(26, 32);
                 moved.then_some(Cause::SizeOrExtents)
             }
@@ -60,6 +67,9 @@ mod tests {
             (22, Cause::Times),
             (18, Cause::Atime),
             (28, Cause::SizeOrExtents),
+            // Read-only, hidden, system, archive: chmod and `fatattr` change them.
+            (11, Cause::LinksOrMode),
+            (12, Cause::DirectoryEntries),
         ] {
             assert_eq!(why(at), Some(cause), "{at}");
         }
