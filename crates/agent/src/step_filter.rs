@@ -83,7 +83,7 @@ impl StepFilter {
     }
 
     /// Enters the filter and a session keyring of its own, between fork and exec. A kernel without
-    /// keys or filters changes nothing.
+    /// keys or filters changes nothing. Where keyctl is denied (Docker's default), so are keys.
     ///
     /// Not with `seccompiler::apply_filter`, which also sets no_new_privs: the step has
     /// CAP_SYS_ADMIN, so it needs no such flag, and programs such as sudo work as elsewhere.
@@ -93,28 +93,80 @@ impl StepFilter {
             filter: self.program.as_ptr().cast_mut().cast::<libc::sock_filter>(),
         };
         const _: () = assert!(size_of::<sock_filter>() == size_of::<libc::sock_filter>());
-        // SAFETY: a null name asks for a new keyring; the kernel copies the program, which lives
-        // until the call returns, and whose instructions have the layout of the kernel's.
-        let entered = unsafe {
-            let joined = libc::syscall(
+        // SAFETY: a null name asks for a new keyring.
+        let joined = unsafe {
+            libc::syscall(
                 libc::SYS_keyctl,
                 libc::KEYCTL_JOIN_SESSION_KEYRING,
                 std::ptr::null::<libc::c_char>(),
-            );
-            let filtered = libc::syscall(
+            )
+        };
+        unless(&[libc::ENOSYS, libc::EINVAL, libc::EPERM], joined)?;
+        // SAFETY: the kernel copies the program, which lives until the call returns, and whose
+        // instructions have the layout of the kernel's.
+        let filtered = unsafe {
+            libc::syscall(
                 libc::SYS_seccomp,
                 libc::SECCOMP_SET_MODE_FILTER,
                 0,
                 &raw const filter,
-            );
-            [joined, filtered]
+            )
         };
-        if entered.iter().all(|&result| result >= 0) {
-            return Ok(());
+        unless(&[libc::ENOSYS, libc::EINVAL], filtered)
+    }
+}
+
+/// The error of a system call that has just returned, unless it is one of these. Allocates nothing.
+fn unless(harmless: &[libc::c_int], result: libc::c_long) -> io::Result<()> {
+    if result >= 0 {
+        return Ok(());
+    }
+    match io::Error::last_os_error() {
+        error
+            if error
+                .raw_os_error()
+                .is_some_and(|errno| harmless.contains(&errno)) =>
+        {
+            Ok(())
         }
-        match io::Error::last_os_error() {
-            error if matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EINVAL)) => Ok(()),
-            error => Err(error),
-        }
+        error => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::process::CommandExt as _;
+    use std::process::Command;
+
+    /// Starts a program in the filter of a step, where one system call already fails with `errno`.
+    fn started(call: libc::c_long, errno: libc::c_int) -> io::Result<bool> {
+        let refusing = SeccompFilter::new(
+            [(call, Vec::new())].into(),
+            SeccompAction::Allow,
+            SeccompAction::Errno(errno as u32),
+            std::env::consts::ARCH.try_into().unwrap(),
+        );
+        let refusing: BpfProgram = refusing.unwrap().try_into().unwrap();
+        let filter = StepFilter::new().unwrap();
+        let mut command = Command::new("true");
+        let enter = move || {
+            seccompiler::apply_filter(&refusing).map_err(io::Error::other)?;
+            filter.enter()
+        };
+        // SAFETY: system calls only, as long as they succeed.
+        unsafe { command.pre_exec(enter) };
+        Ok(command.status()?.success())
+    }
+
+    #[test]
+    fn a_container_may_deny_keyrings_but_no_filter() {
+        assert!(started(libc::SYS_keyctl, libc::EPERM).unwrap());
+        assert!(started(libc::SYS_keyctl, libc::ENOSYS).unwrap());
+        assert!(started(libc::SYS_seccomp, libc::ENOSYS).unwrap());
+        let error = started(libc::SYS_keyctl, libc::EDQUOT).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::EDQUOT));
+        let error = started(libc::SYS_seccomp, libc::EPERM).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::EPERM));
     }
 }
