@@ -144,7 +144,7 @@ def test_paths_in_lists_start_from_the_suite_s_folder(fscost: Run, tmp_path: Pat
     (tmp_path / "suite/fscost.toml").write_text(
         "version = 1\nprofiles = ['ext4']\nstop = {repetitions = 1}\n"
         "[workloads.copy]\ncommand = 'cp -r {tree} .'\nwritable = ['{own}']\n"
-        f"lists = {{tree = ['{{here}}/a'], own = ['/srv', 'sub']}}\n"
+        "lists = {tree = ['{here}/a'], own = ['/srv', 'sub']}\n"
     )
     (tmp_path / "suite/sub").mkdir()
     fscost("run", "suite/fscost.toml", "--lab", "fake", "-o", "out")

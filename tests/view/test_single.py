@@ -6,11 +6,13 @@ from typing import Any
 import pytest
 from tests import manifests
 
+from fscost.report.html import html_text
 from fscost.results import CellRecord, RunResults, to_table
 from fscost.results.table import SampleRow, with_totals
 from fscost.run.spec import StoppingRule
 from fscost.run.stopping import why_stop
 from fscost.stats import Verdict
+from fscost.view.page import page
 from fscost.view.run import view
 
 MIB = 1 << 20
@@ -97,3 +99,10 @@ def test_two_equal_repetitions_in_guests_are_enough(
     results = of_guests({"ext4": values, "f2fs": values}, unit=unit)
     because = why_stop(rule, results, ["ext4", "f2fs"], len(values))
     assert because == ("n = 2, equal to the byte" if is_enough else None)
+
+
+def test_a_page_calls_the_times_of_guests_virtual() -> None:
+    for unit, header in (("virtual_s", "virtual time"), ("s", "time")):
+        text = html_text(page(of_guests({"ext4": [MIB]}, unit=unit)))
+        assert f">{header}</button>" in text
+        assert f"{header} (less is better)" in text
