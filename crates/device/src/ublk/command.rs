@@ -5,11 +5,17 @@ use super::{
     ring::{Happened, Ring},
 };
 use rustix::{fd::AsFd as _, io::Errno, ioctl::Opcode};
-use std::{collections::BTreeSet, fs::File, os::unix::fs::MetadataExt as _, time::Duration};
+use std::{
+    collections::BTreeSet,
+    fs::File,
+    os::unix::fs::MetadataExt as _,
+    time::{Duration, Instant},
+};
 
 const PATH: &str = "/dev/ublk-control";
 const CHAR_DEVICES: &str = "/sys/class/ublk-char";
-/// Time limit of a command. Commands that need no request to be served take milliseconds.
+/// Time limit of a command without content. Commands that need no request to be served take
+/// milliseconds, but DEL_DEV waits for every process that has the character device open.
 const LIMIT: Duration = Duration::from_secs(10);
 /// Tag in the upper bits of a device's private flags, which marks devices of fscost.
 const OURS: u64 = 0x19b << 54;
@@ -95,10 +101,12 @@ impl Control {
         unsafe { self.ring.command(self.control.as_fd(), code, &command) };
     }
 
-    /// Run a command on a device for which no request needs to be served.
+    /// Run a command on a device for which no request needs to be served; ETIME if it takes long.
     pub fn command(&mut self, code: Opcode, device: u32) -> Result<(), Errno> {
+        let command = command_of(device);
         // SAFETY: the command holds no address.
-        unsafe { self.run(code, &command_of(device)) }
+        unsafe { self.ring.command(self.control.as_fd(), code, &command) };
+        self.result(Some(Instant::now() + LIMIT))
     }
 
     /// Remove the devices of disk servers that have ended, because nothing else does. Returns the
@@ -154,6 +162,12 @@ impl Control {
     unsafe fn run(&mut self, code: Opcode, command: &CtrlCmd) -> Result<(), Errno> {
         // SAFETY: the caller's promise.
         unsafe { self.ring.command(self.control.as_fd(), code, command) };
+        // Without a limit: the memory must live for as long as the driver may use it.
+        self.result(None)
+    }
+
+    /// Wait for the result of the command that was sent last.
+    fn result(&mut self, deadline: Option<Instant>) -> Result<(), Errno> {
         let mut happened = Vec::new();
         loop {
             self.ring.wait(LIMIT, &mut happened)?;
@@ -161,6 +175,9 @@ impl Control {
                 if let Happened::Commanded(result) = each {
                     return outcome(result);
                 }
+            }
+            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                return Err(Errno::TIME);
             }
         }
     }

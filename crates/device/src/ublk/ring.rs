@@ -31,6 +31,7 @@ pub enum Waited {
     Replies = 2,
 }
 
+/// With the number of the command.
 const COMMAND: u64 = 1 << 32;
 const READABLE: u64 = 2 << 32;
 
@@ -41,6 +42,8 @@ const READABLE: u64 = 2 << 32;
 /// entries of a ring.
 pub struct Ring {
     ring: IoUring<Entry128, cqueue::Entry>,
+    /// Number of the last control command.
+    commands: u32,
     /// The credentials of the ring's creator. The driver asks for CAP_SYS_ADMIN when it removes a
     /// device, which happens after this process has given up its privileges.
     creator: u16,
@@ -57,10 +60,14 @@ impl Ring {
         ];
         ring.submitter().register_restrictions(&mut allowed)?;
         ring.submitter().register_enable_rings()?;
-        Ok(Self { ring, creator })
+        Ok(Self {
+            ring,
+            commands: 0,
+            creator,
+        })
     }
 
-    /// Send a control command.
+    /// Send a control command. The end of an earlier one is not reported any more.
     ///
     /// # Safety
     ///
@@ -68,11 +75,12 @@ impl Ring {
     pub unsafe fn command(&mut self, control: BorrowedFd<'_>, code: Opcode, command: &CtrlCmd) {
         let mut bytes = [0; 80];
         bytes[..size_of::<CtrlCmd>()].copy_from_slice(command.as_bytes());
+        self.commands = self.commands.wrapping_add(1);
         let entry = opcode::UringCmd80::new(types::Fd(control.as_raw_fd()), code)
             .cmd(bytes)
             .build()
             .personality(self.creator)
-            .user_data(COMMAND);
+            .user_data(COMMAND | u64::from(self.commands));
         // SAFETY: the caller's promise.
         unsafe { self.push(&entry) };
     }
@@ -125,8 +133,12 @@ impl Ring {
                 },
             }
         }
+        let last = COMMAND | u64::from(self.commands);
         for entry in self.ring.completion() {
-            happened.push(meaning(entry.user_data(), entry.result()));
+            let data = entry.user_data();
+            if data & COMMAND == 0 || data == last {
+                happened.push(meaning(data, entry.result()));
+            }
         }
         Ok(())
     }
@@ -134,7 +146,7 @@ impl Ring {
 
 fn meaning(data: u64, result: i32) -> Happened {
     match data {
-        COMMAND => Happened::Commanded(result),
+        _ if data & COMMAND != 0 => Happened::Commanded(result),
         _ if data & READABLE != 0 => Happened::Readable(match data & 3 {
             1 => Waited::Agent,
             _ => Waited::Replies,
@@ -161,7 +173,7 @@ mod tests {
             result: -19,
         };
         assert_eq!(meaning(3 << 16 | 127, -19), request);
-        assert_eq!(meaning(COMMAND, 0), Happened::Commanded(0));
+        assert_eq!(meaning(COMMAND | 3, 0), Happened::Commanded(0));
         assert_eq!(meaning(READABLE | 1, 1), Happened::Readable(Waited::Agent));
         assert_eq!(
             meaning(READABLE | 2, 1),
@@ -183,6 +195,26 @@ mod tests {
         writing.write_all(b"x").unwrap();
         ring.wait(Duration::from_secs(10), &mut happened).unwrap();
         assert_eq!(happened, [Happened::Readable(Waited::Agent)]);
+    }
+
+    #[test]
+    fn a_ring_reports_the_end_of_the_last_command_only() {
+        let Ok(mut ring) = Ring::new(8) else {
+            eprintln!("skipped: no io_uring here");
+            return;
+        };
+        let nothing = std::fs::File::open("/dev/null").unwrap();
+        for code in [super::super::protocol::DEL_DEV; 2] {
+            // SAFETY: the command holds no address.
+            unsafe { ring.command(nothing.as_fd(), code, &CtrlCmd::default()) };
+        }
+        let mut happened = Vec::new();
+        ring.ring.submit_and_wait(2).unwrap();
+        ring.wait(Duration::from_secs(10), &mut happened).unwrap();
+        assert!(
+            matches!(happened[..], [Happened::Commanded(_)]),
+            "{happened:?}"
+        );
     }
 
     #[test]
