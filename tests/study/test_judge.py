@@ -132,8 +132,7 @@ def test_a_spread_is_judged_by_the_repetitions_themselves(
     assert claim.verdict is expected
     for entry in claim.criteria:
         assert entry.published is None
-        interval = entry.measured.interval
-        assert (interval and interval.low) == spread
+        assert (entry.measured.interval and entry.measured.interval.low) == spread
         assert ("has no spread" in entry.measured.because) == (spread is None)
 
 

@@ -1,8 +1,8 @@
 //! The kernel's list of the devices of btrfs file systems.
 //!
 //! The list keeps the devices of a file system of several disks by their numbers after they were
-//! unmounted and detached (fs/btrfs/volumes.c, `fs_uuids`). A later mount of that file system, or of
-//! a copy, opens them all exclusively to see what they hold now: meanwhile, mkfs of another cell
+//! unmounted and detached (fs/btrfs/volumes.c, `fs_uuids`). A later mount of that file system, or
+//! of a copy, opens them all exclusively to see what they hold now: meanwhile, mkfs of another cell
 //! with the same number fails with EBUSY.
 
 use rustix::fs::{Mode, OFlags};
