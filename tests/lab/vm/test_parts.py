@@ -3,7 +3,6 @@ output."""
 
 import io
 import os
-import socket
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -25,7 +24,6 @@ from fscost.lab.vm.checks import checks
 from fscost.lab.vm.confinement import Confinement
 from fscost.lab.vm.kernels import GuestKernel
 from fscost.lab.vm.lab import VmLab
-from fscost.lab.vm.qmp import Monitor
 from fscost.matrix import Cell
 from fscost.profile import resolve
 from fscost.workload.model import Step, Workload
@@ -322,44 +320,6 @@ def test_a_qemu_without_a_version_is_an_error(
 
 def test_commas_in_paths() -> None:
     assert "path=/a,,b" in qemu.share_arguments("input", Path("/a,b"))[1]
-
-
-@pytest.fixture
-def monitor() -> Iterator[tuple[Monitor, socket.socket]]:
-    """Yield a monitor and QEMU's end of its socket."""
-    ours, theirs = socket.socketpair()
-    theirs.sendall(b'{"QMP": {}}\n{"return": {}}\n')
-    with Monitor(ours, limit_s=1) as made, theirs:
-        yield made, theirs
-
-
-@pytest.mark.parametrize(
-    ("says", "words"),
-    [
-        (
-            b'{"event": "STOP"}\n{"error": {"desc": "no such device"}}\n',
-            "QEMU refused query-migrate: no such device",
-        ),
-        (b'{"return": {"status": "failed"}}\n', r"snapshot \(failed\)"),
-        (b"[]\n", "has ended"),
-        (b"nonsense\n", "monitor"),
-        (b"", "monitor"),
-    ],
-)
-def test_what_qemu_may_answer(
-    monitor: tuple[Monitor, socket.socket], says: bytes, words: str
-) -> None:
-    made, theirs = monitor
-    theirs.sendall(says)
-    with pytest.raises(HostError, match=words):
-        made.wait_migrated(120)
-
-
-def test_a_snapshot_that_takes_too_long(monitor: tuple[Monitor, socket.socket]) -> None:
-    made, theirs = monitor
-    theirs.sendall(b'{"return": {"status": "active"}}\n' * 20)
-    with pytest.raises(HostError, match=r"snapshot in 0 s \(active\)"):
-        made.wait_migrated(0.05)
 
 
 @pytest.mark.parametrize(

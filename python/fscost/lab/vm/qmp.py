@@ -10,6 +10,9 @@ from typing import Any, Self
 from fscost.errors import HostError
 
 _MAX_LINE_BYTES = 1 << 20
+_STREAM_BY_PATH = (9, 1)
+"""First version of QEMU that deprecates migration to a file by `fd:`, which 11.0 refuses. `file:`
+exists since 8.2."""
 
 
 class SlowError(HostError):
@@ -26,18 +29,22 @@ class Monitor:
         self._stream.settimeout(limit_s)
         self._lines = stream.makefile("rb")
         try:
-            self._receive()  # the greeting
+            self._version = _version(self._receive())
             self.execute("qmp_capabilities")
         except BaseException:
             self.close()
             raise
 
-    def pass_file(self, name: str, descriptor: int) -> None:
-        """Pass a descriptor to QEMU; `fd:NAME` then refers to it."""
-        self._ask({"execute": "getfd", "arguments": {"fdname": name}}, [descriptor])
+    def add_stream(self, descriptor: int) -> str:
+        """Pass the descriptor of a file, open for reading or for writing only, to QEMU; return the
+        URI of a migration from or to it."""
+        if self._version >= _STREAM_BY_PATH:
+            return f"file:{self.add_file(descriptor)}"
+        self._ask({"execute": "getfd", "arguments": {"fdname": "state"}}, [descriptor])
+        return "fd:state"
 
     def add_file(self, descriptor: int) -> str:
-        """Pass a descriptor to QEMU; return the path under which its devices can open it."""
+        """Pass a descriptor to QEMU; return the path under which it can open it, in the same mode."""
         answer = self._ask({"execute": "add-fd", "arguments": {}}, [descriptor])
         return f"/dev/fdset/{answer['fdset-id']}"
 
@@ -105,3 +112,12 @@ class Monitor:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _version(greeting: dict[str, Any]) -> tuple[int, int]:
+    """Return QEMU's version, which it reports first."""
+    try:
+        found = greeting["QMP"]["version"]["qemu"]
+        return int(found["major"]), int(found["minor"])
+    except (KeyError, TypeError, ValueError):
+        raise HostError("QEMU's monitor: the greeting has no version") from None

@@ -64,8 +64,8 @@ class Snapshot:
             self._files[_STATE].reopened() as state,
             self._start(confinement, shares, running, "-S", "-incoming", "defer") as machine,
         ):
-            machine.monitor.pass_file("state", state)
-            machine.monitor.execute("migrate-incoming", uri="fd:state")
+            stream = machine.monitor.add_stream(state)
+            machine.monitor.execute("migrate-incoming", uri=stream)
             machine.monitor.wait_migrated(_RESTORE_S)
         return machine
 
@@ -147,11 +147,11 @@ def save(folder: Path, confinement: Confinement, accelerator: Accelerator, runni
         try:
             hello = Port(machine).hello(BOOT_S)
             machine.monitor.execute("stop")
-            machine.monitor.pass_file("state", state.fileno())
             # The stream goes to a file, so its rate need not be limited (old versions default to 32
             # MiB/s).
             machine.monitor.execute("migrate-set-parameters", **{"max-bandwidth": 1 << 33})
-            machine.monitor.execute("migrate", uri="fd:state")
+            stream = machine.monitor.add_stream(state.fileno())
+            machine.monitor.execute("migrate", uri=stream)
             machine.monitor.wait_migrated(_SAVE_S)
         except HostError as error:
             raise machine.blamed(error) from None
