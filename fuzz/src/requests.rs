@@ -21,8 +21,8 @@ const DISK_BYTES: u64 = 1 << 20;
 const MOST_REQUESTS: usize = 200;
 /// A device is filled before it is timed: larger ones take most of an execution.
 const MOST_MEMBER_SECTORS: u16 = 2048;
-/// Most doublings from the disk to the device, exclusive: a device of a thousand times the disk takes
-/// seconds to fill.
+/// Most doublings from the disk to the device, exclusive: a device of a thousand times the disk
+/// takes seconds to fill.
 const LARGEST_SHIFT: u8 = 6;
 const MEASURED: &str = "work";
 

@@ -125,9 +125,9 @@ def compare(
 
     `profiles` use the syntax of --on. `command` is a string for the shell or a list of words.
     `repetitions` is exact. `out` is the run's folder; by default, a new folder in `fscost-runs`.
-    `lab` is "native", "vm" or "auto". `options` holds every other option of `fscost compare`
-    that decides what is measured, under the option's name: `Request(scale=0.2, ssd="sd-card")`. `say` is called with each
-    note on preparation and cleanup.
+    `lab` is "native", "vm" or "auto". `options` holds every other option of `fscost compare` that
+    decides what is measured, under the option's name: `Request(scale=0.2, ssd="sd-card")`. `say` is
+    called with each note on preparation and cleanup.
 
     Failed cells are listed in `results.manifest.failed`. Raises InputError for a request that
     cannot be satisfied, HostError if the lab cannot run, and KeyboardInterrupt if the run is

@@ -107,8 +107,9 @@ def _judge(
 def _refuse_another(name: str, before: RunResults, found: Changes) -> None:
     """Refuse the earlier run of another workload: a suite of one run has no folder for each."""
     if (values := found.unlike.get("workload")) is not None:
+        folder = plain(str(before.folder))
         raise InputError(
-            f"workloads.{name}: {plain(str(before.folder))} is a run of another workload ({values})",
+            f"workloads.{name}: {folder} is a run of another workload ({values})",
             "name with --against the folder of an earlier --out of the same workloads",
         )
 

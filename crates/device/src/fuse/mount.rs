@@ -31,7 +31,8 @@ impl Mount {
         let context =
             fsopen("fuse", FsOpenFlags::FSOPEN_CLOEXEC).map_err(failed("fsopen of fuse"))?;
         let number = connection.as_raw_fd().to_string();
-        // `max_pages` of the session counts pages, which may be of 64 KiB; a longer read is refused.
+        // `max_pages` of the session counts pages, which may be of 64 KiB; a longer read is
+        // refused.
         let most_bytes = MAX_REQUEST_BYTES.to_string();
         let options = [
             ("source", "fscost"),
