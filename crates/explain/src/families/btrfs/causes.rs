@@ -8,7 +8,9 @@ use super::metadata::keys_of;
 use super::superblock::Super;
 use crate::Disks;
 use crate::bytes::is_zero;
+use crate::hash::HashMap;
 use fscost_recording::Result;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Maximum number of old leaves that a leaf is compared with.
@@ -155,15 +157,53 @@ impl Follower {
 
     /// Adds the blocks below `root` that were just written to those of the log of tree `id`.
     fn add_logged(&mut self, step: &mut Step<'_, '_>, root: u64, id: u64) -> Result<()> {
-        let mut next = vec![root];
+        let mut next = Vec::new();
+        let roots = std::iter::once(root);
+        push_new(&mut next, roots, &self.written, &mut step.logged, id);
         while let Some(bytenr) = next.pop() {
-            if !self.written.contains_key(&bytenr) || step.logged.insert(bytenr, id).is_some() {
-                continue;
-            }
             if let Some(block) = self.volume.block(step.disks, bytenr)? {
-                next.extend(block.children());
+                let children = block.children();
+                push_new(&mut next, children, &self.written, &mut step.logged, id);
             }
         }
         Ok(())
+    }
+}
+
+/// Adds the blocks that were just written, and that no log has yet, to those of the log of tree
+/// `id`, and to `next`. In a damaged tree, many blocks may name many others.
+fn push_new(
+    next: &mut Vec<u64>,
+    blocks: impl Iterator<Item = u64>,
+    written: &BTreeMap<u64, Vec<usize>>,
+    logged: &mut HashMap<u64, u64>,
+    id: u64,
+) {
+    let is_new = |block: &u64| written.contains_key(block) && logged.insert(*block, id).is_none();
+    next.extend(blocks.filter(is_new));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_the_children_in_a_log_each_written_one_is_visited_once() {
+        let written = BTreeMap::from([(1, vec![]), (2, vec![]), (3, vec![])]);
+        let mut logged = HashMap::default();
+        logged.insert(2, 256);
+        let mut next = Vec::new();
+        for _ in 0..2 {
+            push_new(
+                &mut next,
+                (0..1000).map(|n| n % 10),
+                &written,
+                &mut logged,
+                5,
+            );
+        }
+        assert_eq!(next, [1, 3]);
+        // A block that another log has is of the last one.
+        assert_eq!((logged.len(), logged.get(&2)), (3, Some(&5)));
     }
 }
