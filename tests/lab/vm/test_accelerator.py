@@ -1,5 +1,7 @@
 """One guest shows if KVM works; only the answer is kept."""
 
+import os
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -44,6 +46,9 @@ class Guest:
     def hello(self, _: float) -> None:
         if self.trouble is not None:
             raise HostError(self.trouble)
+
+    def blamed(self, error: HostError) -> HostError:
+        return qemu.KilledError("killed by SIGKILL") if self.trouble == "killed" else error
 
 
 @pytest.fixture
@@ -90,6 +95,38 @@ def test_a_guest_is_asked_once(
     monkeypatch.setattr(accelerator.os, "uname", lambda: SimpleNamespace(release="another"))
     accelerator.kvm_unusable_reason(KERNEL, AGENT)
     assert Guest.asked == 4, "on another kernel of the host's"
+
+
+def test_a_guest_that_was_killed_says_nothing_about_kvm(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Guest, "trouble", "killed")
+    assert "killed by SIGKILL" in str(accelerator.kvm_unusable_reason(KERNEL, AGENT))
+    assert [path.name for path in folder.iterdir()] == [".lock"]
+    monkeypatch.setattr(Guest, "trouble", None)
+    assert accelerator.kvm_unusable_reason(KERNEL, AGENT) is None
+
+
+def test_no_holds_for_a_day_and_yes_for_ever(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A host that was too busy once is not so for ever."""
+    monkeypatch.setattr(Guest, "trouble", "it was silent")
+    because = str(accelerator.kvm_unusable_reason(KERNEL, AGENT))
+    [entry] = folder.glob("[!.]*")
+    assert str(entry) in because, "what to delete is not said"
+    aged(entry, hours=23)
+    assert accelerator.kvm_unusable_reason(KERNEL, AGENT) == because
+    assert Guest.asked == 1
+    monkeypatch.setattr(Guest, "trouble", None)
+    aged(entry, hours=25)
+    assert accelerator.kvm_unusable_reason(KERNEL, AGENT) is None
+    aged(entry, hours=1000)
+    assert accelerator.kvm_unusable_reason(KERNEL, AGENT) is None
+    assert Guest.asked == 2
+
+
+def aged(entry: Path, hours: int) -> None:
+    then = time.time() - hours * 3600
+    os.utime(entry / "because", (then, then))
 
 
 def test_what_a_killed_one_left_goes(folder: Path) -> None:

@@ -1,12 +1,15 @@
 """Choice of the accelerator: KVM only if a guest has answered under it. Opening /dev/kvm proves
 nothing: nested KVM may hang or abort.
 
-The answer is cached for this host's kernel and QEMU, because a negative probe takes seconds.
+The answer is cached for this host's kernel and QEMU, because a negative probe takes seconds. A
+guest that hangs looks like one on a busy host, so a negative answer holds for a day only. Where a
+signal ended the guest, nothing was learned.
 """
 
 import hashlib
 import json
 import os
+import time
 from pathlib import Path
 
 from fscost.errors import HostError
@@ -15,9 +18,10 @@ from fscost.lab.vm import image, qemu
 from fscost.lab.vm.confinement import Confinement
 from fscost.lab.vm.kernels import GuestKernel
 from fscost.lab.vm.port import Port
-from fscost.lab.vm.qemu import EMULATION, KVM, Accelerator, Qemu
+from fscost.lab.vm.qemu import EMULATION, KVM, Accelerator, KilledError, Qemu
 
 PROBE_S = 3
+_NO_S = 24 * 3600
 
 
 def choose(kernel: GuestKernel, confinement: Confinement) -> Accelerator:
@@ -41,10 +45,25 @@ def kvm_unusable_reason(kernel: GuestKernel, confinement: Confinement) -> str | 
     )
     folder = cache.root() / "kvm" / hashlib.sha256(asked.encode()).hexdigest()[:24]
     # The initramfs lies beside the unfinished entry, so that a killed probe leaves nothing behind.
-    entry = cache.complete(
-        folder, lambda made: _keep(made, _probe(kernel, confinement, made.parent / "initramfs"))
-    )
-    return (entry / "because").read_text() or None
+    try:
+        because = cache.opened(
+            folder,
+            lambda made: _keep(made, _probe(kernel, confinement, made.parent / "initramfs")),
+            _kept,
+            lambda _: None,
+        )
+    except KilledError as error:
+        return f"the guest that tries KVM did not live long enough: {error.what}"
+    return because and f"{because} (tried again a day later, or once {folder} is deleted)"
+
+
+def _kept(entry: Path) -> str | None:
+    """Return the answer of an entry; DamagedError if it no longer holds."""
+    file = entry / "because"
+    because = file.read_text()
+    if because and time.time() - file.stat().st_mtime > _NO_S:
+        raise cache.DamagedError(f"{file} is a day old")
+    return because or None
 
 
 def _keep(made: Path, because: str | None) -> None:
@@ -60,7 +79,12 @@ def _probe(kernel: GuestKernel, confinement: Confinement, initramfs: Path) -> st
             qemu.machine_of(KVM, kernel.vmlinux, initramfs) as (described, descriptors),
             Qemu(described, confinement, (), descriptors) as machine,
         ):
-            Port(machine).hello(PROBE_S)
+            try:
+                Port(machine).hello(PROBE_S)
+            except HostError as error:
+                raise machine.blamed(error) from None
+    except KilledError:
+        raise
     except HostError as error:
         words = " ".join(error.what.split())[:300]
         return f"a guest under KVM did not answer in {PROBE_S} s: {words}"
