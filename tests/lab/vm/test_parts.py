@@ -3,6 +3,7 @@ output."""
 
 import io
 import os
+import socket
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -19,7 +20,7 @@ from fscost.files import cache
 from fscost.lab.base import LabOptions
 from fscost.lab.cell.binaries import Binaries, find_binaries
 from fscost.lab.cell.events import Alive, Bye, Output, ProtocolError
-from fscost.lab.vm import accelerator, confinement, disks, kernels, lab, qemu, snapshot
+from fscost.lab.vm import accelerator, confinement, disks, kernels, lab, nbd, qemu, snapshot
 from fscost.lab.vm.checks import checks
 from fscost.lab.vm.confinement import Confinement
 from fscost.lab.vm.kernels import GuestKernel
@@ -332,6 +333,29 @@ def test_a_disk_server_that_does_not_start(tmp_path: Path, script: str, words: s
         pytest.raises(HostError, match=f"did not start: {words}"),
     ):
         server.wait_ready()
+
+
+def test_a_disk_server_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(disks, "ANSWER_S", 0.1)
+    hangs = [sys.executable, "-c", "import time; time.sleep(600)"]
+    with disks.DiskServer(hangs, tmp_path / "errors") as server:
+        for question in (
+            server.wait_ready,
+            server.heard_ready,
+            lambda: server.ask({"finish": {}}),
+        ):
+            with pytest.raises(disks.ServerError, match=r"did not answer for 0\.1 s"):
+                question()
+
+
+def test_a_disk_server_that_hangs_while_it_is_filled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(disks, "ANSWER_S", 0.1)
+    with socket.socket(socket.AF_UNIX) as server, Path("/dev/null").open("rb") as image:
+        server.bind("")  # an abstract name that the kernel chooses (unix(7))
+        server.listen()
+        name = server.getsockname()[1:].decode()
+        with pytest.raises(disks.ServerError, match=r"did not answer for 0\.1 s"):
+            nbd.fill(name, "main", image.fileno())
 
 
 @pytest.mark.parametrize("question", [disks.DiskServer.check, disks.DiskServer.check_killed])

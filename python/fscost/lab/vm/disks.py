@@ -8,7 +8,7 @@ import secrets
 import socket
 import subprocess
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -24,6 +24,8 @@ FIRST_SLOT = 0x8
 MAX_DISKS = 0x20 - FIRST_SLOT
 _MESSAGE_BYTES = 1 << 20
 _END_S = 10
+ANSWER_S = 60
+"""Time limit for an answer of the server, which takes milliseconds on a quiet host."""
 _AGENT_GONE = 3  # crates/device/src/main.rs
 _DYING_S = 5.0
 """Seconds to wait for the end of a process whose connections are closed already; on a busy host
@@ -62,6 +64,18 @@ class ServerError(HostError):
     """The disk server failed, rather than the guest."""
 
 
+@contextlib.contextmanager
+def answering(server: socket.socket) -> Iterator[None]:
+    """Limit the time of each call on a connection to the server; ServerError if it is exceeded."""
+    server.settimeout(ANSWER_S)
+    try:
+        yield
+    except TimeoutError:
+        raise ServerError(f"the disk server did not answer for {ANSWER_S} s") from None
+    finally:
+        server.settimeout(None)
+
+
 class DiskServer:
     """An `fscost-disk serve --nbd` process, ended when the block ends. Its socket is abstract
     (unix(7)): it lies in no folder, and serves only the caller's own user."""
@@ -91,11 +105,9 @@ class DiskServer:
     def wait_ready(self) -> None:
         """Wait until the server is ready. The ready message stays in the socket for the guest's
         agent, which expects it."""
-        self._ours.settimeout(_END_S)
         ready = b""
-        with contextlib.suppress(OSError):
+        with answering(self._ours), contextlib.suppress(ConnectionError):
             ready = self._ours.recv(_MESSAGE_BYTES, socket.MSG_PEEK)
-        self._ours.settimeout(None)
         if not ready.startswith(b'{"ready"'):
             raise ServerError(
                 f"the disk server did not start: {ready.decode(errors='replace') or 'it ended'}"
@@ -116,8 +128,9 @@ class DiskServer:
 
     def ask(self, message: Mapping[str, object]) -> None:
         """Send a message in place of a guest's agent, and wait for the answer."""
-        self._ours.sendall(json.dumps(message).encode())
-        answer = self._ours.recv(_MESSAGE_BYTES) or b'{"error": "it ended"}'
+        with answering(self._ours):
+            self._ours.sendall(json.dumps(message).encode())
+            answer = self._ours.recv(_MESSAGE_BYTES) or b'{"error": "it ended"}'
         self._is_finished = answer.startswith(b'{"finished"')
         if answer.startswith(b'{"error"'):
             raise ServerError(f"the disk server failed: {answer.decode(errors='replace')}")

@@ -9,6 +9,8 @@ import socket
 import struct
 from collections.abc import Iterator
 
+from fscost.lab.vm.disks import answering
+
 _GREETING = b"NBDMAGICIHAVEOPT"
 _FLAGS = 3  # fixed newstyle, no zeroes
 _EXPORT_NAME = 1
@@ -20,8 +22,8 @@ _MOST_BYTES = 1 << 20
 
 def fill(server: str, export: str, image: int) -> None:
     """Write the data of an image, without its holes, to an export of the server at an abstract
-    socket, and make it durable."""
-    with socket.socket(socket.AF_UNIX) as stream:
+    socket, and make it durable. ServerError if the server does not answer."""
+    with socket.socket(socket.AF_UNIX) as stream, answering(stream):
         stream.connect(f"\0{server}")
         _begin(stream, export)
         for offset, length in _extents(image):
@@ -52,9 +54,13 @@ def _ask(stream: socket.socket, command: int, offset: int, data: bytes) -> None:
 
 
 def _received(stream: socket.socket, count: int) -> bytes:
-    data = stream.recv(count, socket.MSG_WAITALL)
-    if len(data) < count:
-        raise OSError(errno.ECONNRESET, "the disk server has ended")
+    # MSG_WAITALL does not wait on a socket with a time limit.
+    data = b""
+    while len(data) < count:
+        part = stream.recv(count - len(data))
+        if not part:
+            raise OSError(errno.ECONNRESET, "the disk server has ended")
+        data += part
     return data
 
 
