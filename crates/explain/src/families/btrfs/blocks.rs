@@ -280,7 +280,13 @@ impl Follower {
         if place.flags & flag::DATA == 0 {
             return Ok(run);
         }
-        for root in extent_roots.into_iter().flatten() {
+        // The target of a replacement gets a copy of what was there before.
+        let of_older = match self.volume.devices.is_replacement(disk) {
+            true => Cause::Relocation,
+            false => Cause::Data,
+        };
+        for (root, cause) in extent_roots.into_iter().zip([of_older, Cause::Data]) {
+            let Some(root) = root else { continue };
             let Some(owner) = owner_of(&mut self.volume, step.disks, root, logical)? else {
                 continue;
             };
@@ -301,7 +307,7 @@ impl Follower {
                 file_offset: owner.file_offset,
                 copy: place.copy,
                 generation: None,
-                cause: Cause::Data,
+                cause,
             };
             let numbers = self.pending.take(disk, offset, run, step.rows);
             settled.add(numbers, found, offset);
@@ -313,8 +319,13 @@ impl Follower {
 
 #[cfg(test)]
 mod tests {
+    use super::super::chunk::Chunk;
+    use super::super::devices::{Devices, REPLACEMENT};
+    use super::super::metadata::Volume;
+    use super::super::superblock::Super;
     use super::*;
-    use crate::NO_INODE;
+    use crate::{Disks, NO_INODE};
+    use fscost_recording::{DiskInfo, Header, Recording, Stripped, Writer};
 
     fn row(cause: Cause) -> Row {
         Row {
@@ -360,5 +371,104 @@ mod tests {
         let rows = rows.to_vec();
         let inodes: Vec<_> = rows.iter().map(|row| row.inode).collect();
         assert_eq!(inodes, [8, 7, NO_INODE, 7]);
+    }
+
+    const NODE_BYTES: usize = 4096;
+    const DATA_CHUNK: u64 = 1 << 30;
+
+    fn bytes_of(fields: &[(usize, u64)], length: usize) -> Vec<u8> {
+        let mut bytes = vec![0; length];
+        for &(at, value) in fields {
+            bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
+        }
+        bytes
+    }
+
+    /// Returns a leaf of the extent tree, with extents of one sector that inodes of these numbers
+    /// own.
+    fn leaf(bytenr: u64, inodes: &[u64]) -> Vec<u8> {
+        const ITEM_BYTES: usize = 53;
+        let header = [(48, bytenr), (88, tree::EXTENT), (96, inodes.len() as u64)];
+        let mut leaf = bytes_of(&header, NODE_BYTES);
+        for (number, &inode) in inodes.iter().enumerate() {
+            let (entry, place) = (101 + 25 * number, 1000 + ITEM_BYTES * number);
+            let extent = DATA_CHUNK + 4096 * number as u64;
+            let fields = (place as u64) | (ITEM_BYTES as u64) << 32;
+            let key = bytes_of(&[(0, extent), (9, 4096), (17, fields)], 25);
+            leaf[entry..entry + 25].copy_from_slice(&key);
+            leaf[entry + 8] = kind::EXTENT_ITEM;
+            // An extent of data, with one reference in a file.
+            let mut item = bytes_of(&[(16, 1), (25, tree::FS), (33, inode)], ITEM_BYTES);
+            item[24] = kind::EXTENT_DATA_REF;
+            leaf[101 + place..101 + place + ITEM_BYTES].copy_from_slice(&item);
+        }
+        leaf
+    }
+
+    /// Returns a file system whose first device, disk 0, is being replaced by disk 1.
+    fn replacing() -> Volume {
+        let size = u64::from(NODE_BYTES as u32);
+        let mut superblock = bytes_of(&[(0x90, size | size << 32)], NODE_BYTES);
+        superblock[0x40..0x48].copy_from_slice(b"_BHRfS_M");
+        let mut devices = Devices::default();
+        devices.join(0, 1);
+        devices.join(1, REPLACEMENT);
+        devices.replaced = Some(1);
+        let mut volume = Volume::new(&Super::parse(&superblock).unwrap(), devices);
+        let chunk = [
+            (0, 1 << 20),
+            (24, flag::DATA),
+            (44, 1),
+            (48, 1),
+            (56, 1 << 20),
+        ];
+        let (chunk, _) = Chunk::parse(DATA_CHUNK, &bytes_of(&chunk, 80)).unwrap();
+        volume.chunks.insert(chunk);
+        volume
+    }
+
+    #[test]
+    fn what_a_replacement_target_gets_of_older_data_is_moved() {
+        let folder = tempfile::tempdir().unwrap();
+        let header = Header {
+            begin_unix_ns: 0,
+            disks: vec![DiskInfo {
+                name: "main".into(),
+                size_bytes: 1 << 20,
+                logical_block_bytes: 512,
+                physical_block_bytes: 512,
+            }],
+            stripped: Stripped::No,
+        };
+        let path = folder.path().join("recording");
+        Writer::create(&path, &header).unwrap().finish().unwrap();
+        let recording = Recording::open(&path).unwrap();
+        let (mut disks, mut rows) = (Disks::new(&recording).unwrap(), Rows::default());
+        let mut follower = Follower::new(replacing());
+        let [old, new] = [1 << 20, 2 << 20];
+        follower.volume.put(&leaf(old, &[257]));
+        follower.volume.put(&leaf(new, &[257, 258]));
+        for disk in [0, 1] {
+            let row = Row {
+                disk,
+                ..Row::data(1 << 20, 8192)
+            };
+            follower.pending.push(row, &mut rows);
+        }
+        let mut step = Step::new((None, None), &mut disks, &mut rows);
+        step.roots.insert(tree::EXTENT, (Some(old), Some(new)));
+        step.roots.insert(tree::FS, (None, None));
+        follower.settle(&mut step).unwrap();
+        let rows = rows.to_vec().into_iter();
+        let mut found: Vec<_> = rows.map(|r| (r.disk, r.inode, r.causes)).collect();
+        found.sort_unstable_by_key(|&(disk, inode, _)| (disk, inode));
+        let expected = [
+            (0, 257, Cause::Data),
+            (0, 258, Cause::Data),
+            (1, 257, Cause::Relocation),
+            (1, 258, Cause::Data),
+        ];
+        let expected = expected.map(|(disk, inode, cause)| (disk, inode, Causes::one(cause)));
+        assert_eq!(found, expected);
     }
 }

@@ -94,7 +94,7 @@ pub struct Step<'a, 'd> {
 }
 
 impl<'a, 'd> Step<'a, 'd> {
-    fn new(
+    pub(super) fn new(
         (old, new): (Option<&'a Super>, Option<&'a Super>),
         disks: &'a mut Disks<'d>,
         rows: &'a mut Rows,

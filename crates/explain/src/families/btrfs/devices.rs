@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 
 /// Device number of a replacement target until the replacement has completed
 /// (`BTRFS_DEV_REPLACE_DEVID`).
-const REPLACEMENT: u64 = 0;
+pub(super) const REPLACEMENT: u64 = 0;
 
 /// Disks of one file system.
 #[derive(Debug, Default)]
@@ -71,6 +71,11 @@ impl Devices {
     /// Returns whether a device replacement is in progress.
     pub fn is_replacing(&self) -> bool {
         self.disks.contains_key(&REPLACEMENT)
+    }
+
+    /// Returns whether a disk is the target of a device replacement that is in progress.
+    pub fn is_replacement(&self, disk: u16) -> bool {
+        self.disk(REPLACEMENT) == Some(disk)
     }
 
     /// Returns the device whose chunks lie on a disk. A replacement target has the chunks of the
