@@ -124,6 +124,9 @@ class Guests:
             "user": None if confined.user is None else confined.user[0],
             "is_hidden": confined.is_hidden,
         }
+        if not taken.is_saved:
+            how["started"] = "booted: QEMU saved no snapshot"
+            return taken.boot(confined, shares, self.running)
         try:
             machine = taken.restore(confined, shares, self.running)
             how["started"] = "restored"

@@ -20,6 +20,10 @@ class SlowError(HostError):
     snapshot."""
 
 
+class RefusedError(HostError):
+    """QEMU answered a command with an error."""
+
+
 class Monitor:
     """A connection to a QEMU that was started with `-qmp unix:PATH` or with the other end of a
     socket pair."""
@@ -66,7 +70,7 @@ class Monitor:
             if "return" in answer:
                 return answer["return"]
             if "error" in answer:
-                raise HostError(
+                raise RefusedError(
                     f"QEMU refused {command}: {answer['error'].get('desc', answer['error'])}",
                     "check the QEMU version with `fscost doctor`",
                 )

@@ -21,6 +21,7 @@ from fscost.lab.vm.confinement import Confinement, Share
 from fscost.lab.vm.kernels import GuestKernel
 from fscost.lab.vm.port import Port
 from fscost.lab.vm.qemu import Accelerator, Machine, Qemu, Running
+from fscost.lab.vm.qmp import RefusedError
 
 BOOT_S = 600
 """Time limit for booting. An emulated guest needs 10 s on a quiet machine; the limit allows for a
@@ -51,6 +52,9 @@ class Snapshot:
         }
         self.kernel_version = self._files[_VERSION].read().decode()
         """Kernel version, as the guest reported it."""
+        with self._files[_STATE].reopened() as state:
+            self.is_saved = os.fstat(state).st_size > 0
+            """False if this QEMU refuses to save a guest, so that each one must boot."""
 
     def discard(self) -> None:
         """Delete the snapshot from the cache, unless another process has made it again."""
@@ -123,7 +127,7 @@ def take(
         (made / _INITRAMFS).write_bytes(initramfs)
         for name in (_KERNEL, _INITRAMFS):
             (made / name).chmod(_FOR_ALL)
-        (made / _VERSION).write_text(save(made, confinement, accelerator, running))
+        (made / _VERSION).write_text(save(made, confinement, accelerator, running, say))
         cache.discard_all_but(folder.parent, _KEEP - 1)
 
     return cache.opened(
@@ -134,8 +138,15 @@ def take(
     )
 
 
-def save(folder: Path, confinement: Confinement, accelerator: Accelerator, running: Running) -> str:
-    """Boot a machine, wait for its hello, and save its state; return its kernel's version."""
+def save(
+    folder: Path,
+    confinement: Confinement,
+    accelerator: Accelerator,
+    running: Running,
+    say: Callable[[str], None],
+) -> str:
+    """Boot a machine, wait for its hello, and save its state, unless QEMU refuses that; return its
+    kernel's version."""
     with (
         (folder / _STATE).open("wb") as state,
         qemu.machine_of(accelerator, folder / _KERNEL, folder / _INITRAMFS) as (
@@ -153,6 +164,9 @@ def save(folder: Path, confinement: Confinement, accelerator: Accelerator, runni
             stream = machine.monitor.add_stream(state.fileno())
             machine.monitor.execute("migrate", uri=stream)
             machine.monitor.wait_migrated(_SAVE_S)
+        except RefusedError as error:
+            state.truncate(0)
+            say(f"{error.what}; so every cell boots its guest")
         except HostError as error:
             raise machine.blamed(error) from None
     return hello.kernel
