@@ -3,11 +3,13 @@ last event."""
 
 import contextlib
 import json
+import os
 import socket
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from fscost import host
 from fscost.errors import HostError
 from fscost.lab.cell.events import Bye, Event, Hello, ProtocolError, parse
 from fscost.lab.cell.lines import Lines
@@ -17,6 +19,11 @@ SILENCE_S = 300
 """Seconds of silence after which a guest is considered dead. A guest reports that it is alive every
 two seconds of its own time; at a load of 15 per processor, an emulated one took more than two
 minutes for that."""
+
+
+def search_path() -> str:
+    """PATH of programs in guests, for an order: JSON holds no bytes other than UTF-8."""
+    return os.fsencode(host.search_path()).decode(errors="replace")
 
 
 class Port:
