@@ -185,7 +185,8 @@ impl<'a> Engine<'a> {
             (Some(family), None) => family.is_in_use(disk, event.offset, event.length),
             (Some(family), Some(array)) => {
                 let mut data = array.data(event);
-                data.all(|(offset, length)| family.is_in_use(disk, offset, length))
+                !array.is_too_fine(event)
+                    && data.all(|(offset, length)| family.is_in_use(disk, offset, length))
             }
         };
         let is_written = match event.op {

@@ -8,7 +8,7 @@ mod conserved;
 use conserved::assert_conserved;
 use fscost_explain::{Explained, Row, Structure, explain};
 use fscost_raid::{Geometry, Level, Map, Place, Role};
-use fscost_recording::{DiskInfo, Event, Header, Mark, Op, Recording, Writer};
+use fscost_recording::{DiskInfo, Event, Header, Mark, Op, Recording, Stripped, Writer};
 use proptest::prelude::*;
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -389,6 +389,71 @@ fn shapes() -> impl Strategy<Value = Geometry> {
             member_bytes: (0..members).map(bytes).collect(),
         }
     })
+}
+
+#[test]
+fn zeroes_with_more_parts_than_any_request_are_unknown() {
+    let folder = tempfile::tempdir().unwrap();
+    let to = folder.path().join("array.fscost");
+    // Requests are shorter than 4 GiB, and chunks have at least 4 KiB.
+    let geometry = Geometry {
+        level: Level::Raid0,
+        layout: 2,
+        chunk_bytes: SECTOR,
+        member_bytes: vec![1 << 40; 2],
+    };
+    let disk = |role| DiskInfo {
+        name: format!("m{role}"),
+        size_bytes: DATA_OFFSET + (1 << 40),
+        logical_block_bytes: 512,
+        physical_block_bytes: 512,
+    };
+    let header = Header {
+        begin_unix_ns: 0,
+        disks: (0..2).map(disk).collect(),
+        stripped: Stripped::No,
+    };
+    let mut splitter = Splitter {
+        writer: Writer::create(&to, &header).unwrap(),
+        content: Vec::new(),
+        map: Map::new(&geometry).unwrap(),
+        origin: Vec::new(),
+        of_files: HashSet::new(),
+        newest: None,
+        repaired: 0,
+    };
+    splitter.metadata(&geometry);
+    splitter.mark(0, "mount", 1);
+    let endless = 1 << 40;
+    let events = [
+        (Op::Discard, endless),
+        (Op::WriteZeroes, endless),
+        (Op::WriteZeroes, 3 * SECTOR),
+    ];
+    for (op, length) in events {
+        let event = Event {
+            submit_ns: 2,
+            complete_ns: 2,
+            offset: DATA_OFFSET,
+            length,
+            content_offset: 0,
+            disk: 0,
+            op,
+            fua: false,
+        };
+        splitter.append(0, event, &[]);
+    }
+    splitter.writer.finish().unwrap();
+    let recording = Recording::open(&to).unwrap();
+    let explained = explain(&recording).unwrap();
+    assert_conserved(&recording, &explained);
+    let rows = explained
+        .rows
+        .iter()
+        .filter(|row| row.offset >= DATA_OFFSET);
+    let rows: Vec<_> = rows.map(|row| (row.length, row.structure)).collect();
+    let expected = [endless, 3 * SECTOR].map(|length| (length, Structure::Unknown));
+    assert_eq!(rows, expected);
 }
 
 proptest! {

@@ -20,6 +20,11 @@ use held::Held;
 use placed::Source;
 use shape::Kind;
 
+/// Maximum number of parts of a request: it is shorter than 4 GiB (`__data_len` in
+/// include/linux/blk-mq.h), and mdadm makes no chunks below 4 KiB. A damaged recording may have
+/// requests and arrays with billions of parts.
+const MOST_PARTS: usize = 1 << 20;
+
 /// One array, followed through a recording.
 pub struct Array {
     pub shape: Shape,
@@ -89,6 +94,14 @@ impl Array {
         })
     }
 
+    /// Returns whether the event has more parts than any request. Such zeroes are unknown, and such
+    /// a discard is passed over.
+    pub fn is_too_fine(&self, event: &Event) -> bool {
+        let member = self.shape.member(event.disk).unwrap_or(usize::MAX);
+        let mut parts = self.shape.parts(member, event.offset, event.length);
+        parts.nth(MOST_PARTS).is_some()
+    }
+
     /// Handles a write or write-zeroes to a member. `frame` is the frame that holds the event.
     pub fn write(
         &mut self,
@@ -103,8 +116,16 @@ impl Array {
         if self.held.is_older_than(event.submit_ns) {
             self.release(above)?;
         }
-        let parts = self.shape.parts(member, write.offset, write.length);
-        for part in parts.collect::<Vec<_>>() {
+        if self.is_too_fine(event) {
+            let unknown = write.row(Structure::Unknown, Causes::one(Cause::Unknown));
+            above.rows.push(unknown);
+            return Ok(());
+        }
+        let end = write.offset.saturating_add(write.length);
+        let mut at = write.offset;
+        while at < end {
+            let part = self.shape.part(member, at, end);
+            at += part.length;
             let piece = write.part(part.offset - write.offset, part.length);
             match part.kind {
                 Kind::Data { array_offset, copy } => {
@@ -138,8 +159,10 @@ impl Array {
     /// Handles a discard on a member.
     pub fn discard(&mut self, event: &Event, above: &mut Above<'_, '_>) -> Result<()> {
         self.release(above)?;
-        let ranges: Vec<_> = self.data(event).collect();
-        for (offset, length) in ranges {
+        if self.is_too_fine(event) {
+            return Ok(());
+        }
+        for (offset, length) in self.data(event) {
             if let Some(family) = &mut above.family {
                 family.discard(self.shape.disk, offset, length, above.rows)?;
             }

@@ -85,7 +85,8 @@ impl Shape {
         })
     }
 
-    fn part(&self, member: usize, offset: u64, end: u64) -> Part {
+    /// Returns the part that begins at `offset` of a member's disk, up to `end`.
+    pub fn part(&self, member: usize, offset: u64, end: u64) -> Part {
         let (area, mut length) = match self.members.get(member) {
             Some((_, superblock)) => superblock.areas.area(offset),
             None => (Area::Unused, u64::MAX),
