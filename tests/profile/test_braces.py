@@ -30,6 +30,11 @@ from fscost.errors import InputError
         ("xfs -m crc=0{,}", ["xfs -m crc=0", "xfs -m crc=0"]),
         ("ext4{,-noatime}", ["ext4", "ext4-noatime"]),
         ("ext4 {,-O fast_commit} -b 1024", ["ext4 -b 1024", "ext4 -O fast_commit -b 1024"]),
+        # The flag before a brace of flags is not its own.
+        ("ext2 -j {,-b 1024}", ["ext2 -j", "ext2 -j -b 1024"]),
+        ("btrfs --mixed {,-m single}", ["btrfs --mixed", "btrfs --mixed -m single"]),
+        ("ext4 -o data={,journal}", ["ext4", "ext4 -o data=journal"]),
+        ("ext4 -o noatime,data={,journal}", ["ext4 -o noatime", "ext4 -o noatime,data=journal"]),
     ],
 )
 def test_braces_with_a_comma_are_choices(spelling: str, expected: list[str] | None) -> None:
@@ -59,6 +64,17 @@ def test_braces_with_a_comma_are_choices(spelling: str, expected: list[str] | No
             {"size": ["size=512", "size=1024"], "-b size": ["-b size=1k", "-b size=4k"]},
         ),
         ("ext4 -o {a,b},{a,b}", {"a|b": ["a", "b"], "-o a|b": ["-o a", "-o b"]}),
+        # No factor is named by the level of another one.
+        (
+            "{ext4,xfs}{, -o noatime}",
+            {"type": ["ext4", "xfs"], "-o noatime": ["without -o noatime", "-o noatime"]},
+        ),
+        (
+            "{ext4,xfs}{,-noatime}",
+            {"type": ["ext4", "xfs"], "-noatime": ["without -noatime", "-noatime"]},
+        ),
+        ("ext4 -o data={,journal}", {"data": ["without data", "data=journal"]}),
+        ("ext4 -o no{,dir}atime", {"no": ["without dir", "nodir"]}),
     ],
 )
 def test_a_brace_is_a_factor_with_levels(spelling: str, factors: dict[str, list[str]]) -> None:

@@ -17,12 +17,17 @@ in one argument would be 67 million profiles."""
 
 _NOTHING = "\0"
 """Stands for an empty choice until `_without` has removed what belongs to it."""
+_NO_FLAG = "\1"
+"""Stands for an empty choice beside flags, as in `-j {,-b 1024}`: the flag before it has no value
+here, and stays."""
+_NO_VALUE = re.compile(rf"(?<=[\s,])[^\s,=-][^\s,=]*={_NOTHING}(?=[,\s]|$)")
+"""`-o data={,journal}`: the option is left out, not made empty."""
 _EMPTY = (
     re.compile(rf",{_NOTHING}(?=[,\s]|$)"),  # an item of a list, and the comma before it
     re.compile(rf"(?<=[\s=]){_NOTHING},"),  # the first item of a list
     re.compile(rf"(?:^|(?<=\s))-\S*\s+{_NOTHING}(?=\s|$)"),  # `-O {,^has_journal}`: also the flag
     re.compile(rf"(?:^|(?<=\s))-(?:\w|\S*=){_NOTHING}(?=\s|$)"),  # `-O{,^has_journal}`
-    re.compile(_NOTHING),
+    re.compile(f"[{_NOTHING}{_NO_FLAG}]"),
 )
 
 
@@ -57,8 +62,9 @@ def expand(spelling: str) -> list[Expansion]:
 
 def check(spelling: str) -> None:
     """Refuse a spelling that would take long to expand, or holds the mark of an empty choice."""
-    if _NOTHING in spelling:
-        raise InputError("profile: contains '\\x00'", "a profile is one line of text")
+    for mark in (_NOTHING, _NO_FLAG):
+        if mark in spelling:
+            raise InputError(f"profile: contains {mark!r}", "a profile is one line of text")
     if len(spelling) > _LONGEST:
         raise InputError(
             f"{spelling[:40]}… has {len(spelling):,} characters", f"write at most {_LONGEST:,}"
@@ -91,8 +97,9 @@ def _choices(found: Expansion) -> list[Expansion]:
     before, after = found.spelling[: choice.start()], found.spelling[choice.end() :]
     texts = choice[1].split(",")
     factor, names = _named(before, texts, [name for name, _ in found.levels])
+    nothing = _NO_FLAG if any(text.startswith("-") for text in texts) else _NOTHING
     return [
-        Expansion(f"{before}{text or _NOTHING}{after}", (*found.levels, (factor, name)))
+        Expansion(f"{before}{text or nothing}{after}", (*found.levels, (factor, name)))
         for text, name in zip(texts, names, strict=True)
     ]
 
@@ -105,8 +112,9 @@ def _finished(found: Expansion, spelling: str) -> Expansion:
 
 def _without(text: str) -> str:
     """Remove empty choices, each with the flag or the comma that belongs to it."""
-    if _NOTHING not in text:
+    if _NOTHING not in text and _NO_FLAG not in text:
         return text  # as it was typed
+    text = _NO_VALUE.sub(_NOTHING, text)
     for pattern in _EMPTY:
         text = pattern.sub("", text)
     return " ".join(text.split())
@@ -116,19 +124,23 @@ def _named(before: str, choices: list[str], taken: list[str]) -> tuple[str, list
     """Name a factor, and its levels: by the option whose values they are, or else by the choices
     themselves."""
     *words, last = re.split(r"\s+", before.lstrip())
+    if any(each[:1].isspace() for each in choices):  # `ext4{, -o noatime}`: choices are words
+        words, last = [*words, last], ""
+    texts = "|".join(each.strip() for each in choices if each)
     stem = last.rpartition(",")[2]
     flag = words[-1] if words and words[-1].startswith("-") else ""
     if not words and not stem:
         factor, prefix = "type", ""
-    elif stem:
+    elif stem and (words or stem.endswith("=")):
         factor, prefix = stem.rstrip("=") or stem, stem
     elif flag and all(each[:1].isdigit() for each in choices):
         factor, prefix = flag, f"{flag} "
     else:
-        factor, prefix = "|".join(filter(None, choices)), ""
+        factor, prefix = texts, ""
     if factor in taken and flag:
         factor, prefix = f"{flag} {factor}", f"{flag} {prefix}"
     while factor in taken:
         factor += "′"
-    absent = f"without {stem or '|'.join(filter(None, choices))}"
-    return factor, [f"{prefix}{each}" if each else absent for each in choices]
+    is_option = stem.startswith("-") or stem.endswith("=")
+    absent = f"without {stem.rstrip('=') if is_option else texts}"
+    return factor, [f"{prefix}{each.strip()}" if each else absent for each in choices]
