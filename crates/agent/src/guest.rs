@@ -95,9 +95,11 @@ fn live() -> Result<()> {
     let mut port = open_port(EVENTS_PORT)?;
     let events = Events::to(&port)?;
     let release = rustix::system::uname();
-    events.tell(
-        &json!({"event": "hello", "agent": env!("CARGO_PKG_VERSION"), "kernel": release.release().to_string_lossy()}),
-    )?;
+    events.tell(&json!({
+        "event": "hello",
+        "agent": env!("CARGO_PKG_VERSION"),
+        "kernel": release.release().to_string_lossy(),
+    }))?;
     let mut line = Vec::new();
     BufReader::new(&mut port)
         .read_until(b'\n', &mut line)

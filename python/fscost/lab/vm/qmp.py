@@ -48,7 +48,7 @@ class Monitor:
         return "fd:state"
 
     def add_file(self, descriptor: int) -> str:
-        """Pass a descriptor to QEMU; return the path under which it can open it, in the same mode."""
+        """Pass a descriptor to QEMU; return the path by which it opens it, in the same mode."""
         answer = self._ask({"execute": "add-fd", "arguments": {}}, [descriptor])
         return f"/dev/fdset/{answer['fdset-id']}"
 
