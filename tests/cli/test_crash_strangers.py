@@ -1,13 +1,14 @@
 """`fscost crash RUN`: disks that this machine did not record are for guests, unless the user says
 otherwise."""
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from fscost.cli import crashing
+from fscost.cli import crashing, examine
 from fscost.cli.crash import Asked
 from fscost.cli.examiners import Examined
 from fscost.cli.output.emit import Outputs
@@ -92,3 +93,29 @@ def test_an_examination_that_a_stranger_began_is_not_resumed(
 def test_operations_of_a_strangers_run_are_not_run_again(asked: Asked, is_minimised: bool) -> None:
     states = crashing._states(asked, "files", asked.check(), "native", "6.18")
     assert states.minimise == is_minimised
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        (Asked(words=["run"], workload="sqlite"), "RUN and --workload cannot be combined"),
+        (Asked(words=["run"], state="1", device="in-order"), "--state and --device cannot be"),
+        (Asked(words=["run"], state="1", again=5), "--state and --again cannot be combined"),
+        (Asked(words=["run"], state="1", lose_disks=True), "--state and --lose-disks cannot be"),
+        (Asked(trust=True), "--trust needs a RUN"),
+    ],
+)
+def test_what_was_decided_earlier_is_refused(asked: Asked, says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        asked.check()
+
+
+def test_a_refusal_is_an_option_to_a_resumption() -> None:
+    with pytest.raises(InputError, match="--resume and --minimise cannot be combined"):
+        Asked(resume=Path("run"), minimise=False).check_resumed()
+
+
+def test_the_next_command_asks_the_same_kernel() -> None:
+    run: Any = SimpleNamespace(folder=Path("run"))
+    for kernel, flags in (("6.12", " --lab vm --kernel 6.12"), ("", " --lab vm")):
+        assert examine._same_kernel(run, replace(ASKED, lab="vm", kernel=kernel)) == flags

@@ -177,11 +177,26 @@ class Asked:
         for name in self._given_beside(*own, *(("lab",) if self.lab == "native" else ())):
             raise InputError(f"--controls and {name} cannot be combined", "leave it out")
 
+    def _check_measured(self) -> None:
+        """Refuse what RUN, or its state, has decided already."""
+        decided: dict[str, str] = {}
+        if self.run is not None:
+            decided["workload"] = "RUN"
+        if self.state is not None:
+            decided |= dict.fromkeys(("device", "again", "lose_disks"), "--state")
+        for each in fields(self):
+            if each.name in decided and getattr(self, each.name) != each.default:
+                option = f"--{each.name.replace('_', '-')}"
+                raise InputError(
+                    f"{decided[each.name]} and {option} cannot be combined",
+                    f"leave {option} out: it was decided when the run was made or examined",
+                )
+
     def _given_beside(self, *own: str) -> Iterator[str]:
         """Yield the name of each other option that was given."""
         for each in fields(self):
             value = getattr(self, each.name)
-            if each.name not in own and value and value != each.default:
+            if each.name not in own and value != each.default and value not in (None, []):
                 yield "words" if each.name == "words" else f"--{each.name.replace('_', '-')}"
 
     def check(self) -> "Limits":
@@ -195,6 +210,7 @@ class Asked:
         _check_known("--device", self.device, DEVICES)
         if self.run is not None and (self.on or self.out is not None):
             raise InputError("RUN was measured already", "drop --on and --out, or RUN")
+        self._check_measured()
         if self.command and self.workload is not None:
             raise InputError("--workload and a command are two workloads", "name one of them")
         if self.prepare and not self.command:

@@ -374,12 +374,19 @@ def _print(
         lines += [*lost.grids, *lost.notes]
     print_parts(shown.answer, lines, sys.stdout)
     print(f"Recordings: {results.folder}")
-    flags = _trusted(results, asked, " --lab native --trust")
+    flags = _same_kernel(results, asked)
     crash = f"fscost crash {shlex.quote(str(results.folder))}{flags}"
     if shown.next_state is not None:
         print(f"What that state lost: {crash} {shown.next_state}")
     if again.next_state is not None:
         print(f"What the second cut lost: {crash} {again.next_state}")
+
+
+def _same_kernel(results: RunResults, asked: "AskedStates") -> str:
+    """Return the flags with which the kernel that gave these answers gives them again."""
+    if asked.lab == "vm":
+        return f" --lab vm --kernel {shlex.quote(asked.kernel)}" if asked.kernel else " --lab vm"
+    return _trusted(results, asked, " --lab native --trust")
 
 
 def _trusted(results: RunResults, asked: "AskedStates", flags: str) -> str:
