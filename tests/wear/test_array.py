@@ -5,6 +5,7 @@ import pytest
 
 from fscost import wear
 from fscost._native import Array
+from fscost.cli.output.members import alignment
 from fscost.errors import InputError
 
 KIB = 1 << 10
@@ -65,6 +66,24 @@ def test_rmw_level_is_mds() -> None:
         array.write(0, 4096)
         assert len(array.settle()) == 4
         assert array.rows() == rows
+
+
+@pytest.mark.parametrize(
+    ("spelled", "wide"),
+    [
+        ("raid0,members=3", 3),
+        ("raid5,members=5", 4),
+        ("raid6,members=6", 4),
+        ("raid10,members=4,layout=n2", 2),
+        # raid10_set_io_opt of drivers/md/raid10.c: chunks of a row are on all members.
+        ("raid10,members=3,layout=n2", 3),
+        ("raid10,members=4,layout=f2", 4),
+        ("raid10,members=4,layout=o2", 4),
+    ],
+)
+def test_a_row_of_chunks_goes_over_these_members(spelled: str, wide: int) -> None:
+    shape = wear.parse_array(f"{spelled},chunk=512K")
+    assert f"stripe_width={128 * wide}; mkfs.xfs -d su=512k,sw={wide}." in alignment(shape)
 
 
 @pytest.mark.parametrize(

@@ -366,7 +366,7 @@ def _variants(sweep: str, device: "Device", fill: float) -> "list[tuple[str, Dev
     values = [low + step * number for number in range(count)]
     found = []
     for value in values:
-        label, share = f"{name} {value:.3g} %", value / 100
+        label, share = f"{name} {value:.10g} %", value / 100
         found.append(
             (label, device, share) if name == "fill" else (label, device.with_spare(share), fill)
         )

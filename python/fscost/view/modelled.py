@@ -206,7 +206,8 @@ def _of_disks(rows: Sequence[Row]) -> list[dict[str, object]]:
             "write_bytes": values.get(WRITTEN, 0.0),
             "redundant_write_bytes": values.get("parity_write_bytes", 0.0),
             "read_bytes": values.get("device_read_bytes", 0.0),
-            "parity_read_bytes": 0.0,
+            # A measured disk does not tell why it was read.
+            "parity_read_bytes": None,
             "utilisation": _utilisation(values, elapsed.get(profile)),
         }
         for (profile, disk), values in found.items()

@@ -56,6 +56,15 @@ class Shape:
         }.get(self.level, self.members - 1)
 
     @property
+    def stripe_members(self) -> int:
+        """Number of members over which a row of chunks of data goes (`raid10_set_io_opt`,
+        drivers/md/raid10.c: far copies are in other rows)."""
+        near = self.layout & 255
+        if self.level != "raid10":
+            return int(self.data_members)
+        return self.members if self.members % near else self.members // near
+
+    @property
     def has_parity(self) -> bool:
         """True if small writes require reads first."""
         return self.level in ("raid4", "raid5", "raid6")

@@ -76,7 +76,7 @@ def notes(loads: Sequence[Loaded]) -> Iterator[str]:
 
 def alignment(shape: Shape) -> str:
     """Return the mkfs options that align a file system to the array's chunks."""
-    chunk_kib, wide = shape.chunk_bytes >> 10, int(shape.data_members)
+    chunk_kib, wide = shape.chunk_bytes >> 10, shape.stripe_members
     stride = shape.chunk_bytes // _FS_BLOCK_BYTES
     full = (
         f" Writes of whole rows ({human_bytes(shape.chunk_bytes * wide)}) read nothing."
