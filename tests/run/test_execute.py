@@ -12,7 +12,7 @@ from fscost.errors import HostError, InputError
 from fscost.lab.base import CellResult, LabOptions
 from fscost.lab.fake import FakeLab
 from fscost.matrix import Cell
-from fscost.results import load
+from fscost.results import RunFullError, limits, load
 from fscost.run import RunOutcome, RunSpec, StoppingRule, commands
 from fscost.workload import resolve
 
@@ -166,6 +166,21 @@ def test_a_host_that_fails_in_the_middle_keeps_what_is_done(spec: Make, go: Go) 
     with pytest.raises(HostError, match="continue with --resume") as caught:
         go(spec(), FakeLab(stop_at={4: HostError("no loop device is free", "detach one")}))
     assert caught.value.what == "no loop device is free"
+    found = load(spec().folder)
+    assert (len(found.manifest.done), found.manifest.state) == (4, "stopped")
+    assert sorted(path.name for path in (spec().folder / "cells").iterdir()) == sorted(
+        cell.cell for cell in found.manifest.done
+    )
+
+
+def test_a_run_that_grows_too_large_keeps_what_is_done(
+    spec: Make, go: Go, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go(spec(folder=spec().folder.with_name("whole")))
+    samples = load(spec().folder.with_name("whole")).samples.num_rows
+    monkeypatch.setattr(limits, "MOST_SAMPLES", samples // 2)
+    with pytest.raises(RunFullError, match=r"several runs; .*fscost show"):
+        go(spec())
     found = load(spec().folder)
     assert (len(found.manifest.done), found.manifest.state) == (4, "stopped")
     assert sorted(path.name for path in (spec().folder / "cells").iterdir()) == sorted(

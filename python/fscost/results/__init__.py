@@ -2,6 +2,7 @@
 
 from fscost.results import worn, written
 from fscost.results.journal import JOURNAL
+from fscost.results.limits import RunFullError
 from fscost.results.load import (
     ACTIVITY,
     CELLS,
@@ -38,6 +39,7 @@ __all__ = [
     "Combine",
     "Manifest",
     "Metric",
+    "RunFullError",
     "RunResults",
     "RunStore",
     "SampleRow",

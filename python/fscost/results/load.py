@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from fscost import files
 from fscost.errors import InputError
-from fscost.results import journal
+from fscost.results import journal, limits
 from fscost.results.manifest import REMEDY, CellRecord, Manifest, with_cells
 from fscost.results.renamed import with_present_names
 from fscost.results.table import SCHEMA, digest, to_table
@@ -33,18 +33,9 @@ POWER_CUTS = "crash"
 """Holds the run of the power cuts that were made beside this one."""
 _FOLDERS = (CELLS, INPUTS, ACTIVITY, MINIMISED, POWER_CUTS)
 """Folders in which fscost writes and removes files. A link in place of one would lead elsewhere."""
-_LARGEST_MANIFEST_BYTES = 96 << 20
-_MOST_VALUES = 16_000_000
-"""Maximum number of commas and brackets in a manifest, to bound the memory that its values take.
-100,000 cells have about 5 million."""
-_LARGEST_SAMPLES_BYTES = 256 << 20
 _LARGEST_VALUE = 1e100
 """More than anything measured; sums and squares of such numbers are still numbers."""
 _LONGEST_TEXT_BYTES = 4096
-_MOST_SAMPLES = 4_000_000
-"""Maximum number of samples. A run of a hundred cells has about ten thousand; fscost never wrote a
-file with more than this."""
-_TEXTS = [field.name for field in SCHEMA if field.type == pa.string()]
 
 
 @dataclass(frozen=True)
@@ -130,17 +121,17 @@ def _manifest(folder: Path, opened: int) -> tuple[Manifest, str]:
     path = folder / MANIFEST
     try:
         with _open(folder, opened, MANIFEST) as file:
-            content = files.content(file, _LARGEST_MANIFEST_BYTES)
+            content = files.content(file, limits.LARGEST_MANIFEST_BYTES)
     except OSError as error:
         raise InputError(
             f"{folder} holds no run: {MANIFEST}: {error.strerror}",
             "name the folder that `fscost compare` made",
         ) from error
     if content is None:
-        most = f"{_LARGEST_MANIFEST_BYTES >> 20} MiB"
+        most = f"{limits.LARGEST_MANIFEST_BYTES >> 20} MiB"
         raise InputError(f"{path} is larger than {most}: not a manifest of fscost", REMEDY)
-    if sum(content.count(each) for each in (b",", b"[", b"{")) > _MOST_VALUES:
-        raise _damaged(path, f"more than {_MOST_VALUES:,} values: not a manifest of fscost")
+    if limits.values(content) > limits.MOST_VALUES:
+        raise _damaged(path, f"more than {limits.MOST_VALUES:,} values: not a manifest of fscost")
     try:
         value = json.loads(content.decode("utf-8"), parse_constant=_no_constant)
     except UnicodeDecodeError as error:
@@ -171,7 +162,7 @@ def _samples(
                 with pq.ParquetFile(opened_again) as file:
                     _check_size(path, source, file.metadata)
                     _check_columns(path, file.schema_arrow)
-                found = pq.ParquetFile(opened_again, read_dictionary=_TEXTS)
+                found = pq.ParquetFile(opened_again, read_dictionary=limits.TEXTS)
                 table = found.read(columns=SCHEMA.names)
         table.validate(full=True)
         _check_texts(path, table)
@@ -217,16 +208,16 @@ def _of_journal(path: Path, entries: Sequence[journal.Entry]) -> pa.Table:
 def _check_size(path: Path, source: IO[bytes], claims: pq.FileMetaData) -> None:
     """Check, before anything is unpacked, the size of the file and the size it claims to unpack
     to."""
-    if os.fstat(source.fileno()).st_size > _LARGEST_SAMPLES_BYTES:
-        most = f"{_LARGEST_SAMPLES_BYTES >> 20} MiB"
+    if os.fstat(source.fileno()).st_size > limits.LARGEST_SAMPLES_BYTES:
+        most = f"{limits.LARGEST_SAMPLES_BYTES >> 20} MiB"
         raise InputError(f"{path} is larger than {most}: not a samples file of fscost", REMEDY)
-    if claims.num_rows > _MOST_SAMPLES:
+    if claims.num_rows > limits.MOST_SAMPLES:
         raise _damaged(path, f"claims {claims.num_rows} samples")
     # Not from the claims of the columns: pyarrow 26 aborts on a column whose size statistics are
     # damaged, because nothing catches what the constructor of ColumnChunkMetaData throws.
     groups = (claims.row_group(number) for number in range(claims.num_row_groups))
     unpacked = sum(group.total_byte_size for group in groups)
-    if unpacked > _LARGEST_SAMPLES_BYTES:
+    if unpacked > limits.LARGEST_SAMPLES_BYTES:
         raise _damaged(path, f"unpacks to {unpacked} bytes, too many for a table of fscost")
 
 
@@ -234,14 +225,14 @@ def _check_texts(path: Path, table: pa.Table) -> None:
     """Check the size of all texts once expanded: a text that many rows share is stored only
     once."""
     total = 0
-    for name in _TEXTS:
+    for name in limits.TEXTS:
         for chunk in table[name].chunks:
             lengths = pc.binary_length(chunk.dictionary)
             if (pc.max(lengths).as_py() or 0) > _LONGEST_TEXT_BYTES:
                 too_long = f"a string of more than {_LONGEST_TEXT_BYTES} bytes"
                 raise _damaged(path, f"column {name} has {too_long}")
             total += pc.sum(lengths.take(chunk.indices)).as_py() or 0
-    if total > _LARGEST_SAMPLES_BYTES:
+    if total > limits.LARGEST_SAMPLES_BYTES:
         raise _damaged(path, f"its strings have {total} bytes, too many for a table of fscost")
 
 

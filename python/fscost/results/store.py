@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from fscost import files
 from fscost.errors import HostError
-from fscost.results import journal
+from fscost.results import journal, limits
 from fscost.results.journal import JOURNAL
 from fscost.results.load import MANIFEST, SAMPLES, RunResults, load
 from fscost.results.manifest import CellRecord, Manifest
@@ -33,6 +33,7 @@ class RunStore:
         self.folder = folder
         self.manifest = manifest
         self._tables = [to_table(()) if samples is None else samples]
+        self._size = limits.of_table(self._tables[0])
         self._saved = 0
         """Number of cells in the manifest that this store wrote last."""
         self._saved_sha256 = ""
@@ -65,9 +66,13 @@ class RunStore:
         return RunResults(self.folder, self.manifest, self._samples())
 
     def add(self, record: CellRecord, rows: Sequence[SampleRow]) -> None:
-        """Add a finished cell and its samples, and save."""
+        """Add a finished cell and its samples, and save. RunFullError, and nothing is changed, if
+        the run's files could not be read with it."""
         table = to_table(rows)
         record = replace(record, samples_sha256=digest(table) if rows else "")
+        grown = self._size + limits.of_cell(record, table)
+        grown.check(reserve=True)
+        self._size = grown
         self.manifest.cells.append(record)
         self._tables.append(table)
         if len(self.manifest.cells) - self._saved > self._saved // 16 or not self._saved_sha256:
@@ -91,7 +96,9 @@ class RunStore:
 
     def save(self) -> None:
         """Write both files, samples first, so that a manifest never names a cell whose samples are
-        not on disk. `load` ignores samples of cells that the manifest does not name."""
+        not on disk. `load` ignores samples of cells that the manifest does not name.
+
+        RunFullError, and the files stay, if `load` would refuse them."""
         buffer = pa.BufferOutputStream()
         pq.write_table(self._samples(), buffer, compression="zstd")
         samples = buffer.getvalue()
@@ -99,15 +106,27 @@ class RunStore:
         text = json.dumps(self.manifest.to_json(), indent=1, ensure_ascii=False, allow_nan=False)
         # Command-line arguments that are not UTF-8 (lone surrogates in Python) become JSON escapes.
         content = text.encode("utf-8", "backslashreplace") + b"\n"
+        in_manifest = limits.Size(len(content), limits.values(content))
+        size = in_manifest + limits.of_table(self._samples())
+        size.check(reserve=False)
+        for each in (samples.size, _unpacked_bytes(samples)):
+            limits.refuse("bytes of samples", each, limits.LARGEST_SAMPLES_BYTES)
         with files.replacing(self.folder / SAMPLES, _REMEDY, follow=False) as file:
             file.write(samples)
         with files.replacing(self.folder / MANIFEST, _REMEDY, follow=False) as file:
             file.write(content)
         self._saved = len(self.manifest.cells)
         self._saved_sha256 = hashlib.sha256(content).hexdigest()
+        self._size = size
         (self.folder / JOURNAL).unlink(missing_ok=True)
 
     def _samples(self) -> pa.Table:
         if len(self._tables) > 1:
             self._tables = [pa.concat_tables(self._tables).combine_chunks()]
         return self._tables[0]
+
+
+def _unpacked_bytes(samples: pa.Buffer) -> int:
+    """Return what a Parquet file claims to unpack to."""
+    found = pq.read_metadata(pa.BufferReader(samples))
+    return sum(found.row_group(number).total_byte_size for number in range(found.num_row_groups))

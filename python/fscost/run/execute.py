@@ -15,7 +15,7 @@ from fscost.host import smart
 from fscost.host.interrupts import Interrupts, noted
 from fscost.lab.base import LabOptions, Site
 from fscost.matrix import Cell
-from fscost.results import CELLS, INPUTS, CellRecord, RunResults, RunStore, Skipped
+from fscost.results import CELLS, INPUTS, CellRecord, RunFullError, RunResults, RunStore, Skipped
 from fscost.run import disturbed, elsewhere, made_here
 from fscost.run import folder as run_folder
 from fscost.run.estimate import check_host, estimate, fewer_recordings
@@ -171,7 +171,10 @@ class _Run:
                     self._end(store, "stopped", error.what)
                 before = f"{error.remedy}; " if error.remedy else ""
                 folder = shlex.quote(str(self.spec.folder))
-                kept = f"finished cells are kept: continue with --resume {folder}"
+                go_on = (
+                    "fscost show" if isinstance(error, RunFullError) else "continue with --resume"
+                )
+                kept = f"finished cells are kept: {go_on} {folder}"
                 error = type(error)(error.what, before + kept)
             raise error
         # A resumed run makes the same input again.
