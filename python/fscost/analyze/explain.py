@@ -246,6 +246,13 @@ def explain(recording: Path, begun: capture.Explaining | None = None) -> Explana
     )
 
 
+def incomplete(end: str, shown: str = "shown") -> str:
+    """Tell that a recording ends early; nothing if it is whole. `end` is that of an explanation."""
+    if end == "finished":
+        return ""
+    return f"the recording is incomplete ({end}): only the part before is {shown}"
+
+
 def mark(at_ns: int, name: str, text: str | None) -> Mark:
     """Convert a mark of the native module."""
     return Mark(at_ns, name, _detail(text))

@@ -239,7 +239,7 @@ def _tell_each(asked: Asked, sections: Mapping[Path, Sequence[Kept]]) -> None:
     device = None if asked.ssd is None else _device(asked.ssd, asked.summed_by())
     rate: float | None = None
     objects: dict[Path, list[dict[str, object]]] = {source: [] for source in sections}
-    damaged: list[str] = []
+    ends: list[tuple[Path, str]] = []
     is_first = True
     for source, each in ((source, each) for source, all_ in sections.items() for each in all_):
         begun = early.begun(each.recording) or capture.Explaining(each.recording)
@@ -252,8 +252,7 @@ def _tell_each(asked: Asked, sections: Mapping[Path, Sequence[Kept]]) -> None:
         begun.start()
         _import_quickly()
         found = _explained(asked, each, begun, device, rate)
-        if found.damage:
-            damaged.append(f"{each.recording}: {found.damage}")
+        ends.append((each.recording, found.report.explanation.end))
         rate = rate if found.worn is None else found.worn.runs_per_day
         if asked.json:
             objects[source].append({**each.json(), **found.json()})
@@ -261,8 +260,13 @@ def _tell_each(asked: Asked, sections: Mapping[Path, Sequence[Kept]]) -> None:
             _print(asked, found)
     if asked.json:
         _print_json(objects, is_one=len(asked.sources) == 1)
-    if damaged:
-        raise InputError("; ".join(damaged), capture.VERIFY)
+    _refuse_damage(ends)
+
+
+def _refuse_damage(ends: Sequence[tuple[Path, str]]) -> None:
+    from fscost.cli.output.explained import refuse_damage
+
+    refuse_damage(ends)
 
 
 @dataclass(frozen=True)
@@ -274,7 +278,6 @@ class _Explained:
     worn: "GroupWear | None"
     worn_disks: "Mapping[str, GroupWear]"
     parquet_rows: int | None
-    damage: str
 
     def json(self) -> dict[str, object]:
         """Fields of the recording in JSON output."""
@@ -321,8 +324,7 @@ def _explained(
             }
         rows = None if written is None else written()
     worn, worn_disks = (None, {}) if device is None else _worn(begun, phases, device, by, rate)
-    damage = whole.end if whole.end.startswith("damaged") else ""
-    return _Explained(report, disks, worn, worn_disks, rows, damage)
+    return _Explained(report, disks, worn, worn_disks, rows)
 
 
 def _print(asked: Asked, found: _Explained) -> None:
@@ -334,7 +336,8 @@ def _print(asked: Asked, found: _Explained) -> None:
         from fscost.report.terminal import print_parts
         from fscost.view.fsyncs import fsyncs_view
 
-        shown = fsyncs_view(found.report.fsyncs, found.report.write_bytes, asked.top or LINES)
+        told, end = found.report, found.report.explanation.end
+        shown = fsyncs_view(found.report.fsyncs, told.write_bytes, asked.top or LINES, end)
         print_parts(*shown, sys.stdout)
         return
     for line in explained.lines(found.report, columns, found.worn):
@@ -389,36 +392,33 @@ def _tell_difference(asked: Asked, profile: str) -> None:
     from fscost.analyze import By
     from fscost.report import document
     from fscost.report.terminal import print_parts
-    from fscost.view.difference import difference
+    from fscost.view.difference import difference, names
 
     sides = _sides(asked, profile)
     of_runs = sides[0][0] == sides[1][0]
-    first, second = (
-        _all_groups(asked, first_kept(source, [name], trust=asked.trust)[0])
-        for name, source in sides
-    )
-    one, other = _names([each for _, each in sides]) if of_runs else (name for name, _ in sides)
+    kept = [first_kept(source, [name], trust=asked.trust)[0] for name, source in sides]
+    first, second = (_all_groups(asked, each) for each in kept)
+    ends = [first.explanation.end, second.explanation.end]
+    one, other = names([each for _, each in sides]) if of_runs else (name for name, _ in sides)
     default = (By.CAUSE, By.STRUCTURE, By.FILE) if of_runs else (By.STRUCTURE,)
     bys = default if asked.by is None else (By(asked.by),)
-    found = difference(one, first, other, second, bys, asked.top or LINES // len(bys))
+    top = asked.top or LINES // len(bys)
+    found = difference(one, first, other, second, bys, top)
     title = f"{profile}: {found.title}" if of_runs else found.title
     if asked.json:
         value = {
             "title": title,
+            "first_end": ends[0],
+            "second_end": ends[1],
             "groups": found.tables[(By.STRUCTURE if By.STRUCTURE in bys else bys[0]).value],
             "tables": found.tables,
             "findings": found.findings,
         }
         sys.stdout.write(document.text("explain-diff", value))
-        return
-    findings = [f"- {finding}" for finding in found.findings]
-    print_parts(title, [*found.grids, *findings], sys.stdout)
-
-
-def _names(runs: Sequence[Path]) -> list[str]:
-    """Return the names of the runs' folders, or their whole paths if those names are the same."""
-    names = [each.resolve().name for each in runs]
-    return names if len(set(names)) == len(names) else [str(each) for each in runs]
+    else:
+        findings = [f"- {finding}" for finding in found.findings]
+        print_parts(title, [*found.notes, *found.grids, *findings], sys.stdout)
+    _refuse_damage([(each.recording, end) for each, end in zip(kept, ends, strict=True)])
 
 
 def _sides(asked: Asked, profile: str) -> list[tuple[str, Path]]:
@@ -474,12 +474,15 @@ def _tell_instant(asked: Asked, kept: list[Kept], at: str) -> None:
 
     only = _only(kept, "--at")
     around = AROUND if asked.around is None else asked.around
-    instant = analyze.at(only.recording, analyze.explain(only.recording), at, around)
+    whole = analyze.explain(only.recording)
+    instant = analyze.at(only.recording, whole, at, around)
     if asked.json:
-        sys.stdout.write(document.text("explain-at", {**only.json(), **instant.json()}))
-        return
-    for line in output.lines(instant, only.title, given_columns(sys.stdout)):
-        print(line)
+        value = {**only.json(), "end": whole.end, **instant.json()}
+        sys.stdout.write(document.text("explain-at", value))
+    else:
+        for line in output.lines(instant, only.title, given_columns(sys.stdout), whole.end):
+            print(line)
+    _refuse_damage([(only.recording, whole.end)])
 
 
 def _only(kept: list[Kept], option: str) -> Kept:

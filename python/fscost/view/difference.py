@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from fscost.analyze import By, Group, Report, groups
+from fscost.analyze.explain import incomplete
 from fscost.view.grid import Grid, plain
 from fscost.view.units import human_bytes, signed_bytes
 
@@ -15,9 +17,10 @@ _Row = tuple[str, int, int]
 @dataclass(frozen=True)
 class Difference:
     """Difference between two reports. `tables`: by grouping, one row for each group with the bytes
-    of both; each table adds up to the whole."""
+    of both; each table adds up to the whole. `notes`: whose recording is incomplete."""
 
     title: str
+    notes: Sequence[str]
     grids: Sequence[Grid]
     tables: Mapping[str, Sequence[Mapping[str, Any]]]
     findings: Sequence[str]
@@ -37,6 +40,11 @@ def difference(
     ]
     return Difference(
         plain(_title(one, first, other, second) + _largest(all_rows)),
+        [
+            plain(f"{name}: {told}")
+            for name, report in ((one, first), (other, second))
+            if (told := incomplete(report.explanation.end))
+        ],
         grids,
         {
             by.value: [
@@ -51,6 +59,12 @@ def difference(
             for finding in report.findings
         ],
     )
+
+
+def names(runs: Sequence[Path]) -> list[str]:
+    """Return the names of the runs' folders, or their whole paths if those names are the same."""
+    found = [each.resolve().name for each in runs]
+    return found if len(set(found)) == len(found) else [str(each) for each in runs]
 
 
 def _rows(first: Sequence[Group], second: Sequence[Group], top: int) -> list[_Row]:

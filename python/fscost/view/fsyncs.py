@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from fscost.analyze import Fsync, Fsyncs
+from fscost.analyze.explain import incomplete
 from fscost.view.grid import NOTHING, Grid, or_nothing, plain
 from fscost.view.units import human_bytes, human_ns
 
@@ -13,11 +14,15 @@ _UNTIED = (
 )
 
 
-def fsyncs_view(found: Fsyncs, write_bytes: int, top: int) -> tuple[str, list[Grid | str]]:
-    """Return a headline, and tables of the callers and of the `top` costliest calls."""
+def fsyncs_view(
+    found: Fsyncs, write_bytes: int, top: int, end: str = "finished"
+) -> tuple[str, list[Grid | str]]:
+    """Return a headline, and tables of the callers and of the `top` costliest calls. `end` is how
+    the recording ends."""
+    parts: list[Grid | str] = [told[0].upper() + told[1:]] if (told := incomplete(end)) else []
     if not found.calls:
-        return "No fsync, fdatasync or O_SYNC write was recorded.", []
-    parts: list[Grid | str] = [_callers(found.calls, top), _calls(found.calls, top)]
+        return "No fsync, fdatasync or O_SYNC write was recorded.", parts
+    parts += [_callers(found.calls, top), _calls(found.calls, top)]
     if not found.is_tied:
         parts.append(_UNTIED)
     if found.count > len(found.calls):

@@ -7,6 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from fscost import analyze
+from fscost.analyze.explain import incomplete
 from fscost.errors import FscostError
 from fscost.results import CellRecord, RunResults, how_to_fetch, kept_recording
 from fscost.view.grid import plain
@@ -88,7 +89,7 @@ def _explained(cell: CellRecord, recording: Path, number: int) -> Explained:
         plain(cell.cell),
         cell.repetition,
         report.write_bytes,
-        [plain(line) for line in report.findings],
+        [plain(line) for line in (incomplete(whole.end), *report.findings) if line],
         analyze.maps(whole, whole.measured),
         listed(report.groups),
         listed(analyze.largest(report.explanation, analyze.By.DIRECTORY, LARGEST)[0]),

@@ -125,6 +125,8 @@ class Wear:
     roaming_nand_write_bytes: float | None = None
     """NAND bytes if each repetition placed what it writes once elsewhere on the disk; None if that
     makes no difference, or was not asked for."""
+    end: str = "finished"
+    """How the recording ends, as in an explanation."""
 
     @property
     def device_amplification(self) -> float | None:
@@ -175,6 +177,7 @@ class Source:
     member: int = 0
     workload: "Workload | None" = None
     """The native workload of a trace, which holds everything known about it."""
+    end: str = "finished"
 
 
 def sources(
@@ -198,7 +201,7 @@ def sources(
     seconds = _seconds(capture.intervals(recording), phases, is_timed=bool(facts["begin_unix_ns"]))
     native = begun.result() if begun is not None else None
     return [
-        Source(recording, name, index, phases, seconds, native=native)
+        Source(recording, name, index, phases, seconds, native=native, end=str(facts["end"]))
         for index, name in enumerate(names)
         if disk is None or name == disk
     ]
@@ -369,6 +372,7 @@ def measure(
         life_most=most if device.values["pe_cycles_most"] else None,
         exact_nand_write_bytes=exact,
         roaming_nand_write_bytes=roaming,
+        end=source.end,
     )
 
 

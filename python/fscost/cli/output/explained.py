@@ -1,10 +1,13 @@
 """Report of a recording for the terminal: a table with bars, journal activity, and findings."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fscost.analyze import By, Group, Journal, Report
 from fscost.analyze.commits import Why
+from fscost.analyze.explain import incomplete
+from fscost.capture import VERIFY
+from fscost.errors import InputError
 from fscost.report.layout import hanging, wrapped
 from fscost.view.grid import plain
 from fscost.view.repetition import Repeated, span
@@ -61,10 +64,8 @@ def lines(report: Report, width: int | None, worn: "GroupWear | None" = None) ->
         f" {', '.join(report.wrote) or 'no phase'}; {unknown} unknown"
     )
     yield from _wrapped(told, width)
-    if explanation.end != "finished":
-        yield from _wrapped(
-            f"the recording is incomplete ({explanation.end}): only the part before is shown", width
-        )
+    if told := incomplete(explanation.end):
+        yield from _wrapped(told, width)
     if report.groups:
         yield ""
         yield from _table(report, width, worn)
@@ -78,6 +79,13 @@ def lines(report: Report, width: int | None, worn: "GroupWear | None" = None) ->
         yield ""
     for finding in report.findings:
         yield from _wrapped(f"- {finding}", width)
+
+
+def refuse_damage(ends: Iterable[tuple[object, str]]) -> None:
+    """Fail for recordings that are damaged, after the part before the damage was shown. `ends`:
+    each recording, and the end of its explanation."""
+    if damaged := [f"{name}: {end}" for name, end in ends if end.startswith("damaged")]:
+        raise InputError("; ".join(dict.fromkeys(damaged)), VERIFY)
 
 
 def disk_lines(

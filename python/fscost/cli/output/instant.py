@@ -3,8 +3,10 @@
 from collections.abc import Iterator, Sequence
 
 from fscost.analyze import BtrfsRecovery, Instant, Recovery, Request, Volatile, XfsRecovery
+from fscost.analyze.explain import incomplete
 from fscost.analyze.recovery import place
 from fscost.cli.output.explained import counted, facts, head, one_line
+from fscost.report.layout import wrapped
 from fscost.view.grid import plain
 from fscost.view.units import human_bytes, human_seconds
 
@@ -13,9 +15,12 @@ _MOST_VOLATILE = 4
 _MOST_NAMED = 3
 
 
-def lines(instant: Instant, title: str, width: int | None) -> Iterator[str]:
-    """Yield the lines of the screen. `width` is None if lines are not cut."""
+def lines(instant: Instant, title: str, width: int | None, end: str = "finished") -> Iterator[str]:
+    """Yield the lines of the screen. `width` is None if lines are not cut; `end` is how the
+    recording ends."""
     yield plain(f"{title} at {_time(instant.at_ns)}")
+    if told := incomplete(end):
+        yield from wrapped(plain(told), width) if width is not None else [plain(told)]
     yield ""
     yield from facts(_facts(instant), width)
     yield ""

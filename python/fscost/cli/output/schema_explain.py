@@ -97,6 +97,8 @@ class ExplainDiff(Document):
     """`fscost explain --diff --json`."""
 
     title: str
+    first_end: str = "finished"
+    second_end: str = "finished"
     groups: list[Pairs]
     """The table by structure, or by the grouping asked for."""
     tables: dict[str, list[Pairs]] = Field(default_factory=dict)
@@ -157,6 +159,7 @@ class ExplainAt(Document):
     recording: str
     profile: str = ""
     repetition: int = 0
+    end: str = "finished"
     at_ns: int
     phase: str
     phase_begin_ns: int

@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fscost import stats
+from fscost.analyze.explain import incomplete
 from fscost.cli.output import members
 from fscost.cli.output.emit import Outputs
-from fscost.cli.output.explained import one_line, percent
+from fscost.cli.output.explained import one_line, percent, refuse_damage
 from fscost.cli.output.wear_answer import Answer, Row
 from fscost.report import document
 from fscost.view.grid import NOTHING, Grid, or_nothing, plain
@@ -132,6 +133,10 @@ def emit(report: Report, outputs: Outputs) -> None:
         rows=lambda: [_values(each, report.rate) for each in report.entries],
         lead=list(report.answer.lead()),
     )
+    refuse_damage(
+        (", ".join(filter(None, (report.source, each.profile))), each.wear.end)
+        for each in report.entries
+    )
 
 
 def _title(report: Report) -> str:
@@ -223,6 +228,11 @@ def _median(values: Iterable[float | None], text: Callable[[float], str]) -> str
 
 
 def _notes(report: Report) -> Iterator[str]:
+    yield from dict.fromkeys(
+        plain(f"Caution: {'' if _name(each) == 'recording' else f'{_name(each)}: '}{told}.")
+        for each in report.entries
+        if (told := incomplete(each.wear.end, "replayed"))
+    )
     first = report.entries[0].wear
     device, geometry = report.device, first.geometry
     unit = geometry["unit_bytes"]
@@ -415,6 +425,7 @@ def _json_text(report: Report) -> str:
     entries = []
     for each in report.entries:
         found = _values(each, report.rate) | {
+            "end": each.wear.end,
             "geometry": dict(each.wear.geometry),
             "erases": each.wear.erases.tolist(),
         }
