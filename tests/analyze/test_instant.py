@@ -66,6 +66,15 @@ def test_requests_before_under_way_and_after_are_listed() -> None:
         assert requests.last_flush_ns == 30
 
 
+def test_no_request_is_listed_before_or_after_if_none_is_asked_for() -> None:
+    requests = _Requests(60, 0)
+    for part in (WRITES[:3], WRITES[3:]):
+        requests.add(batch(*part))
+    assert (requests.before, requests.after) == ([], [])
+    assert [each.complete_ns for each in requests.under_way] == [70, 80]
+    assert requests.last_flush_ns == 30
+
+
 @pytest.fixture
 def logged(tmp_path: Path) -> Path:
     """Return a recording of a disk without a file system: A, flushed, then B, and C by FUA, then

@@ -176,8 +176,9 @@ class _Requests:
             newest_ns = int(complete[flushes].max(initial=-1))
             if newest_ns >= 0:
                 self.last_flush_ns = max(self.last_flush_ns or 0, newest_ns)
-            newest = _listed(batch.take(pa.array(past[-self._count :])))
-            self.before = [*self.before, *newest][-self._count :]
+            newest = _listed(batch.take(pa.array(past[max(len(past) - self._count, 0) :])))
+            before = [*self.before, *newest]
+            self.before = before[max(len(before) - self._count, 0) :]
         under_way = np.flatnonzero((submit <= self._at_ns) & (complete > self._at_ns))
         self.under_way += _listed(batch.take(pa.array(under_way)))
         later = np.flatnonzero(submit > self._at_ns)[: self._count - len(self.after)]
