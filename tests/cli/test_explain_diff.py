@@ -1,13 +1,16 @@
 """`fscost explain --diff`: the groups of a difference add up to it."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.kept_runs import run_of
 
 Run = Callable[..., Any]
+EXT4 = Path(__file__).parents[2] / "crates/explain/tests/data/ext/ext4.fscost"
 COMMAND = "for i in 1 2 3 4 5 6; do echo $i > f$i; sync f$i; done"
 
 
@@ -79,3 +82,17 @@ def test_one_profile_of_two_runs(fscost: Run, tmp_path: Path) -> None:
     text = fscost("explain", *paths, "--diff", "ext4", "--by", "file").stdout
     assert text.startswith("ext4: before wrote ")
     assert " less than after (" in text
+
+
+def test_json_has_all_groups_and_the_terminal_the_largest(fscost: Run, tmp_path: Path) -> None:
+    for name in ("before", "after"):
+        run_of(tmp_path / name, "r")
+        shutil.copy(EXT4, tmp_path / name / "r")
+    diff = ("explain", "before", "after", "--diff", "ext4", "--all")
+    for more, by in (((), "file"), (("--by", "file"), "file")):
+        rows = json.loads(fscost(*diff, *more, "--json").stdout)["tables"][by]
+        assert len(rows) > 20
+        assert not any(row["name"].endswith(" more)") for row in rows)
+        assert " more)" in fscost(*diff, *more).stdout
+    [*_, rest] = json.loads(fscost(*diff, "--top", "2", "--json").stdout)["tables"]["file"]
+    assert rest["name"].endswith(" more)")

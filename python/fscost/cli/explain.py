@@ -402,7 +402,7 @@ def _tell_difference(asked: Asked, profile: str) -> None:
     one, other = names([each for _, each in sides]) if of_runs else (name for name, _ in sides)
     default = (By.CAUSE, By.STRUCTURE, By.FILE) if of_runs else (By.STRUCTURE,)
     bys = default if asked.by is None else (By(asked.by),)
-    top = asked.top or LINES // len(bys)
+    top = asked.top or (JSON_GROUPS if asked.json else LINES // len(bys))
     found = difference(one, first, other, second, bys, top)
     title = f"{profile}: {found.title}" if of_runs else found.title
     if asked.json:
