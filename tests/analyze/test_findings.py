@@ -159,6 +159,13 @@ def test_small_files_are_not_blamed_for_what_fsync_cost() -> None:
     assert not [line for line in said([*files(100, 1), *commits]) if "files of" in line]
 
 
+@pytest.mark.parametrize("is_timed", [True, False])
+def test_small_files_are_blamed_only_if_the_share_of_fsync_is_known(is_timed: bool) -> None:
+    rows = [*files(100, 1), *commit(1, [("inode_table", each) for each in range(30)], 90 * S)]
+    found = analyze.findings(explanation(rows, marks=MARKS, is_timed=is_timed))
+    assert any("files of" in line for line in found) == is_timed
+
+
 def test_what_xfs_logs_again_is_no_whole_block() -> None:
     item = {"cause": "directory_entries", "length": BLOCK}
     rows = [

@@ -178,3 +178,38 @@ def test_words_that_do_not_fit_go_on_below() -> None:
     assert first.endswith("journal 56.7 %,")
     assert second == " " * first.index("journal") + "metadata 43.3 %"
     assert len(list(explained.columns(rows, None, 4))) == 2
+
+
+def test_the_median_size_is_that_of_json() -> None:
+    rows = [
+        *commit(1, [("inode_table", 1)], 10 * S),
+        *commit(2, [("inode_table", each) for each in range(4)], 20 * S),
+    ]
+    journal = of(rows, marks=MARKS)
+    found = journal.json()
+    assert (found["transaction_blocks_median"], found["transaction_bytes_median"]) == (
+        2.5,
+        4.5 * BLOCK,
+    )
+    report = analyze.report(explanation(rows, marks=MARKS), ["work"], analyze.By.STRUCTURE, 5)
+    assert "size 2.5 blocks (18.0 KiB) median, 4 (24.0 KiB) maximum" in [
+        " ".join(line.split()) for line in explained.lines(report, None)
+    ]
+
+
+def test_without_times_no_commit_has_a_reason() -> None:
+    rows = commit(1, [("inode_table", 1)], 10 * S)
+    for is_timed in (True, False):
+        found = of(rows, marks=MARKS, is_timed=is_timed).json()
+        names = [f"commits_{why}" for why in ("forced", "timer", "settle", "other")]
+        counts = [found[name] for name in [*names, "forced_atime_write_bytes"]]
+        assert counts == ([0, 0, 1, 0, 0] if is_timed else [None] * 5)
+
+
+def test_a_line_without_reasons_ends_without_a_comma() -> None:
+    rows = [row("fs_tree", transaction=8), row("superblock", transaction=8, offset=65536)]
+    for is_timed, end in ((True, "of trees, 1 at the end of a phase (inferred)"), (False, "trees")):
+        whole = explanation(rows, family="btrfs", marks=MARKS, is_timed=is_timed)
+        report = analyze.report(whole, ["work"], analyze.By.STRUCTURE, 5)
+        [line] = [each for each in explained.lines(report, None) if each.startswith("commits")]
+        assert line.endswith(end)

@@ -159,10 +159,10 @@ def _directory(explanation: Explanation, total: int) -> Iterator[str]:
         )
 
 
-def _files(explanation: Explanation, total: int, forced: int) -> Iterator[str]:
+def _files(explanation: Explanation, total: int, forced: int | None) -> Iterator[str]:
     """Yield findings about files for which metadata is the main cost: a single file, or many small
     ones. `forced`: bytes of metadata that were written because of calls, not because of the number
-    of files."""
+    of files; None if unknown."""
     sums = explanation.sums(*keys(By.FILE))
     path = sums["path"].combine_chunks()
     # Group 0 has no path. As numbers of bytes, floats are exact.
@@ -187,7 +187,8 @@ def _files(explanation: Explanation, total: int, forced: int) -> Iterator[str]:
     data = int(data_of[1:].sum())
     other = total - kinds(explanation)[DATA]
     are_small = count >= MANY_FILES and data / count <= SMALL_FILE_BYTES
-    if are_small and other >= WORTH_NAMING * total and forced < other / 2:
+    is_for_files = forced is not None and forced < other / 2
+    if are_small and other >= WORTH_NAMING * total and is_for_files:
         yield (
             f"{count:,} files of {size(data / count)} of data each, on average, cost"
             f" {size(other / count)} of metadata and journal each"

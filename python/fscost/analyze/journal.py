@@ -71,8 +71,25 @@ class Journal:
     log_sync_bytes: int = 0
 
     @property
-    def forced_bytes(self) -> int:
-        """Bytes of transactions and log trees that were forced by calls."""
+    def is_untold(self) -> bool:
+        """True if the recording has no times, so that the reasons of commits are unknown."""
+        return self.reasons.count(Why.UNTOLD) > 0
+
+    @property
+    def blocks_median(self) -> float | None:
+        """Median of the transactions' blocks; None if there are none."""
+        return _median(self.transaction_blocks)
+
+    @property
+    def bytes_median(self) -> float | None:
+        """Median of the transactions' bytes; None if there are none."""
+        return _median(self.transaction_bytes)
+
+    @property
+    def forced_bytes(self) -> int | None:
+        """Bytes of transactions and log trees that were forced by calls; None if unknown."""
+        if self.is_untold:
+            return None
         return self.log_sync_bytes + int(
             self.transaction_bytes[self.reasons.why == Why.FORCED.value].sum()
         )
@@ -99,14 +116,13 @@ class Journal:
 
     def json(self) -> dict[str, Any]:
         """Convert to the printed JSON form."""
-        blocks, sizes = self.transaction_blocks, self.transaction_bytes
         return {
             "family": self.family,
             "transactions": self.count,
-            "transaction_blocks_median": _median(blocks),
-            "transaction_blocks_max": _most(blocks),
-            "transaction_bytes_median": _median(sizes),
-            "transaction_bytes_max": _most(sizes),
+            "transaction_blocks_median": self.blocks_median,
+            "transaction_blocks_max": _most(self.transaction_blocks),
+            "transaction_bytes_median": self.bytes_median,
+            "transaction_bytes_max": _most(self.transaction_bytes),
             "journal_write_bytes": self.bytes,
             "copies": self.copies,
             "copy_write_bytes": self.copy_bytes,
@@ -117,11 +133,11 @@ class Journal:
             "atime_copy_write_bytes": self.atime_copy_bytes,
             "checkpoint_write_bytes": self.checkpoint_bytes,
             **{
-                f"commits_{why}": self.reasons.count(why)
+                f"commits_{why}": None if self.is_untold else self.reasons.count(why)
                 for why in (Why.FORCED, Why.TIMER, Why.SETTLE, Why.OTHER)
             },
             "commits_inferred": self.reasons.inferred,
-            "forced_atime_write_bytes": self.forced_atime_bytes,
+            "forced_atime_write_bytes": None if self.is_untold else self.forced_atime_bytes,
             "log_syncs": self.log_syncs,
             "log_sync_write_bytes": self.log_sync_bytes,
         }

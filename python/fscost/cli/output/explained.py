@@ -229,18 +229,19 @@ def _log_trees_and_commits(journal: Journal) -> Iterator[tuple[str, str]]:
     if journal.count:
         trees = human_bytes(int(journal.transaction_bytes.sum()))
         generations = counted(journal.count, "generation")
-        yield "commits", f"{generations}, {trees} of trees, {_why(journal)}"
+        why = _why(journal)
+        yield "commits", f"{generations}, {trees} of trees{f', {why}' if why else ''}"
 
 
 def _sizes(journal: Journal) -> str:
     """Describe the median and maximum size of the transactions."""
     unit = "block" if journal.family == "ext" else "item"
-    sizes = sorted(journal.transaction_bytes.tolist())
-    blocks = sorted(journal.transaction_blocks.tolist())
-    middle = journal.count // 2
+    median, most = journal.blocks_median or 0, int(journal.transaction_blocks.max())
+    # The median of an even number of transactions may lie between two whole numbers.
+    blocks = counted(int(median), unit) if median == int(median) else f"{median:,.1f} {unit}s"
     return (
-        f"{counted(blocks[middle], unit)} ({human_bytes(sizes[middle])}) median,"
-        f" {blocks[-1]:,} ({human_bytes(sizes[-1])}) maximum"
+        f"{blocks} ({human_bytes(journal.bytes_median or 0)}) median,"
+        f" {most:,} ({human_bytes(int(journal.transaction_bytes.max()))}) maximum"
     )
 
 
