@@ -3,6 +3,7 @@
 import hashlib
 import json
 import random
+import resource
 import signal
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from fscost.errors import InputError
+from fscost.errors import DiskFullError, InputError
 from fscost.results import (
     JOURNAL,
     SAMPLES,
@@ -22,6 +23,7 @@ from fscost.results import (
     Manifest,
     RunStore,
     SampleRow,
+    journal,
     load,
     with_totals,
 )
@@ -131,6 +133,23 @@ def test_cells_between_whole_writes_are_in_the_journal(
     assert not (run / JOURNAL).exists()
     assert again.results.samples.equals(store.results.samples)
     assert load(run).manifest == store.manifest
+
+
+def test_a_journal_that_cannot_grow_is_one_error_that_names_it(
+    run: Path, record: Callable[..., CellRecord]
+) -> None:
+    """EFBIG, which is handled like a full disk. The cells before stay readable."""
+    entry = journal.Entry("", 1.0, record("ext4", 1), [])
+    journal.append(run, entry)
+    size = (run / JOURNAL).stat().st_size
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size + 10, before[1]))
+    try:
+        with pytest.raises(DiskFullError, match=rf"{JOURNAL} cannot be written: File too large"):
+            journal.append(run, entry)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert len(load(run).manifest.cells) == 2
 
 
 def test_a_journal_of_an_earlier_manifest_is_ignored(

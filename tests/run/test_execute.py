@@ -1,5 +1,7 @@
 """The run loop: order, repetitions, skipped cells, failures, and kept files."""
 
+import errno
+import os
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -8,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from fscost.errors import HostError, InputError
+from fscost.errors import DiskFullError, HostError, InputError
 from fscost.lab.base import CellResult, LabOptions
 from fscost.lab.fake import FakeLab
 from fscost.matrix import Cell
-from fscost.results import RunFullError, limits, load
+from fscost.results import JOURNAL, RunFullError, limits, load
 from fscost.run import RunOutcome, RunSpec, StoppingRule, commands
 from fscost.workload import resolve
 
@@ -168,6 +170,31 @@ def test_a_host_that_fails_in_the_middle_keeps_what_is_done(spec: Make, go: Go) 
     assert caught.value.what == "no loop device is free"
     found = load(spec().folder)
     assert (len(found.manifest.done), found.manifest.state) == (4, "stopped")
+    assert sorted(path.name for path in (spec().folder / "cells").iterdir()) == sorted(
+        cell.cell for cell in found.manifest.done
+    )
+
+
+@pytest.mark.parametrize("name", ["journal.jsonl", "recording.fsc"])
+def test_a_disk_that_is_full_only_when_a_cell_is_kept_ends_the_run(
+    spec: Make, go: Go, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    fsync, failed = os.fsync, list[str]()
+
+    def full(descriptor: int) -> None:
+        path = str(Path(f"/proc/self/fd/{descriptor}").readlink())
+        # Only once: there is room for the manifest.
+        if not failed and path.endswith(f"/{name}") and (spec().folder / JOURNAL).exists():
+            failed.append(path)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(DiskFullError, match=f"{name} cannot be written: No space") as caught:
+        go(spec(keep="all", stopping=StoppingRule(8, 8)))
+    assert "continue with --resume" in str(caught.value.remedy)
+    found = load(spec().folder)
+    assert found.manifest.state == "stopped"
     assert sorted(path.name for path in (spec().folder / "cells").iterdir()) == sorted(
         cell.cell for cell in found.manifest.done
     )

@@ -21,7 +21,8 @@ for a new one below a folder that other users control.
 Files created under sudo belong to the user who called it (`owner`).
 
 Elsewhere, a symbolic link is followed only if it belongs to the caller or to root. A file that
-cannot be written is reported as one `InputError` or `HostError`.
+cannot be written is reported as one `InputError` or `HostError`; `reported` does so for what others
+write.
 """
 
 from fscost.files.descriptor import descriptor
@@ -35,7 +36,15 @@ from fscost.files.trust import (
     remove_folders,
     replaceable,
 )
-from fscost.files.write import check_output, creating, growing, replacing, require_space, seal
+from fscost.files.write import (
+    check_output,
+    creating,
+    growing,
+    replacing,
+    reported,
+    require_space,
+    seal,
+)
 
 __all__ = [
     "check_output",
@@ -53,6 +62,7 @@ __all__ = [
     "remove_folders",
     "replaceable",
     "replacing",
+    "reported",
     "require_space",
     "seal",
     "sudo_caller",

@@ -24,6 +24,7 @@ _NO_UNNAMED = (errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL)
 """Errors of open(2) for O_TMPFILE if the file system, or a layer above it, does not support it."""
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOENT)
 ANOTHER = "name another file"
+WHY = "find out why fscost cannot write there"
 
 
 @contextmanager
@@ -39,7 +40,7 @@ def replacing(path: Path, remedy: str = ANOTHER, *, follow: bool = True) -> Iter
     only a regular file is replaced, and a link is refused whoever owns it. An unpacked archive
     belongs to the caller with all its links.
     """
-    with _errors(path, remedy), found(path, follow=follow) as place:
+    with reported(path, remedy), found(path, follow=follow) as place:
         if follow and _is_stream(place):
             with _stream(place) as file:
                 yield file
@@ -61,7 +62,7 @@ def creating(path: Path) -> Iterator[IO[bytes]]:
     Native code opens the file by its descriptor (`file.fileno()`), so nobody can put another file
     in its place.
     """
-    with _errors(path, ANOTHER), found(path) as place:
+    with reported(path, ANOTHER), found(path) as place:
         _refuse_existing(place)
         with _part(place) as part:
             yield part.file
@@ -86,7 +87,7 @@ def require_space(file: IO[bytes], path: Path, size_bytes: int) -> None:
 def growing(path: Path, *, again: bool = False) -> BinaryIO:
     """Open a new file of mode 0600 that is visible while it grows. With `again`, an earlier attempt
     may have begun it. Links are not followed, and nothing but a regular file is continued."""
-    with _errors(path, ANOTHER), found(path, follow=False) as place:
+    with reported(path, ANOTHER), found(path, follow=False) as place:
         flags = (_NEW & ~os.O_EXCL if again else _NEW) | os.O_APPEND
         (_refuse if again else _refuse_existing)(place)
         return os.fdopen(os.open(place.name, flags, PRIVATE, dir_fd=place.folder), "wb")
@@ -94,16 +95,18 @@ def growing(path: Path, *, again: bool = False) -> BinaryIO:
 
 def seal(path: Path) -> str:
     """Make a file that others have written durable, with its name; return its SHA-256."""
-    with open_regular(path) as file:
-        os.fsync(file.fileno())
-        found = hashlib.file_digest(file, "sha256").hexdigest()
-    sync_folder(path.parent)
-    return found
+    # The disk may be full only now.
+    with reported(path, WHY):
+        with open_regular(path) as file:
+            os.fsync(file.fileno())
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+        sync_folder(path.parent)
+        return found
 
 
 def check_output(path: Path, *, follow: bool = True) -> None:
     """Raise the errors of `replacing` in advance, before long work."""
-    with _errors(path, ANOTHER), found(path, follow=follow) as place:
+    with reported(path, ANOTHER), found(path, follow=follow) as place:
         if follow and _is_stream(place):
             return
         _refuse(place)
@@ -112,7 +115,8 @@ def check_output(path: Path, *, follow: bool = True) -> None:
 
 
 @contextmanager
-def _errors(path: Path, remedy: str) -> Iterator[None]:
+def reported(path: Path, remedy: str) -> Iterator[None]:
+    """Report an OSError while a file is written, as one error that names it."""
     try:
         yield
     except FscostError:

@@ -15,6 +15,7 @@ from fscost.results.table import SCHEMA, SampleRow
 
 JOURNAL = "journal.jsonl"
 _LARGEST_BYTES = 128 << 20
+_REMEDY = "find out why fscost cannot write there"
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,9 @@ class Entry(typed.Table):
 def append(folder: Path, entry: Entry) -> None:
     """Append an entry, and make it durable."""
     line = json.dumps(asdict(entry), ensure_ascii=False, allow_nan=False)
-    with files.growing(folder / JOURNAL, again=True) as file:
+    path = folder / JOURNAL
+    # Closing the file writes, too, what a full disk refused before.
+    with files.reported(path, _REMEDY), files.growing(path, again=True) as file:
         file.write(line.encode("utf-8", "backslashreplace") + b"\n")
         file.flush()
         os.fsync(file.fileno())
