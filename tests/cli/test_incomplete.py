@@ -93,3 +93,24 @@ def test_a_page_says_it_too(tmp_path: Path) -> None:
     first, second = kept(load(tmp_path / "run")).explained
     assert not any("incomplete" in each for each in first.findings)
     assert second.findings[0].startswith(CUT)
+
+
+@pytest.mark.parametrize("more", [(), ("--json",)])
+def test_what_a_device_cannot_be_shown_for_is_said(
+    fscost: Run, tmp_path: Path, more: tuple[str, ...]
+) -> None:
+    show = ("show", "run", "--ssd", "sd-card-32gb", *more)
+    run_of(tmp_path / "run", "a", "b", "")
+    assert "--ssd needs recordings, and run kept none" in fscost(*show, check=(2,)).stderr
+    cut(tmp_path / "run" / "a")
+    ended = fscost(*show)
+    assert "nand_write_bytes" in ended.stdout if more else "NAND" in ended.stdout
+    told = "run: not replayed: ext4 -o commit=30, xfs, because no recording is kept"
+    assert told in ended.stderr.splitlines()
+    assert f"run: ext4: {CUT}" in ended.stderr
+    whole(tmp_path / "run" / "a")
+    whole(tmp_path / "run" / "b")
+    run_of(tmp_path / "other", "a")
+    whole(tmp_path / "other" / "a")
+    differ = ("diff", "run", "other", "--ssd", "sd-card-32gb", *more)
+    assert fscost(*differ).stderr == "run: not replayed: xfs, because no recording is kept\n"

@@ -9,13 +9,14 @@ from typing import Any
 import typer
 
 from fscost.cli.diff import Options
+from fscost.cli.lines import say
 from fscost.cli.output.emit import STDOUT, write
 from fscost.errors import InputError
 from fscost.report import changes, document
 from fscost.report.junit import junit
 from fscost.report.machine import csv_of
 from fscost.report.terminal import print_parts
-from fscost.results import METRICS, RunResults, kept_recording, load
+from fscost.results import METRICS, RunResults, load
 from fscost.view.changes import Changes, Condition, compared, headline, reasons
 from fscost.view.grid import Grid, plain
 from fscost.view.per import parse_per
@@ -67,12 +68,8 @@ def _worn(results: list[RunResults], ssd: str) -> list[RunResults]:
     from fscost import wear
 
     device = wear.find(ssd)
-    for run in results:
-        if not any(kept_recording(run.folder, cell) for cell in run.manifest.done):
-            raise InputError(
-                f"--ssd needs recordings, and {run.folder} kept none",
-                "make the run again with --keep one, or drop --ssd",
-            )
+    for note in [note for run in results for note in wear.unreplayed(run)]:
+        say(note)
     return [wear.replayed(run, device) for run in results]
 
 

@@ -52,6 +52,7 @@ class Options:
 @with_fields
 def show(options: Options) -> None:
     """Print the tables of a finished run again, in any format."""
+    from fscost.cli.lines import say
     from fscost.cli.output.emit import Outputs
     from fscost.results import load
     from fscost.view.per import parse_per
@@ -68,8 +69,13 @@ def show(options: Options) -> None:
     outputs = Outputs(options.json, options.csv, options.markdown, choice, is_brief=options.brief)
     outputs.check()
     results = load(options.run, trust=options.trust)
+    notes: list[str] = []
     if options.ssd is not None:
         from fscost import wear
 
-        results = wear.replayed(results, wear.find(options.ssd))
+        device = wear.find(options.ssd)
+        notes = wear.unreplayed(results)
+        results = wear.replayed(results, device)
     outputs.emit(results)
+    for note in notes:
+        say(note)

@@ -3,7 +3,7 @@ by cause."""
 
 from fscost.wear.array import Shape, of_options
 from fscost.wear.array import parse as parse_array
-from fscost.wear.columns import replayed, worn
+from fscost.wear.columns import replayed, unreplayed, worn
 from fscost.wear.counters import Counters
 from fscost.wear.counters import read as read_counters
 from fscost.wear.device import (
@@ -62,5 +62,6 @@ __all__ = [
     "sources",
     "times",
     "trace_sources",
+    "unreplayed",
     "worn",
 ]

@@ -7,7 +7,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fscost import results
+from fscost import capture, results
+from fscost.analyze.explain import incomplete
+from fscost.errors import InputError
 from fscost.results import METRICS, TOTAL, CellRecord, RunResults, SampleRow
 from fscost.results.worn import EXACT, NAND, ROAMING, RUNS, YEARS
 from fscost.wear.device import Device
@@ -30,6 +32,26 @@ def worn(recording: Path, measured: Sequence[str], device: Device) -> dict[str, 
         | {metric: value for metric, value in ends.items() if value is not None}
         | ({RUNS: min(runs)} if runs else {})
     )
+
+
+def unreplayed(run: RunResults) -> list[str]:
+    """Return notes on profiles without a recording to replay, and on recordings that are
+    incomplete. InputError if the run has no recording at all."""
+    found = {cell.cell: results.kept_recording(run.folder, cell) for cell in run.manifest.done}
+    with_one = {cell.profile for cell in run.manifest.done if found[cell.cell]}
+    if not with_one:
+        raise InputError(
+            f"--ssd needs recordings, and {run.folder} kept none",
+            results.how_to_fetch(run.manifest.cells)
+            or "make the run again with --keep one, or drop --ssd",
+        )
+    without = [name for name in run.manifest.profile_names if name not in with_one]
+    notes = [f"not replayed: {', '.join(without)}, because no recording is kept"] if without else []
+    for cell in run.manifest.done:
+        path = found[cell.cell]
+        told = "" if path is None else incomplete(capture.info(path)["end"], "replayed")
+        notes += [f"{cell.profile}: {told}"] if told else []
+    return [f"{run.folder}: {note}" for note in notes]
 
 
 def replayed(run: RunResults, device: Device) -> RunResults:
