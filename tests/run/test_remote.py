@@ -3,6 +3,7 @@
 import itertools
 import os
 import pickle
+import stat
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -199,6 +200,11 @@ def test_recordings_go_to_a_store_and_come_back(
     }
     url = next(place.url for cell in cells if (place := stored(cell)))
     assert url.startswith(f"{shared}/")
+    written = [tmp_path / "shared", *(tmp_path / "shared").rglob("*")]
+    assert {(path.is_dir(), stat.S_IMODE(path.stat().st_mode)) for path in written} == {
+        (True, 0o700),
+        (False, 0o600),
+    }
     assert kept(outcome.results).missing == {
         "ext4": f"its recording is in a store: `fscost recording fetch RUN --from {url}`"
     }
@@ -210,6 +216,41 @@ def test_recordings_go_to_a_store_and_come_back(
         assert path.read_bytes() == b"fake"
     fetch(one.folder, url)  # again: nothing to do
     assert capsys.readouterr().out == ""
+
+
+def test_two_runs_never_share_a_folder_of_a_store(spec: Make, run: Run, tmp_path: Path) -> None:
+    """Long names differ at their end, and both runs begin in the same second."""
+    urls = set()
+    for name in ("first", "second"):
+        folder = tmp_path / f"2026-11-29-1120-a-workload-of-a-long-name-{name}"
+        once = {"profiles": spec().profiles[:1], "stopping": StoppingRule(1, 1)}
+        one = spec(folder=folder, keep="one", store=f"file://{tmp_path}/shared", **once)
+        [cell] = run(one, Machines()).results.manifest.cells
+        place = stored(cell)
+        assert place is not None
+        assert place.url.endswith(folder.name)
+        urls.add(place.url)
+    assert len(urls) == 2
+
+
+def test_a_run_whose_recordings_are_in_a_store_is_not_resumed_without(
+    spec: Make, go: Go, run: Run, tmp_path: Path
+) -> None:
+    shared = f"file://{tmp_path}/shared"
+    assert run(spec(keep="all", store=shared), Machines(interrupts_at=8)).interrupted
+    before = (spec().folder / "manifest.json").read_bytes()
+    with pytest.raises(InputError, match="are in a store, and none is named now") as caught:
+        run(spec(keep="all", resume=True), Machines())
+    assert caught.value.remedy == f"add --recordings-to {shared}"
+    assert (spec().folder / "manifest.json").read_bytes() == before
+    outcome = run(spec(keep="all", resume=True, store=shared), Machines())
+    assert all(map(stored, outcome.results.manifest.cells))
+    assert len(outcome.results.manifest.cells) == 9
+
+
+def test_files_of_a_machine_that_was_lost_since_are_lost() -> None:
+    with pytest.raises(LostError, match="before its files were read"):
+        ray.RayCluster("auto", print).read("one", "ext4.0", "recording.fscost", 0)
 
 
 def test_a_recording_is_read_on_the_machine_that_made_it(

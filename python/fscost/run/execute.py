@@ -29,6 +29,7 @@ from fscost.run.spec import RunSpec
 from fscost.run.stopping import remaining_s, why_stop
 from fscost.workload.model import Workload
 
+_LONGEST_NAME = 255
 _Ending = Literal["finished", "interrupted", "stopped"]
 
 
@@ -388,8 +389,9 @@ def _make_cell_dir(folder: Path) -> None:
 
 
 def _name_in_store(store: RunStore) -> str:
-    """Name of a run's folder in a store, which other runs use, too."""
-    return run_folder.slug(f"{store.manifest.started_utc}-{store.folder.absolute().name}")
+    """Name of a run's folder in a store, which other runs use, too: nothing of it is cut."""
+    name = f"{store.manifest.started_utc}-{store.folder.absolute().name}"
+    return run_folder.slug(name, longest=_LONGEST_NAME)
 
 
 def _machine(store: RunStore, repetition: int) -> str | None:

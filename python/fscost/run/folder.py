@@ -16,7 +16,17 @@ from fscost import files, host
 from fscost.errors import HostError, InputError
 from fscost.lab.base import Site
 from fscost.profile import plan_format
-from fscost.results import CELLS, INPUTS, JOURNAL, MANIFEST, SAMPLES, Manifest, RunStore, Skipped
+from fscost.results import (
+    CELLS,
+    INPUTS,
+    JOURNAL,
+    MANIFEST,
+    SAMPLES,
+    Manifest,
+    RunStore,
+    Skipped,
+    stored,
+)
 from fscost.run.record import RUN_ENDING_KINDS
 from fscost.run.spec import RunSpec, plain
 
@@ -37,9 +47,9 @@ def default_folder(name: str, now: datetime | None = None) -> Path:
     return next(each for each in itertools.chain([folder], others) if not os.path.lexists(each))
 
 
-def slug(name: str) -> str:
+def slug(name: str, longest: int = 40) -> str:
     """Turn `name` into a folder name that needs no shell quoting."""
-    return re.sub(r"[^0-9A-Za-z._]+", "-", name)[:40].strip("-.") or "run"
+    return re.sub(r"[^0-9A-Za-z._]+", "-", name)[:longest].strip("-.") or "run"
 
 
 def folders(names: Collection[str]) -> dict[str, str]:
@@ -124,7 +134,9 @@ def reopen(spec: RunSpec, site: Site) -> RunStore:
     _same(spec.folder, "profiles", earlier.profiles, [plain(profile) for profile in spec.profiles])
     _same(spec.folder, "workload", earlier.workload, _workload(spec))
     _same(spec.folder, "options", earlier.options, spec.options)
-    _same_versions(spec, earlier, site.environment(spec.profiles))
+    environment = site.environment(spec.profiles)
+    _same_versions(spec, earlier, environment)
+    _same_store(spec, earlier, environment)
     full = {kept.cell for kept in earlier.cells if kept.kind in RUN_ENDING_KINDS}
     if full:
         store.drop(full)
@@ -152,6 +164,20 @@ def _same_versions(spec: RunSpec, earlier: Manifest, environment: Mapping[str, A
     before, now = (each.get("tools", {}) for each in (earlier.environment, environment))
     for name in sorted(needed):
         _same(spec.folder, name, before.get(name), now.get(name))
+
+
+def _same_store(spec: RunSpec, earlier: Manifest, environment: Mapping[str, Any]) -> None:
+    """Refuse to fill this machine's disk with recordings whose like went to a store. The user names
+    it again, because the manifest may be a stranger's."""
+    if spec.store or "machines" not in environment:
+        return
+    for cell in earlier.cells:
+        if (place := stored(cell)) is not None:
+            url = shlex.quote(place.url.rpartition("/")[0])
+            raise InputError(
+                f"the recordings of {spec.folder} are in a store, and none is named now",
+                f"add --recordings-to {url}",
+            )
 
 
 def discard(folder: Path, existed: bool) -> None:

@@ -141,10 +141,13 @@ class RayCluster:
 
     def read(self, machine: str, cell: str, name: str, offset: int) -> bytes:
         """Read a piece of a file of a finished cell."""
+        actor = self._actors.get(machine)
+        if actor is None:
+            raise LostError("it was lost before its files were read")
         import ray
 
         try:
-            piece: bytes = ray.get(self._actors[machine].read.remote(cell, name, offset))
+            piece: bytes = ray.get(actor.read.remote(cell, name, offset))
         except ray.exceptions.RayError as error:
             raise LostError(_why(error)) from error
         return piece
