@@ -1,17 +1,21 @@
 """Runs in the fake lab."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.machines import Machines
 
 from fscost.lab.fake import FakeLab
-from fscost.matrix import Cell
+from fscost.lab.spec import LabSpec
+from fscost.matrix import Cell, repetitions
 from fscost.profile.model import Profile
 from fscost.results import CellRecord
 from fscost.run import Estimate, Listener, Local, RunOutcome, RunSpec, StoppingRule, execute
+from fscost.run.executor.remote import Remote
+from fscost.run.executor.survey import Question
 from fscost.workload.model import Step, Workload
 
 PROFILES = (
@@ -105,5 +109,29 @@ def go(tmp_path: Path, heard: Heard) -> Callable[..., RunOutcome]:
         return execute(
             spec, Local(lab or FakeLab()), heard, lock=f"fscost.test.{os.getpid()}.{tmp_path.name}"
         )
+
+    return run
+
+
+@pytest.fixture
+def workers_leave_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    folder = tmp_path / "workers"
+    folder.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    yield
+    assert list(folder.iterdir()) == []
+
+
+@pytest.fixture
+def run(tmp_path: Path, heard: Heard, workers_leave_nothing: None) -> Callable[..., RunOutcome]:
+    """Execute a run on a cluster whose machines have the fake lab with these options."""
+
+    def run(spec: RunSpec, machines: Machines, lab: str = "") -> RunOutcome:
+        cells = tuple(next(repetitions(spec.profiles, spec.workload, spec.seed)))
+        lock = f"fscost.test.{os.getpid()}.{tmp_path.name}"
+        lab_spec = LabSpec("fake", fake=lab)
+        question = Question(lab_spec, lock, cells, spec.disk_size_bytes, 0, spec.store)
+        executor = Remote(machines, question, machines.said.append)
+        return execute(spec, executor, heard, lock=None)
 
     return run
