@@ -74,6 +74,7 @@ def test_braces_with_a_comma_are_choices(spelling: str, expected: list[str] | No
             {"type": ["ext4", "xfs"], "-noatime": ["without -noatime", "-noatime"]},
         ),
         ("ext4 -o data={,journal}", {"data": ["without data", "data=journal"]}),
+        ("ext{3,4} -o {a,b}", {"ext": ["ext3", "ext4"], "a|b": ["a", "b"]}),
         ("ext4 -o no{,dir}atime", {"no": ["without dir", "nodir"]}),
     ],
 )

@@ -16,7 +16,7 @@ from fscost.request.model import AUTO, Place, Request
 from fscost.request.request import absolute_images, to_spec
 from fscost.results import MANIFEST, RunResults, load
 from fscost.run import slug
-from fscost.view.changes import Changes, Condition, compared
+from fscost.view.changes import Condition, compared
 from fscost.view.grid import plain
 
 
@@ -45,7 +45,8 @@ def ran(
             "--against has nothing to check: no chosen workload has fail_if",
             f"write fail_if in {file}, or drop --against and use `fscost diff`",
         )
-    judge = _judge(conditions, against, trust=place.trust)
+    titles = {name: str(each.name) for name, each in chosen.items()}
+    judge = _judge(conditions, against, titles, trust=place.trust)
     outputs.check()
     return make(chosen, place, outputs, is_suite=True, judge=judge)
 
@@ -82,34 +83,38 @@ def _chosen(found: suite.Suite, file: Path, only: Sequence[str]) -> dict[str, Re
 
 
 def _judge(
-    conditions: Mapping[str, Sequence[Condition]], against: Path | None, *, trust: bool
+    conditions: Mapping[str, Sequence[Condition]],
+    against: Path | None,
+    titles: Mapping[str, str],
+    *,
+    trust: bool,
 ) -> Judge:
     """Return the function that checks the conditions of finished runs, which loads the earlier runs
-    now: a missing one is an error before the first run."""
+    now: a missing one is an error before the first run. `titles`: the names of the runs in their
+    results."""
     before = {} if against is None else _earlier(against, conditions, trust=trust)
+    for name, earlier in before.items():
+        _refuse_another(name, earlier, titles[name])
     if against is None and any(conditions.values()):
         say("fail_if is checked with --against DIR, the folder of an earlier --out")
 
     def judge(done: Mapping[str, RunResults]) -> int:
-        found = {
-            name: compared(before[name], each) for name, each in done.items() if name in before
-        }
-        for name, changes in found.items():
-            _refuse_another(name, before[name], changes)
         is_beyond = [
-            beyond(changes, conditions[name], f"{name}: ") for name, changes in found.items()
+            beyond(compared(before[name], each), conditions[name], f"{name}: ")
+            for name, each in done.items()
+            if name in before
         ]
         return BEYOND if any(is_beyond) else 0
 
     return judge
 
 
-def _refuse_another(name: str, before: RunResults, found: Changes) -> None:
+def _refuse_another(name: str, before: RunResults, title: str) -> None:
     """Refuse the earlier run of another workload: a suite of one run has no folder for each."""
-    if (values := found.unlike.get("workload")) is not None:
+    if (earlier := str(before.manifest.request.get("name") or title)) != title:
         folder = plain(str(before.folder))
         raise InputError(
-            f"workloads.{name}: {folder} is a run of another workload ({values})",
+            f"workloads.{name}: {folder} is a run of another workload ({plain(earlier)})",
             "name with --against the folder of an earlier --out of the same workloads",
         )
 

@@ -45,8 +45,11 @@ def _put_privately(path: Path, place: Path) -> None:
         if not folder.is_dir():
             folder.mkdir(mode=0o700, exist_ok=True)
     place.unlink(missing_ok=True)
-    with path.open("rb") as source, creating(place) as copy:
-        shutil.copyfileobj(source, copy, _PIECE_BYTES)
+    try:
+        with path.open("rb") as source, creating(place) as copy:
+            shutil.copyfileobj(source, copy, _PIECE_BYTES)
+    except InputError as error:  # of this machine's folder, not of the user's words
+        raise HostError(error.what, error.remedy) from error
 
 
 def read(url: str, name: str, offset: int) -> bytes:

@@ -131,7 +131,7 @@ def _named(before: str, choices: list[str], taken: list[str]) -> tuple[str, list
     flag = words[-1] if words and words[-1].startswith("-") else ""
     if not words and not stem:
         factor, prefix = "type", ""
-    elif stem and (words or stem.endswith("=")):
+    elif stem and (words or stem.endswith("=") or not taken):
         factor, prefix = stem.rstrip("=") or stem, stem
     elif flag and all(each[:1].isdigit() for each in choices):
         factor, prefix = flag, f"{flag} "

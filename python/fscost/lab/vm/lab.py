@@ -195,6 +195,7 @@ class VmLab:
             attempt = self._attempt(probed, options, taken, on_step)
             if (
                 attempt.is_suspect
+                and taken.is_saved
                 and not self.guests.running.is_interrupted
                 and self.guests.renew(cell.profile.kernel, taken, attempt.result.because)
             ):
