@@ -53,8 +53,6 @@ struct Order {
     input: Option<String>,
     /// Serial numbers of the disks; each becomes `/dev/fscost/SERIAL`.
     disks: Vec<String>,
-    /// Folders where programs are searched for (PATH).
-    path: String,
     /// Plan of the cell (docs/cell-protocol.md).
     #[serde(default)]
     plan: Option<Value>,
@@ -172,8 +170,8 @@ fn serve(order: Order, events: &Events) -> Result<()> {
         mount_bind_recursive(&from, &to).internal(|| format!("bind {from}"))?;
     }
     match (&order.plan, order.program.split_first()) {
-        (Some(plan), None) => run(plan, &order.path, events),
-        (None, Some((program, arguments))) => examine(program, arguments, &order.path),
+        (Some(plan), None) => run(plan, events),
+        (None, Some((program, arguments))) => examine(program, arguments),
         _ => Err(CellError::new(
             Kind::Plan,
             "an order has either a plan or a program",
@@ -202,9 +200,12 @@ fn mount_tmp() -> Result<()> {
 }
 
 /// A program in the host's root.
-fn program_in_host(program: &str, path: &str) -> Command {
+fn program_in_host(program: &str) -> Command {
     let mut command = Command::new(program);
-    command.env("PATH", path);
+    command.env(
+        "PATH",
+        "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    );
     // SAFETY: chroot and chdir are system calls; nothing is allocated and no lock is taken.
     unsafe {
         command.pre_exec(|| {
@@ -216,10 +217,10 @@ fn program_in_host(program: &str, path: &str) -> Command {
 }
 
 /// Runs a program that examines states (docs/crash.md). Its error output goes to the console.
-fn examine(program: &str, arguments: &[String], path: &str) -> Result<()> {
+fn examine(program: &str, arguments: &[String]) -> Result<()> {
     let port = open_port(CONTROL_PORT)?;
     let input = port.try_clone().internal(|| "duplicate the port")?;
-    let status = program_in_host(program, path)
+    let status = program_in_host(program)
         .args(arguments)
         .stdin(input)
         .stdout(port)
@@ -232,8 +233,8 @@ fn examine(program: &str, arguments: &[String], path: &str) -> Result<()> {
     Err(CellError::new(Kind::Internal, message))
 }
 
-fn run(plan: &Value, path: &str, events: &Events) -> Result<()> {
-    let mut command = program_in_host(AGENT, path);
+fn run(plan: &Value, events: &Events) -> Result<()> {
+    let mut command = program_in_host(AGENT);
     command
         .arg("run")
         .stdin(Stdio::piped())

@@ -412,6 +412,18 @@ def test_xfs_has_the_uuid_of_its_seed_in_guests(emulated: VmLab) -> None:
     assert not any("uuid=" in word for word in mkfs("ext4", 1))
 
 
+def test_a_program_that_only_the_caller_finds_is_told_before(
+    emulated: VmLab, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "fscost-own-tool").write_text("#!/bin/sh\n")
+    (tmp_path / "fscost-own-tool").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    work = Workload("mine", (Step("run", "true"),), needs_tools=("fscost-own-tool",))
+    because = emulated.unsupported_reason(Cell(resolve("ext2"), work, 0, 0, 0), 1 << 30)
+    assert because is not None
+    assert "mine needs fscost-own-tool, and guests search programs in /usr/local/sbin:" in because
+
+
 def test_an_emulated_guest_takes_no_modelled_disk(emulated: VmLab) -> None:
     spelled = resolve("ext4 --disk main=hdd-7200")
     cell = Cell(spelled, Workload("w", (Step("run", "true"),)), 0, 0, 0)

@@ -1,5 +1,6 @@
 """Reasons why a cell cannot run here, each with the command or option that would enable it."""
 
+import shutil
 from collections.abc import Callable
 
 from fscost.errors import InputError
@@ -17,11 +18,13 @@ def unsupported_reason(
     disk_size_bytes: int | None,
     plan_format: PlanFormat,
     unsupported_type_reason: Callable[[str], str | None],
+    search_path: str | None = None,
 ) -> str | None:
     """Return None if the cell can run, otherwise the reason. Without a disk size, the smallest disk
     that fits the workload is assumed.
 
-    `unsupported_type_reason` says why the lab's kernel does not mount a type.
+    `unsupported_type_reason` says why the lab's kernel does not mount a type. `search_path`: PATH
+    in the lab, unless it is the caller's.
     """
     profile, workload = cell.profile, cell.workload
     if workload.only_types and profile.type not in workload.only_types:
@@ -45,14 +48,20 @@ def unsupported_reason(
         return " ".join(str(error).split())
     return (
         unsupported_type_reason(formatted.mount_type)
-        or _tools(profile.name, formatted.needs_tools)
-        or _tools(workload.name, workload.needs_tools)
+        or _tools(profile.name, formatted.needs_tools, search_path)
+        or _tools(workload.name, workload.needs_tools, search_path)
     )
 
 
-def _tools(needed_by: str, tools: tuple[str, ...]) -> str | None:
+def _tools(needed_by: str, tools: tuple[str, ...], search_path: str | None) -> str | None:
     missing = missing_tools(tools)
     if not missing:
+        for name in tools if search_path else ():
+            if shutil.which(name, path=search_path) is None:
+                return (
+                    f"{needed_by} needs {name}, and guests search programs in {search_path} only;"
+                    " link it from there, or use `--lab native`"
+                )
         return None
     verb = "is" if len(missing) == 1 else "are"
     return (

@@ -60,8 +60,11 @@ def kvm_unusable_reason(kernel: GuestKernel, confinement: Confinement) -> str | 
 def _kept(entry: Path) -> str | None:
     """Return the answer of an entry; DamagedError if it no longer holds."""
     file = entry / "because"
-    because = file.read_text()
-    if because and time.time() - file.stat().st_mtime > _NO_S:
+    try:
+        because, made_s = file.read_text(), file.stat().st_mtime
+    except OSError as error:  # another process has just set it aside
+        raise cache.DamagedError(f"{file}: {error.strerror}") from None
+    if because and time.time() - made_s > _NO_S:
         raise cache.DamagedError(f"{file} is a day old")
     return because or None
 

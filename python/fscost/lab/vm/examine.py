@@ -24,7 +24,7 @@ from fscost.lab.vm import nbd
 from fscost.lab.vm.confinement import Share, seen_python
 from fscost.lab.vm.disks import ROOT, DiskServer, give, plug_disk
 from fscost.lab.vm.guests import Guests
-from fscost.lab.vm.port import Port, search_path
+from fscost.lab.vm.port import Port
 from fscost.lab.vm.qemu import Qemu
 from fscost.profile.model import DiskSpec
 
@@ -200,7 +200,6 @@ def _begin(
         "root": ROOT.tag,
         "input": _PACKAGE.tag,
         "disks": [disk.name for disk in disks],
-        "path": search_path(),
         "program": [
             *("/usr/bin/env", "PYTHONHASHSEED=0", seen_python(), "-P", "-S", "-c"),
             _START.format(module),

@@ -36,7 +36,7 @@ from fscost.lab.vm.confinement import Share
 from fscost.lab.vm.disks import MAX_DISKS, ROOT, DiskServer, ServerError, give
 from fscost.lab.vm.guests import BESIDE_BYTES, Guests
 from fscost.lab.vm.kernels import GuestKernel
-from fscost.lab.vm.port import Port, search_path
+from fscost.lab.vm.port import GUEST_PATH, Port
 from fscost.lab.vm.qemu import Accelerator, KilledError, Qemu
 from fscost.lab.vm.qmp import SlowError
 from fscost.lab.vm.resident import held, read_by
@@ -148,6 +148,7 @@ class VmLab:
             disk_size_bytes,
             self._plan_format,
             lambda type_: _unsupported_type_reason(kernel, type_),
+            GUEST_PATH,
         )
 
     def unmountable_reason(self, type_: str, kernel: str) -> str | None:
@@ -293,7 +294,6 @@ class VmLab:
                     "root": ROOT.tag,
                     "input": None if input_ is None else "input",
                     "disks": [disk.name for disk in cell.profile.disks],
-                    "path": search_path(),
                     "plan": built,
                 }
                 port.order(order, lambda: _give(machine, server, cell, shares))

@@ -3,13 +3,11 @@ last event."""
 
 import contextlib
 import json
-import os
 import socket
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from fscost import host
 from fscost.errors import HostError
 from fscost.lab.cell.events import Bye, Event, Hello, ProtocolError, parse
 from fscost.lab.cell.lines import Lines
@@ -20,10 +18,9 @@ SILENCE_S = 300
 two seconds of its own time; at a load of 15 per processor, an emulated one took more than two
 minutes for that."""
 
-
-def search_path() -> str:
-    """PATH of programs in guests, for an order: JSON holds no bytes other than UTF-8."""
-    return os.fsencode(host.search_path()).decode(errors="replace")
+GUEST_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+"""PATH in guests (crates/agent/src/guest.rs): the same for all callers, because it lies on the
+stack of each program, and emulated guests then execute other instructions."""
 
 
 class Port:
