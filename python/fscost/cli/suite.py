@@ -11,7 +11,7 @@ from fscost import devices, files, typed
 from fscost.cli.variants import combined
 from fscost.errors import InputError, did_you_mean
 from fscost.request.model import Request
-from fscost.request.request import with_models, with_range
+from fscost.request.request import with_range
 from fscost.run import slug
 from fscost.view.changes import Condition
 
@@ -288,9 +288,6 @@ def _placed(request: Request, folder: Path) -> Request:
     for key in ("modules", "writable"):
         found[key] = tuple(str(folder / each) for each in getattr(request, key))
     found["kernel"] = tuple(str(folder / each) if "/" in each else each for each in request.kernel)
-    found["on"] = tuple(with_models(each, folder) for each in request.on)
-    if request.baseline is not None:
-        found["baseline"] = with_models(request.baseline, folder)
     found["disk"] = tuple(_model(each, folder) for each in request.disk)
     if request.source is not None:
         found["source"] = str(folder / request.source)

@@ -18,7 +18,6 @@ from fscost.workload.model import Workload
 
 _LONGEST_NAME = 80
 _INTERPRETERS = ("bash", "node", "perl", "python", "python3", "ruby", "sh")
-_DISK_MODEL = re.compile(r"""(--disk[=\s]\s*[a-z][a-z0-9]*=)([^\s,{}'"\\]+)(?=[\s,}]|$)""")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -322,11 +321,8 @@ def _env(texts: Sequence[str]) -> dict[str, str]:
 def absolute(asked: Request) -> Request:
     """Replace `{here}` and relative paths, so that the request can be repeated from another
     folder."""
-    here = Path.cwd()
     return replace(
         asked,
-        on=tuple(with_models(each, here) for each in asked.on),
-        baseline=asked.baseline and with_models(asked.baseline, here),
         command=_with_here(asked.command),
         step=_with_here(asked.step),
         setup=_with_here(asked.setup),
@@ -367,19 +363,6 @@ def _absolute_model(text: str) -> str:
     if not devices.is_file_name(model):
         return text
     return f"{disk}{equals}{Path(model).absolute()}{comma}{size}"
-
-
-def with_models(spelling: str, folder: Path) -> str:
-    """Return a profile's spelling, with paths from `folder` where its disks' models are files."""
-
-    def placed(found: re.Match[str]) -> str:
-        before, model = found.groups()
-        place = shlex.quote(str(folder / model))
-        # Such a path cannot be part of a spelling; nor can braces or quotes be placed.
-        is_part = devices.is_file_name(model) and not set(place) & set(",{}")
-        return f"{before}{place}" if is_part else found.group()
-
-    return _DISK_MODEL.sub(placed, spelling)
 
 
 def parse_options(texts: Sequence[str]) -> dict[str, str]:
