@@ -70,6 +70,15 @@ def test_only_sums_are_divided_by_the_operations() -> None:
         assert shown.rows[0][shown.header.index("per tx")] == part
 
 
+def test_a_run_that_lacks_a_kind_of_bytes_has_no_bars() -> None:
+    """Samples are untrusted: `unknown_write_bytes` was a KeyError, found by fuzz/readers.py."""
+    kinds = ("file_data", "journal", "metadata", "atime", "unknown")
+    some = {f"{kind}_write_bytes": {"ext4": mib(1, 1, 1)} for kind in kinds}
+    assert view(a_run({"ext4": mib(5, 5, 5)}, **some)).breakdown.grid.rows
+    del some["unknown_write_bytes"]
+    assert not view(a_run({"ext4": mib(5, 5, 5)}, **some)).breakdown.grid.rows
+
+
 def test_a_longer_life_is_better() -> None:
     lives = {"ext4": [9.0] * 3, "xfs": [99.0] * 3}
     run = a_run({"ext4": mib(5, 5, 5), "xfs": mib(5, 5, 5)}, lifetime_runs=lives)

@@ -91,6 +91,13 @@ class Breakdown:
         ]
 
 
+_OF_BARS = (
+    *(WRITTEN, written.FILE_DATA, written.JOURNAL, written.METADATA),
+    *(written.ATIME, written.UNKNOWN),
+)
+"""What explained profiles have, and damaged samples may lack in part."""
+
+
 def breakdown(
     results: RunResults, rows: Sequence[Row], profiles: Sequence[str], baseline: str
 ) -> Breakdown:
@@ -137,7 +144,7 @@ def explained_totals(rows: Sequence[Row], profiles: Sequence[str]) -> dict[str, 
     return {
         profile: values
         for profile, values in totals.items()
-        if written.METADATA in values and WRITTEN in values
+        if all(metric in values for metric in _OF_BARS)
     }
 
 
