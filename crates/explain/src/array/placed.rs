@@ -155,7 +155,9 @@ impl Placed {
             offset,
             shift: row.shift.map(moved),
             length: end - start,
-            home_offset: row.home_offset.map(|home| home + (start - row.offset)),
+            home_offset: row
+                .home_offset
+                .map(|home| home.saturating_add(start - row.offset)),
             copy: row
                 .copy
                 .saturating_mul(self.copies)
