@@ -11,10 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests import manifests
+from tests.kept_runs import run_of
 from tests.reviewed import check
-
-from fscost.results import CellRecord, RunStore, SampleRow, with_totals
 
 Run = Callable[..., Any]
 ROOT = Path(__file__).parents[2]
@@ -86,39 +84,8 @@ def test_each_form_is_as_it_was_looked_at(fscost: Run, name: str) -> None:
 
 @pytest.mark.usefixtures("inputs")
 def test_profiles_that_wear_alike_share_a_table(fscost: Run, tmp_path: Path) -> None:
-    names = ["ext4", "ext4 -o commit=30"]
-    manifest = manifests.made(profiles=[{"name": name} for name in names], baseline=names[0])
-    store = RunStore.create(tmp_path / "run", manifest)
+    run_of(tmp_path / "run", "r.fscost", "r.fscost")
     shutil.copy(EXT4, tmp_path / "run" / "r.fscost")
-    for number, name in enumerate(names):
-        record = CellRecord(
-            cell=f"{number}.0",
-            profile=name,
-            repetition=0,
-            seed=1,
-            order=number,
-            status="done",
-            duration_s=1.0,
-            because="",
-            kind="",
-            recording="r.fscost",
-            output="",
-            facts={},
-        )
-        row = SampleRow(
-            cell=record.cell,
-            profile=name,
-            repetition=0,
-            seed=1,
-            order=number,
-            phase="run",
-            measured=True,
-            disk="",
-            metric="device_write_bytes",
-            unit="bytes",
-            value=1.0,
-        )
-        store.add(record, with_totals([row]))
     text = fscost("wear", "run", "--ssd", "d.toml", columns=80).stdout
     assert text.count(": wear by cause\n") == 1
     assert "ext4, ext4 -o commit=30: wear by cause\n" in text

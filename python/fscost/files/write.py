@@ -96,7 +96,7 @@ def growing(path: Path, *, again: bool = False) -> BinaryIO:
 def seal(path: Path) -> str:
     """Make a file that others have written durable, with its name; return its SHA-256."""
     # The disk may be full only now.
-    with reported(path, WHY):
+    with reported(path):
         with open_regular(path) as file:
             os.fsync(file.fileno())
             found = hashlib.file_digest(file, "sha256").hexdigest()
@@ -115,7 +115,7 @@ def check_output(path: Path, *, follow: bool = True) -> None:
 
 
 @contextmanager
-def reported(path: Path, remedy: str) -> Iterator[None]:
+def reported(path: Path, remedy: str = WHY) -> Iterator[None]:
     """Report an OSError while a file is written, as one error that names it."""
     try:
         yield

@@ -15,7 +15,6 @@ from fscost.results.table import SCHEMA, SampleRow
 
 JOURNAL = "journal.jsonl"
 _LARGEST_BYTES = 128 << 20
-_REMEDY = "find out why fscost cannot write there"
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,7 @@ def append(folder: Path, entry: Entry) -> None:
     line = json.dumps(asdict(entry), ensure_ascii=False, allow_nan=False)
     path = folder / JOURNAL
     # Closing the file writes, too, what a full disk refused before.
-    with files.reported(path, _REMEDY), files.growing(path, again=True) as file:
+    with files.reported(path), files.growing(path, again=True) as file:
         file.write(line.encode("utf-8", "backslashreplace") + b"\n")
         file.flush()
         os.fsync(file.fileno())

@@ -389,7 +389,7 @@ def _make_cell_dir(folder: Path) -> None:
 
 
 def _name_in_store(store: RunStore) -> str:
-    """Name of a run's folder in a store, which other runs use, too: nothing of it is cut."""
+    """Return the name of the run's folder in a store. It is not cut: other runs use the store."""
     name = f"{store.manifest.started_utc}-{store.folder.absolute().name}"
     return run_folder.slug(name, longest=_LONGEST_NAME)
 

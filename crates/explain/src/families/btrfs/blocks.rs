@@ -280,7 +280,7 @@ impl Follower {
         if place.flags & flag::DATA == 0 {
             return Ok(run);
         }
-        // The target of a replacement gets a copy of what was there before.
+        // `btrfs replace` copies older data to the new disk.
         let of_older = match self.volume.devices.is_replacement(disk) {
             true => Cause::Relocation,
             false => Cause::Data,
